@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a fresh clone with Python 3.11, pip and make is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# The corpus of machines and circuits written by others, if it is at hand; its tests are skipped otherwise.
+export TAPEGRAD_CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
+
+.PHONY: help demo test test-all lint bench clean
+
+help:
+	@echo "make demo      set up, then compile, run and verify something on every target"
+	@echo "make test      set up, then lint, type-check and run the tests"
+	@echo "make test-all  the tests and the long runs"
+	@echo "make lint      ruff and pyright only"
+	@echo "make bench     benchmarks, written to bench/out"
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/tapegrad demo
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+test: lint
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest -n 2 --dist loadfile
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

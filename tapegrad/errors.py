@@ -1,0 +1,34 @@
+"""Errors that a user can mend: each says what was wrong, where, and what to do about it."""
+
+
+class TapegradError(Exception):
+    """Base of every error that stems from what the user gave; the command line exits with 2.
+
+    `what` is a sentence, `where` a position ("line 3, column 7"), `advice` the next thing to try.
+    """
+
+    def __init__(self, what: str, *, where: str = "", advice: str = "") -> None:
+        self.what, self.where, self.advice = what, where, advice
+        position = f" ({where})" if where else ""
+        sentence = what.rstrip(".") + position + "."
+        super().__init__(f"{sentence} {advice}".rstrip())
+
+
+class FormatError(TapegradError):
+    """A text or file is not what its format promises."""
+
+
+class SourceError(TapegradError):
+    """A machine, circuit or learner contradicts itself."""
+
+
+class InputError(TapegradError):
+    """An input does not fit the source or the net it was given to."""
+
+
+class Refused(TapegradError):
+    """The request is well formed but cannot be carried out exactly, or would be too large."""
+
+
+class BrokenNet(TapegradError):
+    """A saved net does not check out: altered, truncated or mixed up."""

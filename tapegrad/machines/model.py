@@ -1,0 +1,152 @@
+"""Turing machines with any number of two-way infinite tapes, as immutable values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tapegrad.errors import InputError, SourceError
+
+LEFT, STAY, RIGHT = -1, 0, 1
+
+Symbols = tuple[str, ...]
+"""One symbol for each tape."""
+
+Word = str | Sequence[str]
+"""The content of one tape from cell 0 rightwards: a string of one-character symbols, or a list of symbols."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What to do: write these symbols, move each head by -1, 0 or +1, enter this state."""
+
+    write: Symbols
+    moves: tuple[int, ...]
+    state: str
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """All that a machine knows between two steps. `tapes` hold the non-blank cells only, so equal tapes
+    compare equal however they came about."""
+
+    state: str
+    tapes: tuple[Mapping[int, str], ...]
+    heads: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TuringMachine:
+    """A deterministic machine. It halts, without taking a step, where `rules` has no entry for the
+    state and the symbols under the heads; accepting and rejecting states never have entries."""
+
+    rules: Mapping[tuple[str, Symbols], Rule]
+    start_state: str
+    blank: str = "_"
+    accept: frozenset[str] = frozenset()
+    reject: frozenset[str] = frozenset()
+    name: str = "machine"
+    alphabet: Symbols = ()
+    """Every symbol, blank first, then in order of first appearance; symbols that only occur in inputs
+    may be given here, the rest is filled in."""
+    states: tuple[str, ...] = ()
+    """Every state, the start state first; filled in likewise."""
+    tapes: int = field(default=0)
+    """Number of tapes; filled in from the rules."""
+
+    def __post_init__(self) -> None:
+        rules = dict(self.rules)
+        if not rules and not self.tapes:
+            object.__setattr__(self, "tapes", 1)
+        tapes = self.tapes or len(next(iter(rules))[1])
+        states = dict.fromkeys([self.start_state, *self.states])
+        alphabet = dict.fromkeys([self.blank, *self.alphabet])
+        for (state, read), rule in rules.items():
+            _check_rule(state, read, rule, tapes, self.accept | self.reject)
+            states.setdefault(state)
+            states.setdefault(rule.state)
+            for symbol in (*read, *rule.write):
+                alphabet.setdefault(symbol)
+        for state in sorted(self.accept | self.reject):
+            states.setdefault(state)
+        if both := self.accept & self.reject:
+            raise SourceError(f"state {min(both)!r} both accepts and rejects")
+        object.__setattr__(self, "rules", MappingProxyType(rules))
+        object.__setattr__(self, "states", tuple(states))
+        object.__setattr__(self, "alphabet", tuple(alphabet))
+        object.__setattr__(self, "tapes", tapes)
+
+    def start(self, *words: Word) -> Configuration:
+        """The first configuration: word i on tape i from cell 0 on, every head at 0."""
+        if len(words) > self.tapes:
+            raise InputError(
+                f"{len(words)} input words for a machine with {self.tapes} tape(s)",
+                advice="Give at most one word for each tape.",
+            )
+        padded = (*words, *([""] * (self.tapes - len(words))))
+        tapes = tuple(self._tape(word) for word in padded)
+        return Configuration(self.start_state, tapes, (0,) * self.tapes)
+
+    def _tape(self, word: Word) -> dict[int, str]:
+        for cell, symbol in enumerate(word):
+            if symbol not in self.alphabet:
+                raise InputError(
+                    f"the machine {self.name!r} has no symbol {symbol!r}",
+                    where=f"input position {cell + 1}",
+                    advice=f"Its symbols are {' '.join(map(repr, self.alphabet))}.",
+                )
+        return {cell: symbol for cell, symbol in enumerate(word) if symbol != self.blank}
+
+    def read(self, configuration: Configuration) -> Symbols:
+        """The symbols under the heads."""
+        pairs = zip(configuration.tapes, configuration.heads, strict=True)
+        return tuple(tape.get(head, self.blank) for tape, head in pairs)
+
+    def step(self, configuration: Configuration) -> Configuration | None:
+        """The next configuration, or None if the machine has halted."""
+        rule = self.rules.get((configuration.state, self.read(configuration)))
+        if rule is None:
+            return None
+        tapes = tuple(
+            _written(tape, head, symbol, self.blank)
+            for tape, head, symbol in zip(
+                configuration.tapes, configuration.heads, rule.write, strict=True
+            )
+        )
+        heads = tuple(h + m for h, m in zip(configuration.heads, rule.moves, strict=True))
+        return Configuration(rule.state, tapes, heads)
+
+    def run(self, configuration: Configuration) -> Iterator[Configuration]:
+        """Every configuration from the given one to the halt, in order. This is the oracle that every
+        network is checked against: it is meant to be read, not to be fast."""
+        current: Configuration | None = configuration
+        while current is not None:
+            yield current
+            current = self.step(current)
+
+
+def _written(tape: Mapping[int, str], cell: int, symbol: str, blank: str) -> Mapping[int, str]:
+    if tape.get(cell, blank) == symbol:
+        return tape
+    changed = dict(tape)
+    if symbol == blank:
+        del changed[cell]
+    else:
+        changed[cell] = symbol
+    return changed
+
+
+def _check_rule(state: str, read: Symbols, rule: Rule, tapes: int, final: frozenset[str]) -> None:
+    where = f"rule for state {state!r} reading {' '.join(read)!r}"
+    if state in final:
+        raise SourceError(
+            f"state {state!r} accepts or rejects, so it halts, yet it has a rule",
+            where=where,
+            advice="Remove the rule, or make the state an ordinary one.",
+        )
+    if {len(read), len(rule.write), len(rule.moves)} != {tapes}:
+        raise SourceError(
+            f"a machine with {tapes} tape(s) needs {tapes} symbol(s) read, written and {tapes} move(s)",
+            where=where,
+        )
+    if not set(rule.moves) <= {LEFT, STAY, RIGHT}:
+        raise SourceError(f"moves are -1, 0 or +1, not {rule.moves}", where=where)

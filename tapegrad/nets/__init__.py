@@ -1,0 +1,38 @@
+"""The targets, each a module of its own, found by the name that the user types."""
+
+from importlib import import_module
+
+from tapegrad.errors import Refused
+from tapegrad.nets.net import Carry, Estimate, Example, Net, Option, Target
+
+_MODULES = {
+    "relu": "tapegrad.nets.relu",
+}
+"""One line for each target; the module defines `TARGET`. Imported on first use, so that the command
+line starts quickly."""
+
+
+def target_named(name: str) -> Target:
+    """The target of this name."""
+    if name not in _MODULES:
+        raise Refused(
+            f"there is no target {name!r}", advice=f"Choose one of {', '.join(_MODULES)}."
+        )
+    return import_module(_MODULES[name]).TARGET
+
+
+def all_targets() -> list[Target]:
+    """Every target, in the order of the list above."""
+    return [target_named(name) for name in _MODULES]
+
+
+__all__ = [
+    "Carry",
+    "Estimate",
+    "Example",
+    "Net",
+    "Option",
+    "Target",
+    "all_targets",
+    "target_named",
+]
