@@ -117,9 +117,7 @@ class Circuit:
         """For every wire the length of the longest path that leads to it; inputs and constants are at 0."""
         levels = [0] * self.wires
         first = len(self.inputs)
-        operands = zip(
-            ARITY[self.kinds].tolist(), self.left.tolist(), self.right.tolist(), strict=True
-        )
+        operands = zip(ARITY[self.kinds].tolist(), self.left.tolist(), self.right.tolist(), strict=True)
         for gate, (arity, a, b) in enumerate(operands):
             if arity == 2:
                 levels[first + gate] = 1 + max(levels[a], levels[b])
@@ -151,9 +149,7 @@ def _check(circuit: Circuit) -> None:
     for operand, used in ((circuit.left, arity >= 1), (circuit.right, arity >= 2)):
         late = used & ((operand >= own) | (operand < 0))
         if late.any():
-            raise SourceError(
-                f"gate {int(np.argmax(late))} uses a wire that does not come before it"
-            )
+            raise SourceError(f"gate {int(np.argmax(late))} uses a wire that does not come before it")
         if (~used & (operand != 0)).any():
             raise SourceError("operands that a gate does not look at are 0")
     if ((circuit.output_wires < 0) | (circuit.output_wires >= circuit.wires)).any():

@@ -108,9 +108,7 @@ class TuringMachine:
             return None
         tapes = tuple(
             _written(tape, head, symbol, self.blank)
-            for tape, head, symbol in zip(
-                configuration.tapes, configuration.heads, rule.write, strict=True
-            )
+            for tape, head, symbol in zip(configuration.tapes, configuration.heads, rule.write, strict=True)
         )
         heads = tuple(h + m for h, m in zip(configuration.heads, rule.moves, strict=True))
         return Configuration(rule.state, tapes, heads)

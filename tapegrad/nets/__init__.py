@@ -15,9 +15,7 @@ line starts quickly."""
 def target_named(name: str) -> Target:
     """The target of this name."""
     if name not in _MODULES:
-        raise Refused(
-            f"there is no target {name!r}", advice=f"Choose one of {', '.join(_MODULES)}."
-        )
+        raise Refused(f"there is no target {name!r}", advice=f"Choose one of {', '.join(_MODULES)}.")
     return import_module(_MODULES[name]).TARGET
 
 
