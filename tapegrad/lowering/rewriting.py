@@ -30,8 +30,9 @@ class Rewriting:
     `encode` takes the first state of `before` to the first state of `after`. `decode` takes a state of
     `after` to the state of `before` that it stands for, or to None while `after` is between two steps of
     `before`. The guarantee, which tests check side by side: run `after` from an encoded state, decode
-    everything, drop the Nones, and what is left is the run of `before`, each state once. With
-    `final_only` just the last state decodes, to the last state of `before` within the steps it covers.
+    everything, drop the Nones, and what is left is the run of `before`, each state once. A
+    rewriting that `covers` T steps decodes just its last state, to the state of `before` after T steps, or
+    at its halt if that is earlier.
     """
 
     name: str
@@ -40,3 +41,4 @@ class Rewriting:
     encode: Callable[[State], State]
     decode: Callable[[State], State | None]
     final_only: bool = False
+    covers: int | None = None

@@ -16,7 +16,7 @@ MOVES: Mapping[str, Cell] = MappingProxyType(
 
 @dataclass(frozen=True)
 class GridRule:
-    """What to do: write this symbol, make this move ("up", "down", "left", "right", "stay"), enter this state."""
+    """What to do: write this symbol, make this move (a key of `MOVES`), enter this state."""
 
     write: str
     move: str

@@ -45,6 +45,10 @@ class Net(eqx.Module):
     def deviation(self, carry: Carry) -> float:
         """Largest distance of the values that carry meaning from their ideal values."""
 
+    def steps_taken(self, carry: Carry) -> int:
+        """How many steps led to this carry."""
+        return int(carry.steps)
+
     def advance(self, carry: Carry, steps: int, engine: str = "reference") -> Carry:
         """At most `steps` steps, fewer if the net is done; by the engine asked for."""
         self.check_engine(engine)
