@@ -1,3 +1,29 @@
-"""tapegrad compiles algorithms into neural networks that run them exactly."""
+"""tapegrad compiles algorithms into neural networks that run them exactly.
+
+import tapegrad as tg
+
+net = tg.compile(tg.read("1RB1LB_1LA1RZ"), "tape")
+print(tg.verify(net))
+"""
+
+from tapegrad.checker import check
+from tapegrad.compile import Compiled, compile, estimate
+from tapegrad.errors import TapegradError
+from tapegrad.nets import all_targets
+from tapegrad.saved import load, save
+from tapegrad.verify import Report, verify
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Compiled",
+    "Report",
+    "TapegradError",
+    "all_targets",
+    "check",
+    "compile",
+    "estimate",
+    "load",
+    "save",
+    "verify",
+]

@@ -1,0 +1,126 @@
+"""From a source to a net: the list of passes, and the compiled net that remembers them."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tapegrad.lowering.paths import route
+from tapegrad.lowering.rewriting import Rewriting, Source, State
+from tapegrad.nets import Carry, Estimate, Net, Target, target_named
+
+Progress = Callable[[int], None]
+"""Called now and then with the number of steps taken so far."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of running a net on one input: `state` is in terms of the source the user gave."""
+
+    steps: int
+    halted: bool
+    state: State | None
+    carry: Carry
+    deviation: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A net together with the source it runs and the way from the one to the other."""
+
+    net: Net
+    target: Target
+    source: Source
+    passes: tuple[Rewriting, ...]
+    options: dict[str, Any]
+
+    @property
+    def lowered(self) -> Source:
+        """The source that the net was built from: what came out of the last pass."""
+        return self.passes[-1].after if self.passes else self.source
+
+    def encode(self, state: State) -> State:
+        """A first state of the user's source as a first state of the lowered one."""
+        for rewriting in self.passes:
+            state = rewriting.encode(state)
+        return state
+
+    def decode(self, state: State | None) -> State | None:
+        """A state of the lowered source as one of the user's, or None between two of its steps."""
+        for rewriting in reversed(self.passes):
+            if state is None:
+                return None
+            state = rewriting.decode(state)
+        return state
+
+    def start(self, *inputs: Any) -> Carry:
+        """The net before its first step on an input as a user writes it."""
+        return self.net.start(self.encode(self.source.start(*inputs)))
+
+    def run(
+        self,
+        *inputs: Any,
+        steps: int = 100_000,
+        engine: str = "reference",
+        progress: Progress | None = None,
+    ) -> Run:
+        """Steps the net until it is done, for at most `steps` steps of its own."""
+        began = time.perf_counter()
+        carry, taken, chunk = self.start(*inputs), 0, 1
+        while taken < steps and not self.net.done(carry):
+            # Growing chunks: a short run shows its first steps at once, a long one is not slowed down.
+            chunk = min(2 * chunk, steps - taken)
+            carry = self.net.advance(carry, chunk, engine)
+            taken = self.net.steps_taken(carry)
+            if progress is not None:
+                progress(taken)
+        return Run(
+            steps=taken,
+            halted=self.net.done(carry),
+            state=self.decode(self.net.decode(carry)),
+            carry=carry,
+            deviation=self.net.deviation(carry),
+            seconds=time.perf_counter() - began,
+        )
+
+    def explain(self, unit: str) -> str:
+        """What a weight or unit stands for, in words."""
+        return self.net.explain(unit)
+
+
+def compile(source: Source, target: str, **options: Any) -> Compiled:
+    """A net of the given target that runs the source exactly.
+
+    1. Lower the source to the kind that the target takes (`tapegrad.lowering.paths`).
+    2. Rewrite it into the form that the target needs (the target's own passes).
+    3. Build the net.
+    """
+    chosen, passes, settings = _prepared(source, target, options)
+    lowered = passes[-1].after if passes else source
+    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, dict(options))
+
+
+def estimate(source: Source, target: str, **options: Any) -> Estimate:
+    """Width, depth, parameters, memory and precision of `compile(source, target, **options)`, unbuilt."""
+    chosen, passes, settings = _prepared(source, target, options)
+    return chosen.estimate(passes[-1].after if passes else source, **settings)
+
+
+def prepare(source: Source, target: str, options: dict[str, Any]) -> tuple[Rewriting, ...]:
+    """The passes that `compile` takes; the same again whenever it is asked, as a loaded net needs."""
+    return _prepared(source, target, options)[1]
+
+
+def _prepared(
+    source: Source, target: str, options: dict[str, Any]
+) -> tuple[Target, tuple[Rewriting, ...], dict[str, Any]]:
+    chosen = target_named(target)
+    passes: list[Rewriting] = []
+    own = dict(options)
+    for conversion in route(source, chosen):
+        wanted = {name: own.pop(name) for name in conversion.options if name in own}
+        passes.append(conversion.convert(passes[-1].after if passes else source, **wanted))
+    settings = chosen.with_defaults(own)
+    passes.extend(chosen.passes(passes[-1].after if passes else source, **settings))
+    return chosen, tuple(passes), settings

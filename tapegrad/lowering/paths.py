@@ -1,0 +1,79 @@
+"""Which conversions lead from a kind of source to the kind that a target takes."""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from tapegrad.circuits.model import Circuit
+from tapegrad.errors import Refused
+from tapegrad.lowering.rewriting import Rewriting, Source
+from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import TuringMachine
+from tapegrad.nets.net import Option, Target
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """An edge between two kinds of source. The module is imported when the edge is taken."""
+
+    before: type
+    after: type
+    module: str
+    function: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+    def convert(self, source: Source, **options: Any) -> Rewriting:
+        """The rewriting for this source."""
+        missing = [
+            name for name, option in self.options.items() if option.default is ... and name not in options
+        ]
+        if missing:
+            listed = "; ".join(f"{name}: {self.options[name].help}" for name in missing)
+            raise Refused(
+                f"lowering a {self.before.__name__} to a {self.after.__name__} needs {' and '.join(missing)}",
+                advice=f"Give {listed}.",
+            )
+        return getattr(import_module(self.module), self.function)(source, **options)
+
+
+CONVERSIONS = (
+    Conversion(
+        TuringMachine,
+        Circuit,
+        "tapegrad.lowering.unroll",
+        "unroll",
+        {
+            "steps": Option(..., "how many steps of the machine the circuit takes"),
+            "cells": Option(..., "how many cells of each tape the circuit keeps"),
+        },
+    ),
+    Conversion(
+        Circuit,
+        TuringMachine,
+        "tapegrad.lowering.circuit_machine",
+        "circuit_machine",
+        {"machine": Option("straight-line", "straight-line or evaluator", ("straight-line", "evaluator"))},
+    ),
+    Conversion(TuringMachine, GridMachine, "tapegrad.lowering.grid", "on_grid"),
+)
+
+
+def route(source: Source, target: Target) -> list[Conversion]:
+    """The shortest chain of conversions from the source's kind to the target's."""
+    start = type(source)
+    waiting: deque[tuple[type, list[Conversion]]] = deque([(start, [])])
+    seen = {start}
+    while waiting:
+        kind, chain = waiting.popleft()
+        if issubclass(kind, target.takes):
+            return chain
+        for conversion in CONVERSIONS:
+            if conversion.before is kind and conversion.after not in seen:
+                seen.add(conversion.after)
+                waiting.append((conversion.after, [*chain, conversion]))
+    raise Refused(
+        f"target {target.name!r} takes a {target.takes.__name__}, and no lowering leads there "
+        f"from a {start.__name__}"
+    )
