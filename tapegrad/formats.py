@@ -1,0 +1,19 @@
+"""What a file format is: one row of the table that `tapegrad formats` prints and that reading goes through."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write a machine or a circuit down. `detect` looks at the content, never at a file's name,
+    and never raises; `read` raises a FormatError that gives line and column."""
+
+    name: str
+    summary: str
+    example: str
+    """A short text in this format that `read` accepts."""
+    detect: Callable[[bytes], bool]
+    read: Callable[[bytes], Any]
+    write: Callable[[Any], str | bytes] | None = None
