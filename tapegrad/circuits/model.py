@@ -81,16 +81,7 @@ class Circuit:
 
     def start(self, bits: ArrayLike) -> Bits:
         """The inputs as a batch: one row of bits, or a matrix with a row for each pattern."""
-        batch = np.atleast_2d(np.asarray(bits))
-        if batch.ndim != 2 or batch.shape[1] != len(self.inputs):
-            raise InputError(
-                f"the circuit {self.name!r} has {len(self.inputs)} inputs, "
-                f"but {batch.shape[-1]} bits were given",
-                advice=f"Its inputs are {_some(self.inputs)}.",
-            )
-        if not np.isin(batch, (0, 1)).all():
-            raise InputError("inputs of a circuit are bits, 0 or 1")
-        return batch.astype(bool)
+        return batch_of_bits(bits, self.inputs, self.name)
 
     def run(self, bits: Bits) -> Iterator[Bits]:
         """The inputs, then the outputs: a circuit takes a single step."""
@@ -129,6 +120,19 @@ class Circuit:
     def depth(self) -> int:
         """Longest path from an input to an output, in gates."""
         return int(self.levels()[self.output_wires].max(initial=0))
+
+
+def batch_of_bits(bits: ArrayLike, inputs: tuple[str, ...], name: str) -> Bits:
+    """Input bits of the circuit `name` as a batch; what does not fit its inputs is refused."""
+    batch = np.atleast_2d(np.asarray(bits))
+    if batch.ndim != 2 or batch.shape[1] != len(inputs):
+        raise InputError(
+            f"the circuit {name!r} has {len(inputs)} inputs, but {batch.shape[-1]} bits were given",
+            advice=f"Its inputs are {_some(inputs)}.",
+        )
+    if not np.isin(batch, (0, 1)).all():
+        raise InputError("inputs of a circuit are bits, 0 or 1")
+    return batch.astype(bool)
 
 
 def _some(names: tuple[str, ...]) -> str:

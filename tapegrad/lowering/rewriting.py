@@ -14,8 +14,9 @@ class Source(Protocol):
     @property
     def name(self) -> str: ...
 
-    def start(self, *inputs: Any) -> State:
-        """The first state for an input as a user writes it."""
+    @property
+    def start(self) -> Callable[..., State]:
+        """A method: the first state for an input as a user writes it."""
         ...
 
     def run(self, state: State, /) -> Iterator[State]:
