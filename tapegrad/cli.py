@@ -1,0 +1,52 @@
+"""The command line: `tapegrad COMMAND ...`. Each command lives in `tapegrad/commands/`."""
+
+import sys
+
+import typer
+
+from tapegrad.commands import demo, listing, net_folder, run
+from tapegrad.commands.output import BAD_INPUT, errors, print_json
+from tapegrad.errors import TapegradError
+
+app = typer.Typer(
+    name="tapegrad",
+    help="Compile algorithms into neural networks that run them exactly.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+for command in (
+    run.run,
+    net_folder.compile,
+    net_folder.verify,
+    net_folder.check,
+    listing.show,
+    listing.estimate,
+    listing.explain,
+    listing.targets,
+    listing.formats,
+    demo.demo,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Runs the command line. What the user can mend is said in a paragraph, without a traceback."""
+    try:
+        app()
+    except TapegradError as error:
+        if "--json" in sys.argv:
+            print_json({"error": error.what, "where": error.where, "advice": error.advice})
+        errors.print(f"[bold red]error:[/bold red] {type(error).__name__}: ", end="")
+        errors.print(str(error), markup=False)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        errors.print("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

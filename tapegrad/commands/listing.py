@@ -1,0 +1,138 @@
+"""`tapegrad targets`, `formats`, `show`, `estimate` and `explain`: looking before leaping."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.summary import summary
+from tapegrad.commands.options import SetOption, SourceArgument, TargetOption, parse_settings
+from tapegrad.commands.output import AsJson, console, print_json
+from tapegrad.compile import compile as compile_source
+from tapegrad.compile import estimate as estimate_source
+from tapegrad.lowering.paths import CONVERSIONS
+from tapegrad.machines.table import table_text
+from tapegrad.nets import all_targets
+from tapegrad.source_json import source_to_json
+from tapegrad.sources import all_formats, find, ready_names
+
+
+def targets(as_json: AsJson = False) -> None:
+    """List the targets, what they take and their options."""
+    found = all_targets()
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": target.name,
+                    "summary": target.summary,
+                    "paper": target.paper,
+                    "takes": target.takes.__name__,
+                    "engines": list(target.net.engines),
+                    "options": {n: {"default": o.default, "help": o.help} for n, o in target.options.items()},
+                }
+                for target in found
+            ]
+        )
+        return
+    for target in found:
+        console.print(f"[bold]{target.name}[/bold]  {target.summary}")
+        console.print(
+            f"    takes a {target.takes.__name__}; engines {', '.join(target.net.engines)}; {target.paper}",
+            markup=False,
+        )
+        for name, option in target.options.items():
+            console.print(f"    --set {name}={option.default}  {option.help}", markup=False)
+    console.print("\nLowerings, taken where a source is of another kind:")
+    for conversion in CONVERSIONS:
+        console.print(f"    {conversion.before.__name__} -> {conversion.after.__name__}")
+        for name, option in conversion.options.items():
+            default = "" if option.default is ... else f"={option.default}"
+            console.print(f"        --set {name}{default}  {option.help}", markup=False)
+
+
+def formats(as_json: AsJson = False) -> None:
+    """List the formats that can be read and the ready machines and circuits."""
+    if as_json:
+        print_json(
+            {
+                "formats": [
+                    {
+                        "name": f.name,
+                        "summary": f.summary,
+                        "example": f.example,
+                        "written": f.write is not None,
+                    }
+                    for f in all_formats()
+                ],
+                "ready": ready_names(),
+            }
+        )
+        return
+    for known in all_formats():
+        written = "read and written" if known.write is not None else "read"
+        console.print(f"[bold]{known.name}[/bold]  {known.summary} ({written})")
+        for line in known.example.splitlines()[:6]:
+            console.print(f"    {line}", markup=False)
+    table = Table("ready name", "what it is", box=None)
+    for name, what in ready_names().items():
+        table.add_row(name, what)
+    console.print(table)
+
+
+def show(source: SourceArgument, as_json: AsJson = False) -> None:
+    """Show a source as text: a machine's table, or a circuit's summary.
+
+    Example: tapegrad show 1RB1LB_1LA1RZ
+    """
+    found = find(source)
+    if as_json:
+        data, arrays = source_to_json(found.source)
+        print_json({"origin": found.origin, **data, **{name: a.tolist() for name, a in arrays.items()}})
+        return
+    console.print(f"[bold]{found.source.name}[/bold] ({found.origin})")
+    text = summary(found.source) if isinstance(found.source, Circuit) else table_text(found.source)
+    console.print(text, markup=False)
+
+
+def estimate(
+    source: SourceArgument, target: TargetOption, settings: SetOption = None, as_json: AsJson = False
+) -> None:
+    """Say what a network would cost, without building it.
+
+    Example: tapegrad estimate adder8 --target relu
+    """
+    cost = asdict(estimate_source(find(source).source, target, **parse_settings(settings)))
+    if as_json:
+        print_json(cost)
+        return
+    for name, value in cost.items():
+        for item in value if isinstance(value, list | tuple) else [value]:
+            shown = f"{item:,}" if isinstance(item, int) else str(item)
+            console.print(f"{name:<11} {shown}", markup=False)
+
+
+def explain(
+    source: SourceArgument,
+    target: TargetOption,
+    unit: Annotated[
+        str | None, typer.Argument(help="A unit or weight; left out, their names are listed.")
+    ] = None,
+    settings: SetOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many names to list.")] = 40,
+) -> None:
+    """Say in words what a weight or unit of the network stands for.
+
+    Example: tapegrad explain adder8 --target relu
+    """
+    compiled = compile_source(find(source).source, target, **parse_settings(settings))
+    if unit is not None:
+        console.print(compiled.explain(unit), markup=False)
+        return
+    for number, name in enumerate(compiled.net.units()):
+        if number == limit:
+            console.print("... and more: --limit shows them", markup=False)
+            break
+        console.print(f"{name:<24} {compiled.explain(name)}", markup=False)

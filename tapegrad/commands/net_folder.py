@@ -1,0 +1,99 @@
+"""`tapegrad compile`, `verify` and `check`: nets in folders."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tapegrad.checker import check as check_folder
+from tapegrad.commands.options import (
+    EngineOption,
+    InputOption,
+    SetOption,
+    SourceArgument,
+    StepsOption,
+    TargetOption,
+    parse_settings,
+)
+from tapegrad.commands.output import DISAGREED, AsJson, console, print_json, steps_progress
+from tapegrad.compile import compile as compile_source
+from tapegrad.inputs import parse_inputs
+from tapegrad.saved import load, save
+from tapegrad.sources import find
+from tapegrad.verify import verify as verify_net
+
+FolderArgument = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")
+]
+
+
+def compile(
+    source: SourceArgument,
+    target: TargetOption,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    settings: SetOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compile SOURCE and save the network with its certificate.
+
+    Example: tapegrad compile adder8 --target relu -o adder8.net
+    """
+    found = find(source)
+    compiled = compile_source(found.source, target, **parse_settings(settings))
+    save(compiled, output)
+    names = [rewriting.name for rewriting in compiled.passes]
+    if as_json:
+        print_json(
+            {
+                "source": found.source.name,
+                "target": target,
+                "passes": names,
+                "parameters": compiled.net.parameters,
+                "folder": str(output),
+            }
+        )
+        return
+    console.print(
+        f"{found.source.name} -> {' -> '.join([*names, target])}: {compiled.net.parameters:,} numbers"
+    )
+    console.print(f"written to {output}; now try: tapegrad check {output}", markup=False)
+
+
+def verify(
+    folder: FolderArgument,
+    input: InputOption = None,
+    steps: StepsOption = 10_000,
+    engine: EngineOption = "reference",
+    seed: Annotated[int, typer.Option(help="Seed of the sampled inputs, where none are given.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Step a saved network and its source side by side and compare every state.
+
+    Example: tapegrad verify adder8.net
+
+    Exit code: 0 agreed, 1 disagreed, 2 bad input.
+    """
+    compiled = load(folder)
+    inputs = None if input is None else [parse_inputs(compiled.source, input)]
+    with steps_progress("verifying", steps) as progress:
+        report = verify_net(compiled, inputs, steps=steps, engine=engine, seed=seed, progress=progress)
+    if as_json:
+        print_json({"source": compiled.source.name, "target": compiled.target.name, **report.to_json()})
+    else:
+        console.print(f"{compiled.source.name} on {compiled.target.name}: {report}", markup=False)
+    if not report.agreed:
+        raise typer.Exit(DISAGREED)
+
+
+def check(folder: FolderArgument, as_json: AsJson = False) -> None:
+    """Re-derive the certificate of a saved network from its weights, without the compiler.
+
+    Example: tapegrad check adder8.net
+    """
+    report = check_folder(folder)
+    if as_json:
+        print_json(report.to_json())
+        return
+    console.print(f"{report.folder}: a {report.target} network whose certificate holds", markup=False)
+    for statement in report.statements:
+        console.print(f"  - {statement}", markup=False)

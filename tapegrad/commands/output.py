@@ -1,0 +1,35 @@
+"""What commands print: JSON for scripts on request, text for people otherwise."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tapegrad.compile import Progress as Report
+
+console = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False)
+
+SUCCESS, DISAGREED, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
+"""Exit codes: done and verified; net and source disagree; bad input; stopped at the step limit."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+def print_json(data: Any) -> None:
+    """One JSON value on standard output."""
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextmanager
+def steps_progress(what: str, limit: int) -> Iterator[Report]:
+    """A progress bar over steps on standard error, where that is a terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task(what, total=limit)
+        yield lambda steps: bar.update(task, completed=steps)

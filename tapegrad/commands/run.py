@@ -1,0 +1,89 @@
+"""`tapegrad run`: compile a source, run the network, and check every step against the source."""
+
+import typer
+
+from tapegrad.commands.options import (
+    EngineOption,
+    InputOption,
+    SetOption,
+    SourceArgument,
+    StepsOption,
+    TargetOption,
+    parse_settings,
+)
+from tapegrad.commands.output import (
+    DISAGREED,
+    SUCCESS,
+    UNFINISHED,
+    AsJson,
+    console,
+    print_json,
+    steps_progress,
+)
+from tapegrad.compile import compile
+from tapegrad.inputs import parse_inputs
+from tapegrad.show.text import state_json, state_text
+from tapegrad.sources import find
+from tapegrad.verify import verify
+
+
+def run(
+    source: SourceArgument,
+    target: TargetOption,
+    input: InputOption = None,
+    steps: StepsOption = 100_000,
+    engine: EngineOption = "reference",
+    settings: SetOption = None,
+    check: bool = typer.Option(True, "--verify/--no-verify", help="Compare every step with the source."),
+    as_json: AsJson = False,
+) -> None:
+    """Compile SOURCE, run the network on an input and compare every step with the source.
+
+    Example: tapegrad run binary-increment --target tape --input 1011
+
+    Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
+    """
+    found = find(source)
+    compiled = compile(found.source, target, **parse_settings(settings))
+    words = parse_inputs(found.source, found.inputs if input is None else input)
+    with steps_progress("running", steps) as progress:
+        outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress)
+    report = None
+    if check:
+        with steps_progress("verifying", steps) as progress:
+            report = verify(compiled, [words], steps=steps, engine=engine, progress=progress)
+    agreed = None if report is None else report.agreed
+    if as_json:
+        print_json(
+            {
+                "source": found.source.name,
+                "origin": found.origin,
+                "target": target,
+                "engine": engine,
+                "passes": [rewriting.name for rewriting in compiled.passes],
+                "parameters": compiled.net.parameters,
+                "steps": outcome.steps,
+                "halted": outcome.halted,
+                "output": None if outcome.state is None else state_json(found.source, outcome.state),
+                "verified": agreed,
+                "checked": None if report is None else report.to_json(),
+                "max_deviation": outcome.deviation
+                if report is None
+                else max(outcome.deviation, report.deviation),
+                "seconds": outcome.seconds,
+            }
+        )
+    else:
+        console.print(f"[bold]{found.source.name}[/bold] ({found.origin}) on target [bold]{target}[/bold]")
+        names = [rewriting.name for rewriting in compiled.passes]
+        console.print(f"passes      {' -> '.join(names) or 'none'}")
+        console.print(f"parameters  {compiled.net.parameters:,}")
+        ended = "done" if outcome.halted else "stopped at the step limit"
+        console.print(f"steps       {outcome.steps:,} of the network in {outcome.seconds:.3g} s, {ended}")
+        if outcome.state is not None:
+            for line in state_text(found.source, outcome.state).splitlines():
+                console.print(f"result      {line}", markup=False)
+        console.print(f"verified    {'not asked for' if report is None else report}", markup=False)
+    if agreed is False:
+        raise typer.Exit(DISAGREED)
+    raise typer.Exit(SUCCESS if outcome.halted else UNFINISHED)

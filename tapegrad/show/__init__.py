@@ -1,0 +1,1 @@
+"""Showing sources, runs and nets: as text, plots and pages."""
