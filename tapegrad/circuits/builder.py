@@ -2,10 +2,19 @@
 
 import numpy as np
 
-from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.model import ARITY, Circuit, Gate
 
 Wire = int
 """A wire while the circuit grows: inputs are numbered -1, -2, ..., gates 0, 1, ..."""
+
+_FALSE, _AND, _XOR, _OR = int(Gate.FALSE), int(Gate.AND), int(Gate.XOR), int(Gate.OR)
+_NOR, _XNOR, _NOT, _NAND = int(Gate.NOR), int(Gate.XNOR), int(Gate.NOT), int(Gate.NAND)
+_ID, _TRUE = int(Gate.ID), int(Gate.TRUE)
+_SECOND, _NOT_SECOND = 0b1010, 0b0101  # the truth tables of b and of not b
+
+# Where both operands are negations, the gate on the plain operands that does the same.
+_WITHOUT_NEGATIONS = {_AND: _NOR, _NOR: _AND, _OR: _NAND, _NAND: _OR, _XOR: _XOR, _XNOR: _XNOR}
+_ARITIES: list[int] = ARITY.tolist()
 
 
 class CircuitBuilder:
@@ -22,8 +31,13 @@ class CircuitBuilder:
         self._simplify = simplify
         self._inputs: list[str] = []
         self._outputs: list[tuple[str, Wire]] = []
-        self._gates: list[tuple[Gate, Wire, Wire]] = []
-        self._known: dict[tuple[Gate, Wire, Wire], Wire] = {}
+        self._gates: list[tuple[int, Wire, Wire]] = []
+        self._known: dict[tuple[int, Wire, Wire], Wire] = {}
+        self._constants: dict[Wire, bool] = {}
+        self._negations: dict[Wire, Wire] = {}
+        """Wires known to be each other's negation, both ways round."""
+        self._inverted: dict[Wire, Wire] = {}
+        """The operand of every NOT gate."""
 
     def input(self, name: str) -> Wire:
         """A new input."""
@@ -36,121 +50,161 @@ class CircuitBuilder:
 
     def constant(self, value: bool) -> Wire:
         """A wire that is always `value`."""
-        return self._add(Gate.TRUE if value else Gate.FALSE, 0, 0)
+        wire = self._add(_TRUE if value else _FALSE, 0, 0)
+        self._constants[wire] = bool(value)
+        return wire
+
+    def known(self, a: Wire) -> bool | None:
+        """The value of a wire that is constant, None for any other."""
+        return self._constants.get(a)
 
     def not_(self, a: Wire) -> Wire:
         """1 - a."""
-        return self.gate(Gate.NOT, a)
+        return self._negated(a) if self._simplify else self._add(_NOT, a, 0)
 
     def and_(self, a: Wire, b: Wire) -> Wire:
         """1 if both are 1."""
-        return self.gate(Gate.AND, a, b)
+        return self._binary(_AND, a, b)
 
     def or_(self, a: Wire, b: Wire) -> Wire:
         """1 if one is 1."""
-        return self.gate(Gate.OR, a, b)
+        return self._binary(_OR, a, b)
 
     def xor(self, a: Wire, b: Wire) -> Wire:
         """1 if they differ."""
-        return self.gate(Gate.XOR, a, b)
+        return self._binary(_XOR, a, b)
 
     def where(self, condition: Wire, a: Wire, b: Wire) -> Wire:
-        """`a` if the condition is 1, else `b`."""
-        if self._simplify and a == b:
-            return a
+        """`a` if the condition is 1, else `b`: three gates, one where an operand is known."""
+        if self._simplify:
+            if a == b:
+                return a
+            if a == condition or self._constants.get(a) is True:
+                return self.or_(condition, b)
+            if b == condition or self._constants.get(b) is False:
+                return self.and_(condition, a)
+            if self._constants.get(a) is False:
+                return self.and_(self.not_(condition), b)
+            if self._constants.get(b) is True:
+                return self.or_(self.not_(condition), a)
         return self.xor(b, self.and_(condition, self.xor(a, b)))
 
     def gate(self, kind: Gate, a: Wire = 0, b: Wire = 0) -> Wire:
         """Any gate; the value of the returned wire is that gate's, whether or not a gate was added."""
+        arity = _ARITIES[kind]
+        if arity == 2:
+            return self._binary(int(kind), a, b)
+        if arity == 0:
+            return self.constant(kind is Gate.TRUE)
         if not self._simplify:
-            return self._add(kind, a, b)
-        return self._folded(kind, a, b)
+            return self._add(int(kind), a, 0)
+        return a if kind is Gate.ID else self._negated(a)
 
-    def _folded(self, kind: Gate, a: Wire, b: Wire) -> Wire:
-        """Reduces the truth table of the gate by what is known of its operands: constants, negations and
-        equality. What remains is a constant, an operand, its negation, or a two-input gate in a normal
-        form (operands positive and in order where the table allows)."""
-        if kind.arity == 0:
-            return self._add(kind, 0, 0)
-        if kind.arity == 1:
-            b = a
-        table = int(kind)
-        known_a, known_b = self._constant_of(a), self._constant_of(b)
-        if known_a is not None:
-            table = table >> 2 if known_a else table & 3
-            table |= table << 2
-            table &= 15
-        if known_b is not None:
-            pick = (table >> 1 if known_b else table) & 0b0101
-            table = pick | pick << 1
-        if a == b:  # only the entries 00 and 11 can occur
-            table = (0b1100 if table & 8 else 0) | (0b0011 if table & 1 else 0)
-        inverse = self._gates[a] if a >= 0 else None
-        other = self._gates[b] if b >= 0 else None
-        if (inverse and inverse[0] is Gate.NOT and inverse[1] == b) or (
-            other and other[0] is Gate.NOT and other[1] == a
-        ):  # b = not a: only the entries 01 and 10 can occur
-            table = (0b1100 if table & 4 else 0) | (0b0011 if table & 2 else 0)
-        if table in (0b0000, 0b1111):
-            return self._add(Gate(table), 0, 0)
-        if table == 0b1100:
-            return a
-        if table == 0b1010:
-            return b
-        if table == 0b0011:
-            return self._negated(a)
-        if table == 0b0101:
-            return self._negated(b)
-        if a > b:
+    def _binary(self, table: int, a: Wire, b: Wire) -> Wire:
+        """A two-input gate. The hot path: nothing is known of the operands but, perhaps, the same gate."""
+        if not self._simplify:
+            return self._add(table, a, b)
+        if a > b:  # every table here is symmetric
             a, b = b, a
-        return self._add(Gate(table), a, b)
+        wire = self._known.get((table, a, b))
+        if wire is not None:
+            return wire
+        constants, negations = self._constants, self._negations
+        if a == b or a in constants or b in constants or negations.get(a) == b:
+            return self._reduced(table, a, b)
+        inverted = self._inverted
+        if inverted and (a in inverted or b in inverted):
+            return self._with_negations(table, a, b)
+        return self._add(table, a, b)
+
+    def _reduced(self, table: int, a: Wire, b: Wire) -> Wire:
+        """Reduces the truth table by what is known of its operands: constants, equality, negation. What
+        remains is a constant, an operand or its negation."""
+        known_a, known_b = self._constants.get(a), self._constants.get(b)
+        if known_a is not None:
+            row = table >> 2 if known_a else table & 3
+            table = row | row << 2
+        if known_b is not None:
+            column = (table >> 1 if known_b else table) & 0b0101
+            table = column | column << 1
+        if a == b:  # only the entries 00 and 11 can occur
+            table = (_ID if table & 8 else 0) | (_NOT if table & 1 else 0)
+        elif self._negations.get(a) == b:  # only the entries 01 and 10 can occur
+            table = (_ID if table & 4 else 0) | (_NOT if table & 2 else 0)
+        if table in (_FALSE, _TRUE):
+            return self.constant(table == _TRUE)
+        if table in (_ID, _NOT):
+            return a if table == _ID else self._negated(a)
+        return b if table == _SECOND else self._negated(b)
+
+    def _with_negations(self, table: int, a: Wire, b: Wire) -> Wire:
+        """Takes NOT gates out of the operands where a gate without them does the same."""
+        plain_a, plain_b = self._inverted.get(a), self._inverted.get(b)
+        if plain_a is not None and plain_b is not None:
+            return self._binary(_WITHOUT_NEGATIONS[table], plain_a, plain_b)
+        if table in (_XOR, _XNOR):
+            flipped = _XNOR if table == _XOR else _XOR
+            return self._binary(flipped, a if plain_a is None else plain_a, b if plain_b is None else plain_b)
+        return self._add(table, a, b)
 
     def _negated(self, a: Wire) -> Wire:
-        if a >= 0 and self._gates[a][0] is Gate.NOT:
-            return self._gates[a][1]
-        return self._add(Gate.NOT, a, 0)
+        """NOT, without a gate of its own where a complementary gate can take the place of a two-input one."""
+        if a in self._negations:
+            return self._negations[a]
+        if a in self._constants:
+            return self.constant(not self._constants[a])
+        table, left, right = self._gates[a] if a >= 0 else (_ID, 0, 0)
+        if a >= 0 and _ARITIES[table] == 2:
+            wire = self._add(table ^ 15, left, right)
+        else:
+            wire = self._add(_NOT, a, 0)
+            self._inverted[wire] = a
+        self._negations[a], self._negations[wire] = wire, a
+        return wire
 
-    def _constant_of(self, a: Wire) -> bool | None:
-        if a < 0:
-            return None
-        kind = self._gates[a][0]
-        return (kind is Gate.TRUE) if kind.arity == 0 else None
-
-    def _add(self, kind: Gate, a: Wire, b: Wire) -> Wire:
-        key = (kind, a, b)
-        if self._simplify and key in self._known:
-            return self._known[key]
-        self._gates.append(key)
-        self._known[key] = len(self._gates) - 1
-        return len(self._gates) - 1
+    def _add(self, table: int, a: Wire, b: Wire) -> Wire:
+        key, wire = (table, a, b), len(self._gates)
+        if self._simplify:
+            wire = self._known.setdefault(key, wire)
+        if wire == len(self._gates):
+            self._gates.append(key)
+        return wire
 
     def circuit(self, name: str = "circuit") -> Circuit:
         """The circuit grown so far. With `simplify`, gates that reach no output are left out."""
-        keep = self._reaching() if self._simplify else range(len(self._gates))
-        number = {-1 - i: i for i in range(len(self._inputs))}
-        for new, gate in enumerate(keep):
-            number[gate] = len(self._inputs) + new
-        kept = [self._gates[gate] for gate in keep]
+        inputs = len(self._inputs)
+        if not self._gates:
+            keep, gates = np.zeros(0, np.int64), np.zeros((0, 3), np.int64)
+        else:
+            keep = self._reaching() if self._simplify else np.arange(len(self._gates))
+            gates = np.array(self._gates, np.int64)
+        number = np.zeros(len(self._gates) + inputs, np.int64)  # gate g at g, input -1 - i at the end
+        number[keep] = np.arange(inputs, inputs + len(keep))
+        number[len(number) - inputs :] = np.arange(inputs)[::-1]
+        kinds, left, right = gates[keep].T
+        arity = ARITY[kinds]
+        outputs = np.array([wire for _, wire in self._outputs], np.int64)
         return Circuit(
             inputs=tuple(self._inputs),
             outputs=tuple(name for name, _ in self._outputs),
-            kinds=np.array([kind for kind, _, _ in kept], np.uint8),
-            left=np.array([number[a] if k.arity >= 1 else 0 for k, a, _ in kept], np.int32),
-            right=np.array([number[b] if k.arity >= 2 else 0 for k, _, b in kept], np.int32),
-            output_wires=np.array([number[wire] for _, wire in self._outputs], np.int32),
+            kinds=kinds.astype(np.uint8),
+            left=np.where(arity >= 1, number[left] if len(number) else 0, 0).astype(np.int32),
+            right=np.where(arity >= 2, number[right] if len(number) else 0, 0).astype(np.int32),
+            output_wires=number[outputs].astype(np.int32),
             name=name,
         )
 
-    def _reaching(self) -> list[int]:
+    def _reaching(self) -> np.ndarray:
         reached = bytearray(len(self._gates))
         for _, wire in self._outputs:
             if wire >= 0:
                 reached[wire] = 1
         for gate in range(len(self._gates) - 1, -1, -1):
             if reached[gate]:
-                kind, a, b = self._gates[gate]
-                if kind.arity >= 1 and a >= 0:
+                table, a, b = self._gates[gate]
+                arity = _ARITIES[table]
+                if arity >= 1 and a >= 0:
                     reached[a] = 1
-                if kind.arity >= 2 and b >= 0:
+                if arity >= 2 and b >= 0:
                     reached[b] = 1
-        return [gate for gate, seen in enumerate(reached) if seen]
+        return np.flatnonzero(np.frombuffer(reached, np.uint8))

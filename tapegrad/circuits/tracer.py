@@ -1,0 +1,170 @@
+"""`trace`: an ordinary Python function over bits, integers and arrays becomes a circuit.
+
+def larger(a, b):
+    return where(a < b, b, a)
+
+traced = trace(larger, UInt(8), UInt(8))
+traced.circuit          # the circuit; inputs a[0] ... b[7], outputs out[0] ... out[7]
+traced(3, 200)          # 200, by the circuit
+traced.plain(3, 200)    # 200, by running the function itself on concrete values
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tapegrad.circuits.arrays import ArrayValue
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.types import Array, Bit, BitType, IntType, Layout, from_bits, names, parts, to_bits
+from tapegrad.circuits.values import BitValue, IntValue, Scalar, is_number, same_type
+from tapegrad.errors import InputError, SourceError
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A function and its circuit; both take and give Python numbers, truth values and lists."""
+
+    function: Callable[..., Any]
+    circuit: Circuit
+    inputs: dict[str, Layout]
+    """The layout of every parameter, by name, in order."""
+    output: Layout
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The result, computed by the circuit."""
+        *_, rows = self.circuit.run(self.circuit.start(self.encode(*arguments)))
+        return self.decode(rows[0])
+
+    def plain(self, *arguments: Any) -> Any:
+        """The result, computed by the function on concrete values: Python's integers, no gates."""
+        layouts = self._matched(arguments)
+        values = [_concrete(layout, argument) for layout, argument in zip(layouts, arguments, strict=True)]
+        return _python(self.output, self.function(*values))
+
+    def encode(self, *arguments: Any) -> list[int]:
+        """The circuit's input bits for these arguments."""
+        pairs = zip(self._matched(arguments), arguments, strict=True)
+        return [bit for layout, argument in pairs for bit in to_bits(layout, argument)]
+
+    def decode(self, bits: Any) -> Any:
+        """The result that these output bits stand for."""
+        return from_bits(self.output, iter(bits))
+
+    def _matched(self, arguments: tuple[Any, ...]) -> list[Layout]:
+        if len(arguments) != len(self.inputs):
+            raise InputError(
+                f"{self.circuit.name} takes {len(self.inputs)} argument(s), not {len(arguments)}",
+                advice=f"They are {', '.join(f'{name}: {of}' for name, of in self.inputs.items())}.",
+            )
+        return list(self.inputs.values())
+
+
+def trace(function: Callable[..., Any], *layouts: Layout, name: str = "", **by_name: Layout) -> Traced:
+    """Runs the function once on traced values and returns its circuit.
+
+    Types come in the order of the parameters, by parameter name, or from the function's annotations; see
+    `tapegrad.circuits.types` for what they are and how bits are named. The result is called `out`, or, if
+    it is a dictionary, by its keys.
+    """
+    inputs = _parameters(function, layouts, by_name)
+    build = CircuitBuilder()
+    arguments = [_traced(build, layout, parameter) for parameter, layout in inputs.items()]
+    result = function(*arguments)
+    output = _layout(result, "the result")
+    wires = [wire for leaf in _leaves(output, result) for wire in leaf.wires(build)]
+    outputs = names(output, "" if isinstance(output, dict) else "out")
+    for bit, wire in zip(outputs, wires, strict=True):
+        build.output(bit, wire)
+    title = name or getattr(function, "__name__", "function")
+    return Traced(function, build.circuit(title), inputs, output)
+
+
+def _parameters(
+    function: Callable[..., Any], layouts: tuple[Layout, ...], by_name: dict[str, Layout]
+) -> dict[str, Layout]:
+    """The layout of every parameter; parameters after the last that needs one keep their defaults."""
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return {f"x{i}": layout for i, layout in enumerate(layouts)}
+    needing = [i for i, p in enumerate(parameters) if p.default is p.empty or p.name in by_name]
+    taken = parameters[: max([len(layouts), *(i + 1 for i in needing)])]
+    if len(layouts) > len(taken) or by_name.keys() - {p.name for p in taken[len(layouts) :]}:
+        raise SourceError(
+            f"the types given do not match the function's {len(parameters)} parameter(s)",
+            advice=f"They are {', '.join(p.name for p in parameters)}.",
+        )
+    given = dict(zip((p.name for p in taken), layouts, strict=False)) | by_name
+    inputs = {p.name: given.get(p.name, p.annotation) for p in taken}
+    for parameter, layout in inputs.items():
+        if layout is inspect.Parameter.empty or isinstance(layout, str):
+            raise SourceError(
+                f"parameter {parameter!r} has no type",
+                advice=f"Pass one, such as trace(function, {parameter}=UInt(8)).",
+            )
+    return inputs
+
+
+def _traced(build: CircuitBuilder, layout: Layout, name: str) -> Any:
+    if isinstance(layout, BitType):
+        return BitValue(layout, [build.input(name)], build)
+    if isinstance(layout, IntType):
+        return IntValue(layout, [build.input(bit) for bit in names(layout, name)], build)
+    return _assembled(layout, [_traced(build, part, part_name) for part_name, part in parts(layout, name)])
+
+
+def _concrete(layout: Layout, value: Any) -> Any:
+    bits = iter(list(to_bits(layout, value)))
+
+    def assemble(layout: Layout) -> Any:
+        if isinstance(layout, BitType | IntType):
+            return layout(from_bits(layout, bits))
+        return _assembled(layout, [assemble(part) for _, part in parts(layout, "")])
+
+    return assemble(layout)
+
+
+def _assembled(layout: Layout, items: list[Any]) -> Any:
+    if isinstance(layout, Array):
+        return ArrayValue(items)
+    return dict(zip(layout, items, strict=True)) if isinstance(layout, dict) else type(layout)(items)
+
+
+def _layout(value: Any, place: str) -> Layout:
+    """The layout of a result; an array whose elements differ takes the type common to them."""
+    if isinstance(value, Scalar):
+        return value.type
+    if is_number(value) and int(value) in (0, 1):
+        return Bit
+    if isinstance(value, ArrayValue) and any(isinstance(item, Scalar) for item in value):
+        return Array(same_type(value)[0].type, len(value))
+    if isinstance(value, tuple | list):
+        inner = [_layout(item, f"{place}[{i}]") for i, item in enumerate(value)]
+        if isinstance(value, ArrayValue) and all(of == inner[0] for of in inner):
+            return Array(inner[0], len(inner))
+        return tuple(inner) if isinstance(value, tuple) else inner
+    if isinstance(value, dict):
+        return {str(key): _layout(item, f"{place}.{key}") for key, item in value.items()}
+    raise SourceError(
+        f"the traced function gives {value!r}, which is no bit, integer or array",
+        where=place,
+        advice="Give plain numbers a type, such as UInt(8)(3).",
+    )
+
+
+def _leaves(layout: Layout, value: Any) -> Iterator[Scalar]:
+    """The bits and integers of a result, in order, each in the type the layout says."""
+    if isinstance(layout, BitType | IntType):
+        leaf = value if isinstance(value, Scalar) else layout(value)
+        yield leaf.to(layout) if isinstance(layout, IntType) and leaf.type != layout else leaf
+        return
+    items = value.values() if isinstance(value, dict) else value
+    for (_, part), item in zip(parts(layout, ""), items, strict=True):
+        yield from _leaves(part, item)
+
+
+def _python(layout: Layout, value: Any) -> Any:
+    """A concrete result as Python numbers, truth values and lists."""
+    leaves = _leaves(layout, value)
+    return from_bits(layout, (leaf.raw >> i & 1 for leaf in leaves for i in range(leaf.type.width)))
