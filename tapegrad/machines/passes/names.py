@@ -1,0 +1,33 @@
+"""Fresh names for the states and symbols that a pass adds, and a bound on how many rules it may add."""
+
+from collections.abc import Hashable, Iterable
+
+from tapegrad.errors import Refused
+
+MOST_RULES = 2_000_000
+"""A table with more entries than this fills gigabytes as Python objects; no target could carry it."""
+
+
+class Names:
+    """Gives every key a name of its own: the wished one, lengthened where it is taken already. The names
+    depend on nothing but the order of the requests, so a pass run again gives the same machine."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._names: dict[Hashable, str] = {}
+
+    def __call__(self, key: Hashable, wish: str) -> str:
+        """The name of `key`; `wish` counts only when the key is new."""
+        if key not in self._names:
+            name = wish
+            while name in self._taken:
+                name += "'"
+            self._taken.add(name)
+            self._names[key] = name
+        return self._names[key]
+
+
+def refuse_if_huge(rules: int, what: str, advice: str) -> None:
+    """Stops before a pass builds a table that nothing could use."""
+    if rules > MOST_RULES:
+        raise Refused(f"{what} would need {rules:,} rules; the limit is {MOST_RULES:,}", advice=advice)
