@@ -15,5 +15,6 @@ class Format:
     example: str
     """A short text in this format that `read` accepts."""
     detect: Callable[[bytes], bool]
-    read: Callable[[bytes], Any]
+    read: Callable[..., Any]
+    """Takes the bytes; a format may have options besides, such as further symbols of a machine."""
     write: Callable[[Any], str | bytes] | None = None
