@@ -65,8 +65,9 @@ def prove(kinds: Iterable[Gate], correction: str, dtype: str) -> Proof:
         low, high = (Fraction(-cut.bias) for cut in chosen.rows(dtype)[0])
         radius = min(low, 1 - high)
         if _corrected(correction, dtype, ZERO) > 0:
-            allowance = radius / 2
-            error = _corrected(correction, dtype, allowance)
+            # As doubles, rounded to the safe side, so that the certificate holds these very numbers.
+            allowance = Fraction(at_most(radius / 2))
+            error = Fraction(at_least(_corrected(correction, dtype, allowance)))
     spans = {kind: _gate(GADGETS[kind], kind, rounding, error) for kind in kinds}
     after_gates = max((worst for worst, _ in spans.values()), default=ZERO)
     at_outputs = max(
