@@ -1,0 +1,132 @@
+"""Named nets in any order, as BLIF and `.bench` files define them, made into a circuit."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tapegrad.circuits.builder import CircuitBuilder, Wire
+from tapegrad.circuits.formats.ordering import CycleError, in_order
+from tapegrad.circuits.formats.text import quoted
+from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.errors import FormatError
+
+
+class Gates:
+    """Adds gates as a file writes them, nothing folded away; negations and constants are shared."""
+
+    def __init__(self) -> None:
+        self.build = CircuitBuilder(simplify=False)
+        self._negations: dict[Wire, Wire] = {}
+        self._constants: dict[bool, Wire] = {}
+
+    def negated(self, wire: Wire) -> Wire:
+        """NOT of a wire."""
+        if wire not in self._negations:
+            self._negations[wire] = self.build.not_(wire)
+        return self._negations[wire]
+
+    def constant(self, value: bool) -> Wire:
+        """A wire that is always `value`."""
+        if value not in self._constants:
+            self._constants[value] = self.build.constant(value)
+        return self._constants[value]
+
+    def tree(self, kind: Gate, wires: Sequence[Wire]) -> Wire:
+        """AND, OR or XOR of one or more wires, by a balanced tree."""
+        row = list(wires)
+        while len(row) > 1:
+            pairs = [self.build.gate(kind, a, b) for a, b in zip(row[::2], row[1::2], strict=False)]
+            row = pairs + row[2 * len(pairs) :]
+        return row[0]
+
+
+@dataclass(frozen=True)
+class Net:
+    """A definition: the nets it reads, how its gates are added, and the line it stands in."""
+
+    reads: tuple[str, ...]
+    add: Callable[[Gates, Sequence[Wire]], Wire]
+    line: int
+
+
+class Netlist:
+    """Inputs, outputs and nets by name, with the line of each; gathered first, put in order at the end."""
+
+    def __init__(self, name: str = "circuit") -> None:
+        self.name = name
+        self.inputs: dict[str, int] = {}
+        self.outputs: dict[str, int] = {}
+        self.nets: dict[str, Net] = {}
+
+    def add_input(self, name: str, line: int) -> None:
+        """The next input."""
+        self._refuse_driven(name, line)
+        self.inputs[name] = line
+
+    def add_output(self, name: str, line: int) -> None:
+        """The next output: the net of this name, wherever it is defined."""
+        if name in self.outputs:
+            raise FormatError(
+                f"output {quoted(name)} is listed twice",
+                where=f"lines {self.outputs[name]} and {line}",
+                advice="List each output once.",
+            )
+        self.outputs[name] = line
+
+    def define(self, name: str, net: Net) -> None:
+        """What drives a net."""
+        self._refuse_driven(name, net.line)
+        self.nets[name] = net
+
+    def _refuse_driven(self, name: str, line: int) -> None:
+        if name in self.inputs:
+            raise FormatError(
+                f"net {quoted(name)} is driven twice, once as an input",
+                where=f"lines {self.inputs[name]} and {line}",
+                advice="Each net is either an input or defined once.",
+            )
+        if name in self.nets:
+            raise FormatError(
+                f"net {quoted(name)} is driven twice",
+                where=f"lines {self.nets[name].line} and {line}",
+                advice="Each net is either an input or defined once.",
+            )
+
+    def circuit(self) -> Circuit:
+        """The circuit, gates in the order of the file where that is possible."""
+        self._refuse_undriven()
+        try:
+            order = in_order(self.nets, lambda name: self.nets[name].reads if name in self.nets else ())
+        except CycleError as cycle:
+            path = [str(name) for name in cycle.path]
+            shown = path if len(path) <= 6 else [*path[:4], "...", path[-1]]
+            raise FormatError(
+                f"net {quoted(path[0])} depends on itself: {' <- '.join(shown)}",
+                where=f"line {self.nets[path[0]].line}",
+                advice="A combinational circuit has no cycles; break this one.",
+            ) from None
+        gates = Gates()
+        wires = {name: gates.build.input(name) for name in self.inputs}
+        for name in order:
+            if name in self.nets:
+                net = self.nets[name]
+                wires[name] = net.add(gates, [wires[read] for read in net.reads])
+        for name in self.outputs:
+            gates.build.output(name, wires[name])
+        return gates.build.circuit(self.name)
+
+    def _refuse_undriven(self) -> None:
+        for name, net in self.nets.items():
+            for read in net.reads:
+                if read not in self.nets and read not in self.inputs:
+                    raise FormatError(
+                        f"net {quoted(read)}, which {quoted(name)} reads, is driven by nothing",
+                        where=f"line {net.line}",
+                        advice="Define it, or list it among the inputs; the file may be cut off.",
+                    )
+        for name, line in self.outputs.items():
+            if name not in self.nets and name not in self.inputs:
+                raise FormatError(
+                    f"output {quoted(name)} is driven by nothing",
+                    where=f"line {line}",
+                    advice="Define it, or list it among the inputs; the file may be cut off.",
+                )
