@@ -9,19 +9,21 @@ MOST_RULES = 2_000_000
 
 
 class Names:
-    """Gives every key a name of its own: the wished one, lengthened where it is taken already. The names
+    """Gives every key a name of its own: the wished one, or with a number where that is taken. The names
     depend on nothing but the order of the requests, so a pass run again gives the same machine."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._names: dict[Hashable, str] = {}
+        self._count: dict[str, int] = {}
 
     def __call__(self, key: Hashable, wish: str) -> str:
         """The name of `key`; `wish` counts only when the key is new."""
         if key not in self._names:
             name = wish
             while name in self._taken:
-                name += "'"
+                self._count[wish] = self._count.get(wish, 1) + 1
+                name = f"{wish}.{self._count[wish]}"
             self._taken.add(name)
             self._names[key] = name
         return self._names[key]
