@@ -1,0 +1,113 @@
+"""Gradient descent where some parameters live on a simplex, written once for every loss of that form.
+
+Welper's (3), (14) and (22): a parameter on a simplex moves by the conditional gradient (Frank and Wolfe),
+`s + a (argmin - s)` with `argmin` the vertex of steepest descent; every other parameter moves by plain
+gradient descent at its own rate. The paper prints the first rule with a minus sign, which would lead out of
+the simplex. Where no vertex is strictly better than the present point, the point stays: the paper relies on
+this in its first step, where the whole gradient is zero.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+Parameters = Any
+"""A pytree of arrays."""
+
+Loss = Callable[[Parameters], Array]
+
+
+class OnSimplex(eqx.Module):
+    """Stands in the place of a rate: this parameter moves by the conditional gradient. The step is 1, or
+    found by a line search (then for one parameter only)."""
+
+    line_search: bool = eqx.field(static=True, default=False)
+
+
+class Trained(NamedTuple):
+    """Where training stands: parameters, their loss, and the steps taken."""
+
+    parameters: Parameters
+    loss: Array
+    steps: Array
+
+
+LINE_SEARCH_GRID = 64
+"""Step lengths 1, 63/64, ..., 0 are tried. The losses of section 4.3 are piecewise linear along an edge with
+kinks at multiples of 1/4, so one of their minimisers is always among them."""
+
+
+def descend(loss: Loss, parameters: Parameters, rates: Parameters, gradient: Parameters) -> Parameters:
+    """The parameters after one step along a given gradient of the loss."""
+
+    def moved(rate: Any, parameter: Array, slope: Array) -> Array:
+        if isinstance(rate, OnSimplex):
+            return _best_vertex(parameter, slope)
+        return parameter - rate * slope
+
+    new = jax.tree.map(moved, rates, parameters, gradient, is_leaf=_is_on_simplex)
+    kinds = jax.tree.leaves(rates, is_leaf=_is_on_simplex)
+    if any(isinstance(kind, OnSimplex) and kind.line_search for kind in kinds):
+        return _searched(loss, parameters, rates, new)
+    return new
+
+
+def train(loss: Loss, parameters: Parameters, rates: Parameters, stop: float, budget: int) -> Trained:
+    """Steps until the loss is at most `stop`, for at most `budget` steps. The bound is asked after every
+    step and not before the first: with the label copy still empty the extended network puts out 0, whose
+    loss says nothing about the machine. Compiled once for each shape of the parameters."""
+    return _train(loss, parameters, rates, jnp.asarray(stop), jnp.asarray(budget))
+
+
+@eqx.filter_jit
+def _train(loss: Loss, parameters: Parameters, rates: Parameters, stop: Array, budget: Array) -> Trained:
+    value_and_gradient = jax.value_and_grad(loss)
+
+    def going(state: tuple[Trained, Parameters]) -> Array:
+        trained, _ = state
+        return (trained.steps < budget) & ((trained.steps == 0) | (trained.loss > stop))
+
+    def step(state: tuple[Trained, Parameters]) -> tuple[Trained, Parameters]:
+        trained, gradient = state
+        new = descend(loss, trained.parameters, rates, gradient)
+        value, gradient = value_and_gradient(new)
+        return Trained(new, value, trained.steps + 1), gradient
+
+    value, gradient = value_and_gradient(parameters)
+    first = Trained(parameters, value, jnp.asarray(0))
+    return jax.lax.while_loop(going, step, (first, gradient))[0]
+
+
+def _is_on_simplex(rate: Any) -> bool:
+    return isinstance(rate, OnSimplex)
+
+
+def _best_vertex(point: Array, slope: Array) -> Array:
+    """The vertex of steepest descent, or the point itself if no vertex is strictly better."""
+    best = jnp.argmin(slope)
+    vertex = jax.nn.one_hot(best, len(point), dtype=point.dtype)
+    return jnp.where(slope[best] < slope @ point, vertex, point)
+
+
+def _searched(loss: Loss, old: Parameters, rates: Parameters, new: Parameters) -> Parameters:
+    """The step with the length that minimises the loss, the other parameters held; the longest of equals."""
+
+    def point(length: Array) -> Parameters:
+        def along(rate: Any, start: Array, end: Array) -> Array:
+            if isinstance(rate, OnSimplex) and rate.line_search:
+                return jnp.where(length == 1, end, start + length * (end - start))
+            return start
+
+        return jax.tree.map(along, rates, old, new, is_leaf=_is_on_simplex)
+
+    lengths = jnp.linspace(1.0, 0.0, LINE_SEARCH_GRID + 1)
+    best = point(lengths[jnp.argmin(jax.lax.map(lambda length: loss(point(length)), lengths))])
+
+    def chosen(rate: Any, searched: Array, stepped: Array) -> Array:
+        return searched if isinstance(rate, OnSimplex) and rate.line_search else stepped
+
+    return jax.tree.map(chosen, rates, best, new, is_leaf=_is_on_simplex)
