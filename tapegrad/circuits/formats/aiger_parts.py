@@ -92,24 +92,29 @@ def take_names(lines: Lines, header: Header) -> tuple[tuple[str, ...], tuple[str
     """The names of inputs and outputs, from lines such as `i0 carry`, up to the comment or the end. What
     has no name is called as its position: i0, i1, ..., o0, o1, ..."""
     given: dict[str, dict[int, str]] = {"i": {}, "o": {}}
+    taken: set[tuple[str, str]] = set()
     counts = {"i": header.inputs, "o": header.outputs}
     while lines.more():
         line = lines.take("a name")
         if line == "c":
             break
         position, _, name = line.partition(" ")
-        if line[:1] not in given or not name:
+        letter = line[:1]
+        if letter not in given or not name:
             raise FormatError(
                 f"{quoted(line)} is no name of an input or output",
                 where=lines.where,
                 advice="Names look like `i0 carry`; a line `c` starts the comment.",
             )
         place = number(position[1:], lines.where, "a position")
-        if place >= counts[line[0]] or place in given[line[0]]:
+        if place >= counts[letter] or place in given[letter]:
             raise FormatError(f"{quoted(position)} is named twice or does not exist", where=lines.where)
-        if name in given[line[0]].values():
-            raise FormatError(f"two have the name {quoted(name)}", where=lines.where)
-        given[line[0]][place] = name
+        if (letter, name) in taken:
+            raise FormatError(
+                f"two have the name {quoted(name)}", where=lines.where, advice="Rename one of them."
+            )
+        taken.add((letter, name))
+        given[letter][place] = name
     return _completed("i", header.inputs, given["i"]), _completed("o", header.outputs, given["o"])
 
 

@@ -1,0 +1,65 @@
+"""The compiled evaluator against the gate-by-gate oracle and against Python's integers."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapegrad.circuits import Gate
+from tapegrad.circuits.evaluator import Evaluator, evaluate, evaluate_packed, packed, unpacked
+from tapegrad.errors import InputError
+from tapegrad.sampler import random_circuit
+from tests.circuits.arithmetic import multiplier
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    inputs=st.integers(0, 7),
+    size=st.integers(0, 80),
+    outputs=st.integers(0, 8),
+    patterns=st.integers(0, 200),
+)
+@settings(max_examples=150, deadline=None)
+def test_agrees_with_the_oracle(seed: int, inputs: int, size: int, outputs: int, patterns: int) -> None:
+    circuit = random_circuit(seed, inputs=inputs, size=size, outputs=outputs, kinds=tuple(Gate))
+    bits = np.random.default_rng(seed).integers(0, 2, (patterns, inputs)).astype(bool)
+    assert np.array_equal(evaluate(circuit, bits), circuit.wire_values(bits)[circuit.output_wires].T)
+
+
+def test_many_blocks_agree_with_the_oracle() -> None:
+    circuit = random_circuit(5, inputs=12, size=400, outputs=9, kinds=tuple(Gate))
+    bits = np.random.default_rng(5).integers(0, 2, (10_001, 12)).astype(bool)
+    assert np.array_equal(evaluate(circuit, bits), circuit.wire_values(bits)[circuit.output_wires].T)
+
+
+def test_multiplies_as_python_does() -> None:
+    circuit, rng = multiplier(32), random.Random(0)
+    pairs = [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(300)] + [(0, 0), (2**32 - 1,) * 2]
+    rows = [[x >> i & 1 for x in pair for i in range(32)] for pair in pairs]
+    products = [sum(int(bit) << i for i, bit in enumerate(row)) for row in evaluate(circuit, rows)]
+    assert products == [x * y for x, y in pairs]
+
+
+def test_registers_are_used_again() -> None:
+    evaluator = Evaluator(multiplier(32))
+    assert evaluator.registers < 300 < evaluator.circuit.size / 10
+
+
+def test_packing_puts_pattern_64k_plus_j_into_bit_j_of_word_k() -> None:
+    bits = np.zeros((130, 2), bool)
+    bits[64 + 5, 1] = bits[129, 0] = True
+    words = packed(bits)
+    assert words.tolist() == [[0, 0, 2], [0, 32, 0]]
+    assert np.array_equal(unpacked(words, 130), bits)
+
+
+def test_words_of_the_wrong_shape_are_refused() -> None:
+    circuit = random_circuit(1, inputs=3)
+    with pytest.raises(InputError, match="3 rows"):
+        evaluate_packed(circuit, np.zeros((2, 1), np.uint64))
+    with pytest.raises(InputError, match="int64"):
+        evaluate_packed(circuit, np.zeros((3, 1), np.int64))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="3 inputs"):
+        evaluate(circuit, [[0, 1]])
