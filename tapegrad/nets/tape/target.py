@@ -6,7 +6,7 @@ from typing import cast
 from tapegrad.errors import Refused
 from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.formats import read
-from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.model import STAY, TuringMachine
 from tapegrad.machines.passes import binary_tracks, stay_free, triple_states
 from tapegrad.nets.extended.layers import deepest, widest
 from tapegrad.nets.net import Estimate, Example, Option, Target
