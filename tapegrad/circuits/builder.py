@@ -39,6 +39,11 @@ class CircuitBuilder:
         self._inverted: dict[Wire, Wire] = {}
         """The operand of every NOT gate."""
 
+    @property
+    def size(self) -> int:
+        """How many gates have been added."""
+        return len(self._gates)
+
     def input(self, name: str) -> Wire:
         """A new input."""
         self._inputs.append(name)
