@@ -12,13 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.checker.spans import DIGITS, Rounded, Unit, near, off_from, relu, wider
 from tapegrad.errors import BrokenNet
 
 Arrays = dict[str, NDArray[Any]]
-Span = tuple[Fraction, Fraction]
-"""A lower and an upper bound."""
-Unit = tuple[Fraction, Fraction, Fraction]
-"""Two weights and a bias."""
 
 # Bit 2a + b of a kind is the gate's value for operands a, b.
 NAMES = {
@@ -34,8 +31,6 @@ NAMES = {
     15: "TRUE",
 }
 OPERANDS = {kind: 0 if kind in (0, 15) else 1 if kind in (3, 12) else 2 for kind in NAMES}
-DIGITS = {"float32": (24, -126), "float64": (53, -1022)}
-"""Binary digits of a number, and the exponent of the smallest normal one."""
 UNIT_ARRAYS = {"units.inputs": np.int32, "units.layers": np.int64}
 GATE_ARRAYS = {
     "gates.kinds": np.uint8,
@@ -150,6 +145,17 @@ def _rows(arrays: Arrays, at: NDArray[np.int64]) -> NDArray[np.floating]:
     return np.concatenate([arrays["units.weights"][at], arrays["units.biases"][at][:, None]], axis=1)
 
 
+def _all_read(arrays: Arrays, shape: _Shape, part: int, readers: NDArray[np.int64]) -> None:
+    """Every unit of the layers that these units read is read by some of them, so nothing stays unchecked."""
+    seen = np.zeros(len(arrays["units.biases"]), bool)
+    for side in (0, 1):
+        at = shape.units(part - 1) + arrays["units.inputs"][readers, side]
+        seen[at[arrays["units.weights"][readers, side] != 0]] = True
+    layers = np.arange(shape.depth) * shape.per_layer + part - 1
+    expected = (shape.bounds[layers + 1] - shape.bounds[layers]).sum()
+    _require(seen.sum() == expected, "a unit is read by no other")
+
+
 class _Gadget(NamedTuple):
     hidden: tuple[Unit, Unit]
     out: Unit
@@ -162,8 +168,9 @@ def _gates(arrays: Arrays, shape: _Shape) -> dict[int, _Gadget]:
     _require(known.all(), "there is a gate of no known kind")
     out = shape.units(1) + shape.place
     hidden = [shape.units(0) + arrays["units.inputs"][out, side] for side in (0, 1)]
+    _all_read(arrays, shape, 1, out)
     for side, at in enumerate(hidden):
-        # A hidden unit counts only where the gate reads it; one that is not read may belong to others.
+        # A hidden unit counts only where the gate reads it; one that is not read belongs to another gate.
         read = arrays["units.weights"][out, side] != 0
         for operand, name in enumerate(("gates.left", "gates.right")):
             used = read & (arrays["units.weights"][at, operand] != 0)
@@ -199,6 +206,7 @@ def _correction(arrays: Arrays, shape: _Shape) -> _Gadget | None:
         return None
     out = shape.units(3) + shape.place
     cuts = [shape.units(2) + arrays["units.inputs"][out, side] for side in (0, 1)]
+    _all_read(arrays, shape, 3, out)
     rows = np.concatenate([_rows(arrays, cuts[0]), _rows(arrays, cuts[1]), _rows(arrays, out)], axis=1)
     reads = all((arrays["units.inputs"][cut, 0] == shape.place).all() for cut in cuts)
     _require(reads, "a correction does not read its own gate")
@@ -246,55 +254,6 @@ def _same_circuit(arrays: Arrays, shape: _Shape) -> None:
     )
 
 
-class _Rounded:
-    """Spans under rounding: exact if the result is a single number that the precision has, else within
-    `u |x| + tiny`; products with 0 and powers of two and sums with 0 do not round."""
-
-    def __init__(self, dtype: str) -> None:
-        self.digits, exponent = DIGITS[dtype]
-        self.u, self.tiny = Fraction(1, 1 << self.digits), Fraction(1, 1 << -exponent)
-
-    def slack(self, x: Span) -> Fraction:
-        n, d = abs(x[0].numerator), x[0].denominator
-        short = n == 0 or ((n // (n & -n)).bit_length() <= self.digits and abs(x[0]) >= self.tiny)
-        exact = x[0] == x[1] and d & (d - 1) == 0 and short
-        return Fraction(0) if exact else self.u * max(abs(x[0]), abs(x[1])) + self.tiny
-
-    def product_slack(self, w: Fraction, x: Span) -> Fraction:
-        n, d = abs(w.numerator), w.denominator
-        return Fraction(0) if n & (n - 1) == 0 == d & (d - 1) else self.slack(_scaled(w, x))
-
-    def unit(self, unit: Unit, x: Span, y: Span) -> Span:
-        """`w x + v y + bias` in this order."""
-        first = _wider(_scaled(unit[0], x), self.product_slack(unit[0], x))
-        second = _wider(_scaled(unit[1], y), self.product_slack(unit[1], y))
-        return self._sum(self._sum(first, second), (unit[2], unit[2]))
-
-    def _sum(self, x: Span, y: Span) -> Span:
-        total = x[0] + y[0], x[1] + y[1]
-        return total if (0, 0) in (x, y) else _wider(total, self.slack(total))
-
-
-def _scaled(w: Fraction, x: Span) -> Span:
-    return min(w * x[0], w * x[1]), max(w * x[0], w * x[1])
-
-
-def _wider(x: Span, by: Fraction) -> Span:
-    return x[0] - by, x[1] + by
-
-
-def _relu(x: Span) -> Span:
-    return max(x[0], Fraction(0)), max(x[1], Fraction(0))
-
-
-def _off(x: Span, ideal: int) -> Fraction:
-    return max(abs(x[0] - ideal), abs(x[1] - ideal))
-
-
-def _near(bit: int, error: Fraction) -> Span:
-    return _relu((bit - error, bit + error))
-
-
 def _number(claim: Any) -> Fraction:
     _require(type(claim) in (int, float), "the certificate has something else where a number belongs")
     return Fraction(claim)
@@ -305,7 +264,7 @@ def _errors(
 ) -> tuple[Fraction, Fraction]:
     """The induction: inputs are exact; if values are within the claimed error before a circuit layer,
     gates bring them to within the allowance, and the correction back to within the error."""
-    rounded = _Rounded(dtype)
+    rounded = Rounded(dtype)
     names = ("allowance", "after_gates", "after_correction", "at_outputs")
     allowance, after_gates, error, at_outputs = (_number(claims[name]) for name in names)
     _require(min(allowance, after_gates, error) >= 0, "an error in the certificate is negative")
@@ -314,10 +273,11 @@ def _errors(
     for kind, gadget in gadgets.items():
         low, high = (_number(x) for x in claims["pre_activations"][NAMES[kind]])
         for a, b in product((0, 1), repeat=2):
-            pre = [rounded.unit(unit, _near(a, error), _near(b, error)) for unit in gadget.hidden]
-            out = rounded.unit(gadget.out, _relu(pre[0]), _relu(pre[1]))
-            worst = max(worst, _off(_relu(out), kind >> (2 * a + b) & 1))
-            inside = all(low <= x[0] and x[1] <= high for x in (*pre, out))
+            pre = [rounded.unit(unit, near(a, error), near(b, error)) for unit in gadget.hidden]
+            out = rounded.unit(gadget.out, relu(pre[0]), relu(pre[1]))
+            worst = max(worst, off_from(relu(out), kind >> (2 * a + b) & 1))
+            read = [x for x, weight in zip(pre, gadget.out, strict=False) if weight]
+            inside = all(low <= x[0] and x[1] <= high for x in (*read, out))
             _require(inside, f"a unit of {NAMES[kind]} can leave the range in the certificate")
     _require(worst <= after_gates, f"gates can be {float(worst):.3g} off, more than the certificate says")
     _require(after_gates <= allowance, "gates can be further off than the allowance of the correction")
@@ -327,21 +287,21 @@ def _errors(
     )
     read_out = (Fraction(2), Fraction(0), Fraction(-1))
     zero = Fraction(0), Fraction(0)
-    found = max(_off(rounded.unit(read_out, _near(bit, error), zero), 2 * bit - 1) for bit in (0, 1))
+    found = max(off_from(rounded.unit(read_out, near(bit, error), zero), 2 * bit - 1) for bit in (0, 1))
     _require(found <= at_outputs < 1, "outputs can be further off than the certificate says")
     return error, at_outputs
 
 
-def _mended(correction: _Gadget, rounded: _Rounded, off: Fraction) -> Fraction:
+def _mended(correction: _Gadget, rounded: Rounded, off: Fraction) -> Fraction:
     """How far from its bit a value can be after the correction, if it was `off` before. A 0 silences both
     units; for a 1 both are active, z cancels in s (z - low) - s (z - high), and rounding remains."""
     noise = step = Fraction(0)
     for unit, slope in zip(correction.hidden, correction.out[:2], strict=True):
-        silent = rounded.unit(unit, _near(0, off), (Fraction(0), Fraction(0)))
-        x = _wider((1 + unit[2], 1 + unit[2]), off)
+        silent = rounded.unit(unit, near(0, off), (Fraction(0), Fraction(0)))
+        x = wider((1 + unit[2], 1 + unit[2]), off)
         _require(silent[1] <= 0 < x[0], "the allowance is outside the radius of the correction")
         slack = rounded.slack(x)
-        noise += abs(slope) * slack + rounded.product_slack(slope, _wider(x, slack))
+        noise += abs(slope) * slack + rounded.product_slack(slope, wider(x, slack))
         step += slope * unit[2]
-    found = _wider((step, step), noise)
-    return _off(_wider(found, rounded.slack(found)), 1)
+    found = wider((step, step), noise)
+    return off_from(wider(found, rounded.slack(found)), 1)

@@ -95,7 +95,7 @@ def _gate(gadget: Gadget, kind: Gate, rounding: Rounding, error: Fraction) -> tu
     for a, b in product((0, 1), repeat=2):
         operands = _near(a, error), _near(b, error)
         hidden = [rounding.affine(row, *operands) for row in gadget.hidden]
-        first, second = (*(h.relu() for h in hidden), point(0))[:2]
+        first, second = [*(h.relu() for h in hidden), point(0), point(0)][:2]
         out = rounding.affine(gadget.out, first, second)
         spans += [*hidden, out]
         worst = max(worst, out.relu().shifted(-(kind >> (2 * a + b) & 1)).magnitude)

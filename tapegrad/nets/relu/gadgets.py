@@ -4,9 +4,10 @@ Lemma B.1 gives a circuit layer the shape `relu(W2 relu(W1 h + b1) + b2)`. Its g
 
     AND = relu(a + b - 1)      OR = 1 - relu(1 - a - b)      NOT = relu(1 - a)      ID = relu(a)
 
-and the rest follow in the same shape: NAND = 1 - AND and NOR = 1 - OR only change the second layer, a
-constant is a bias of the second layer. XOR takes two hidden units, since one unit is monotone in
-some linear form of (a, b) and XOR in none: XOR = |a - b| = relu(a - b) + relu(b - a), XNOR = 1 - XOR.
+and the rest follow in the same shape: NAND = 1 - AND and NOR = 1 - OR only change the second layer; a
+constant is a bias of the second layer and has no hidden unit. XOR takes two hidden units, since one is
+monotone in some linear form of (a, b) and XOR in none: XOR = |a - b| = relu(a - b) + relu(b - a), and
+XNOR = 1 - XOR.
 """
 
 from typing import NamedTuple
@@ -36,7 +37,6 @@ class Gadget(NamedTuple):
 
 _AND, _NEITHER = Row(1, 1, -1), Row(-1, -1, 1)
 _DIFFERENCES = (Row(1, -1, 0), Row(-1, 1, 0))
-_SILENT = Row(0, 0, 0)
 _PASS, _INVERT = Row(1, 0, 0), Row(-1, 0, 1)
 _PAPER = "Proposition B.2"
 _DERIVED = "derived, in the shape of Lemma B.1"
@@ -50,8 +50,8 @@ GADGETS: dict[Gate, Gadget] = {
     Gate.NOR: Gadget((_NEITHER,), _PASS, "relu(1 - a - b)", _DERIVED),
     Gate.XOR: Gadget(_DIFFERENCES, Row(1, 1, 0), "relu(a - b) + relu(b - a)", _DERIVED),
     Gate.XNOR: Gadget(_DIFFERENCES, Row(-1, -1, 1), "1 - relu(a - b) - relu(b - a)", _DERIVED),
-    Gate.FALSE: Gadget((_SILENT,), _SILENT, "0", _DERIVED),
-    Gate.TRUE: Gadget((_SILENT,), Row(0, 0, 1), "1", _DERIVED),
+    Gate.FALSE: Gadget((), Row(0, 0, 0), "0", _DERIVED),
+    Gate.TRUE: Gadget((), Row(0, 0, 1), "1", _DERIVED),
 }
 
 READ_OUT = Row(2, 0, -1)
@@ -63,5 +63,5 @@ HIDDEN_ROWS = np.zeros((16, 2, 3))
 OUT_ROWS = np.zeros((16, 3))
 for _kind, _gadget in GADGETS.items():
     HIDDEN_COUNT[_kind] = len(_gadget.hidden)
-    HIDDEN_ROWS[_kind, : len(_gadget.hidden)] = _gadget.hidden
+    HIDDEN_ROWS[_kind, : len(_gadget.hidden)] = np.reshape(_gadget.hidden, (-1, 3))
     OUT_ROWS[_kind] = _gadget.out

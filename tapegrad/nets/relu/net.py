@@ -155,17 +155,21 @@ class ReluNet(Net):
         return Activations(end, in_double(jnp.asarray)(values))
 
     def decode(self, carry: Activations) -> LayerState:
-        """The bits nearest to the values."""
-        return LayerState(carry.steps, self._values(carry).T > 0.5)
+        """The bits nearest to the values; at the end, the signs of the network's outputs."""
+        bits = self.read_out(carry) > 0 if self.done(carry) else self._values(carry) > 0.5
+        return LayerState(carry.steps, bits.T)
 
     def done(self, carry: Activations) -> bool:
         """Whether the last circuit layer has been computed."""
         return carry.steps >= self.circuit_layers
 
     def deviation(self, carry: Activations) -> float:
-        """Largest distance of a value from its bit."""
+        """Largest distance of a value from its bit, or of an output from -1 or +1."""
         values = self._values(carry)
-        return float(np.abs(values - (values > 0.5)).max(initial=0))
+        found = np.abs(values - (values > 0.5)).max(initial=0)
+        if self.done(carry):
+            found = max(found, np.abs(np.abs(self.read_out(carry)) - 1).max(initial=0))
+        return float(found)
 
     def outputs(self, bits: ArrayLike, engine: str = "reference") -> NDArray[np.floating]:
         """The network's outputs, near -1 and +1, for a batch of patterns (a row for each), in chunks that

@@ -29,6 +29,8 @@ class Weights(NamedTuple):
 
 def affine(net: Weights, values: Array, first: Array | int, count: Array | int, rows: int) -> Array:
     """`W x + b` for the `count` units that start at `first`, in `rows` rows; rows beyond are zero."""
+    if len(net.biases) == 0:  # a circuit without outputs
+        return jnp.zeros((rows, values.shape[1]), values.dtype)
     own = jnp.arange(rows)
     unit = first + own
     real = own < count
