@@ -21,7 +21,7 @@ reading, since no published count was at hand to hold it against; the others agr
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tapegrad.machines.grid import GridConfiguration, GridMachine
 from tapegrad.machines.model import Configuration, TuringMachine
@@ -43,9 +43,9 @@ class Loaded:
     """The states that halt by name, in a format that counts running into a missing rule anywhere else as
     one step more; None in a format that never does."""
 
-    def start(self, *words: str) -> Configuration | GridConfiguration:
-        """The first configuration on these words, or, if there are none, on the input of the file. A space
-        stands for a blank in machines that have no space among their symbols."""
+    def start(self, *words: str) -> Any:
+        """The machine's first configuration on these words, or, if there are none, on the file's input. A
+        space stands for a blank in machines that have no space among their symbols."""
         machine = self.machine
         spaced = [
             word if " " in machine.alphabet else word.replace(" ", machine.blank)

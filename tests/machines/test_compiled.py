@@ -1,0 +1,175 @@
+"""The compiled interpreter beside the plain one, and at its limits."""
+
+from itertools import islice
+
+import pytest
+from automata.tm.dtm import DTM
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapegrad.errors import InputError, Refused
+from tapegrad.machines import (
+    Configuration,
+    GridMachine,
+    GridRule,
+    Rule,
+    TuringMachine,
+    compiled,
+    compiled_tapes,
+)
+from tapegrad.machines.formats import read
+from tapegrad.machines.grid import MOVES
+from tests.machines.strategies import machines_with_words
+
+STEPS = st.sampled_from([0, 1, 7, 60])
+
+
+@pytest.fixture(params=["roomy", "cramped"])
+def guards(request, monkeypatch):
+    """Once as shipped, and once with tapes that must grow after every few steps and chunks of five steps."""
+    if request.param == "cramped":
+        monkeypatch.setattr(compiled_tapes, "TAPE_GUARD", 1)
+        monkeypatch.setattr(compiled_tapes, "GRID_GUARD", 1)
+        monkeypatch.setattr(compiled_tapes.Tapes, "guard", 1)
+        monkeypatch.setattr(compiled, "CHUNK", 5)
+
+
+def check_beside_plain(machine, start, steps):
+    plain = list(islice(machine.run(start), steps + 1))
+    result = compiled.run(machine, start, steps)
+    assert result.final == plain[-1]
+    assert result.steps == len(plain) - 1
+    assert result.halted == (machine.step(plain[-1]) is None)
+
+
+def property_settings(check):
+    return settings(deadline=None, max_examples=60)(check)
+
+
+@property_settings
+@given(machines_with_words(most_tapes=3, most_symbols=3), STEPS)
+def _tapes_agree(case, steps):
+    machine, words = case
+    check_beside_plain(machine, machine.start(*words), steps)
+
+
+@st.composite
+def grid_machines(draw: st.DrawFn) -> GridMachine:
+    states, symbols = ["p", "q", "r"], ["0", "1", "x"]
+    rule = st.builds(
+        GridRule, st.sampled_from(symbols), st.sampled_from(sorted(MOVES)), st.sampled_from([*states, "end"])
+    )
+    rules = {
+        (s, a): draw(rule) for s in states for a in symbols if draw(st.sampled_from([True] * 8 + [False]))
+    }
+    return GridMachine(rules, "p", alphabet=tuple(symbols))
+
+
+@property_settings
+@given(grid_machines(), st.lists(st.text("01x", max_size=4), max_size=3), STEPS)
+def _grids_agree(machine, rows, steps):
+    check_beside_plain(machine, machine.start(rows, head=(1, 1)), steps)
+
+
+@pytest.mark.usefixtures("guards")
+def test_tapes_agree_with_the_plain_interpreter():
+    _tapes_agree()
+
+
+@pytest.mark.usefixtures("guards")
+def test_grids_agree_with_the_plain_interpreter():
+    _grids_agree()
+
+
+def test_five_state_champion():
+    loaded = read("1RB1LC_1RC1RB_1RD0LE_1LA1LD_1RZ0LA")
+    result = compiled.run(loaded.machine, loaded.start())
+    assert (result.steps, result.halted, result.final.state) == (47_176_870, True, "Z")
+    assert len(result.final.tapes[0]) == 4098
+
+
+def test_agrees_with_automata_lib():
+    loaded = read("1RB1LB_1LA0LC_1RZ1LD_1RD0RA")
+    machine = loaded.machine
+    assert isinstance(machine, TuringMachine)
+    transitions: dict = {}
+    for (state, (symbol,)), rule in machine.rules.items():
+        move = "R" if rule.moves[0] == 1 else "L"
+        transitions.setdefault(state, {})[symbol] = (rule.state, rule.write[0], move)
+    theirs = DTM(
+        states=set(machine.states),
+        input_symbols={"1"},
+        tape_symbols={"0", "1"},
+        transitions=transitions,
+        initial_state="A",
+        blank_symbol="0",
+        final_states={"Z"},
+    )
+    configurations = list(theirs.read_input_stepwise(""))
+    ours = compiled.run(machine, loaded.start())
+    assert ours.steps == len(configurations) - 1 == 107
+    assert len(ours.final.tapes[0]) == list(configurations[-1].tape.tape).count("1") == 13
+
+
+@pytest.mark.parametrize("move", [-1, 1])
+def test_tapes_grow_both_ways(move):
+    rules = {("walk", ("_",)): Rule(("x",), (move,), "walk")}
+    machine = TuringMachine(rules, "walk")
+    result = compiled.run(machine, machine.start(), 300_000)
+    assert result.final.heads == (300_000 * move,)
+    assert set(result.final.tapes[0]) == {step * move for step in range(300_000)}
+    assert not result.halted
+
+
+def test_limit_on_cells():
+    machine = TuringMachine({("walk", ("_", "_")): Rule(("x", "x"), (1, -1), "walk")}, "walk")
+    with pytest.raises(Refused, match="cells, more than 500,000"):
+        compiled.run(machine, machine.start(), max_cells=500_000)
+    grid = GridMachine({("walk", "0"): GridRule("1", "up", "walk")}, "walk")
+    with pytest.raises(Refused, match="more than 500,000"):
+        compiled.run(grid, grid.start(), max_cells=500_000)
+
+
+def test_far_cells_are_refused_before_memory_is_taken():
+    machine = TuringMachine({("a", ("_",)): Rule(("x",), (1,), "a")}, "a")
+    with pytest.raises(Refused, match="cells"):
+        compiled.run(machine, Configuration("a", ({10**30: "x"},), (0,)), 5)
+
+
+def test_limit_on_the_table():
+    symbols = tuple(chr(0x4E00 + number) for number in range(100))
+    rules = {("a", ("_",) * 4): Rule(("_",) * 4, (0,) * 4, "a")}
+    machine = TuringMachine(rules, "a", alphabet=symbols)
+    with pytest.raises(Refused, match="entries"):
+        compiled.run(machine, machine.start(), 5)
+
+
+def test_halting_exactly_at_the_limit_is_halting():
+    loaded = read("1RB1LB_1LA1RZ")
+    assert compiled.run(loaded.machine, loaded.start(), 6).halted
+    assert not compiled.run(loaded.machine, loaded.start(), 5).halted
+
+
+def test_progress_is_told(monkeypatch):
+    monkeypatch.setattr(compiled, "CHUNK", 40)
+    loaded = read("1RB1LB_1LA0LC_1RZ1LD_1RD0RA")
+    told = []
+    compiled.run(loaded.machine, loaded.start(), progress=told.append)
+    assert told == [40, 80, 107]
+
+
+def test_more_symbols_than_a_byte_holds():
+    symbols = [chr(0x4E00 + number) for number in range(300)]
+    rules = {
+        ("a", (old,)): Rule((new,), (1,), "a") for old, new in zip(symbols, [*symbols[1:], "_"], strict=True)
+    }
+    machine = TuringMachine(rules, "a")
+    check_beside_plain(machine, machine.start(symbols), 500)
+
+
+def test_foreign_configurations_are_refused():
+    machine = TuringMachine({("a", ("_",)): Rule(("x",), (1,), "a")}, "a")
+    with pytest.raises(InputError, match="no state 'b'"):
+        compiled.run(machine, Configuration("b", ({},), (0,)), 5)
+    with pytest.raises(InputError, match="no symbol 'y'"):
+        compiled.run(machine, Configuration("a", ({3: "y"},), (0,)), 5)
