@@ -7,6 +7,7 @@ from tapegrad.nets.net import Carry, Estimate, Example, Net, Option, Target
 
 _MODULES = {
     "relu": "tapegrad.nets.relu",
+    "simplex": "tapegrad.nets.simplex",
     "tape": "tapegrad.nets.tape",
 }
 """One line for each target; the module defines `TARGET`. Imported on first use, so that the command

@@ -1,0 +1,164 @@
+"""The vertices of section 4.3: every configuration that the machine can reach from its inputs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError, Refused
+from tapegrad.machines.model import Configuration, TuringMachine
+
+MOST_VERTICES = 1 << 18
+MOST_CELLS = 1 << 28
+"""Cells of all vertices together."""
+
+Key = tuple[str, tuple[int, ...], tuple[frozenset[tuple[int, str]], ...]]
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """Configurations as arrays, one row for each vertex."""
+
+    state: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    """One column for each tape."""
+    cells: NDArray[np.uint16]
+    """Numbers of symbols: vertex, tape, cell from `first_cell` on."""
+    successor: NDArray[np.int32]
+    """The vertex after the next step; the vertex itself where the machine halts."""
+    first_cell: int
+
+
+def key(configuration: Configuration) -> Key:
+    """A configuration in a form that can be looked up."""
+    tapes = tuple(frozenset(tape.items()) for tape in configuration.tapes)
+    return configuration.state, tuple(configuration.heads), tapes
+
+
+def wanted_inputs(machine: TuringMachine, inputs: Any, longest: int) -> list[tuple[Any, ...]]:
+    """The inputs that the simplex is for: those given, or every word on the first tape up to a length. On the
+    command line words are separated by `|` (tapes) and `,` (inputs)."""
+    if inputs is None:
+        letters = [symbol for symbol in machine.alphabet if symbol != machine.blank]
+        lengths = range(longest + 1)
+        return [(list(word),) for length in lengths for word in product(letters, repeat=length)]
+    if isinstance(inputs, str):
+        inputs = [word.split("|") for word in inputs.split(",")]
+    if isinstance(inputs, int):  # a word of digits, as an option of the command line
+        inputs = [[str(inputs)]]
+    return [tuple(words) for words in inputs]
+
+
+def reachable(
+    machine: TuringMachine, inputs: Sequence[tuple[Any, ...]], steps: int, strict: bool
+) -> Vertices:
+    """Runs the machine from every input to its halt and collects what it passes. Where it does not halt
+    within `steps`, the input is refused if `strict`, else left out."""
+    number: dict[Key, int] = {}
+    rows: list[Configuration] = []
+    successor: list[int] = []
+    for words in inputs:
+        path = _path(machine, machine.start(*words), number, steps)
+        if path is None:
+            if strict:
+                raise Refused(
+                    f"the machine {machine.name!r} does not halt within {steps:,} steps",
+                    where=f"input {' | '.join(''.join(word) for word in words)!r}",
+                    advice="Raise the option `steps`, or use the target `tape`, which needs no bound.",
+                )
+            continue
+        for configuration in path:
+            number[key(configuration)] = len(rows)
+            rows.append(configuration)
+        successor.extend(_successors(machine, path, number))
+        if len(rows) > MOST_VERTICES:
+            raise _too_large(machine, rows)
+    if not rows:
+        raise Refused(
+            f"the machine {machine.name!r} halts on none of {len(inputs):,} inputs within {steps:,} steps",
+            advice="Give inputs on which it halts, or raise the option `steps`.",
+        )
+    return _as_arrays(machine, rows, successor)
+
+
+def _path(
+    machine: TuringMachine, first: Configuration, known: Mapping[Key, int], steps: int
+) -> list[Configuration] | None:
+    """The new configurations from the first one to a known one or to the halt; None if it takes too long.
+    The successor of the last is known, or it halts."""
+    path: list[Configuration] = []
+    for configuration in islice(machine.run(first), steps + 1):
+        if key(configuration) in known:
+            return path
+        path.append(configuration)
+        if len(path) > MOST_VERTICES:
+            raise _too_large(machine, path)
+    return path if machine.step(path[-1]) is None else None
+
+
+def _successors(
+    machine: TuringMachine, path: list[Configuration], number: Mapping[Key, int]
+) -> Iterable[int]:
+    for configuration in path:
+        after = machine.step(configuration)
+        yield number[key(configuration if after is None else after)]
+
+
+def _as_arrays(machine: TuringMachine, rows: list[Configuration], successor: list[int]) -> Vertices:
+    used = [cell for row in rows for tape in row.tapes for cell in tape]
+    used += [head for row in rows for head in row.heads]
+    first, last = min(used), max(used)
+    shape = (len(rows), machine.tapes, last - first + 1)
+    if np.prod(shape) > MOST_CELLS:
+        raise _too_large(machine, rows)
+    symbol = {name: index for index, name in enumerate(machine.alphabet)}
+    states = {name: index for index, name in enumerate(machine.states)}
+    cells = np.zeros(shape, np.uint16)
+    for vertex, row in enumerate(rows):
+        for tape, content in enumerate(row.tapes):
+            for cell, name in content.items():
+                cells[vertex, tape, cell - first] = symbol[name]
+    return Vertices(
+        state=np.array([states[row.state] for row in rows], np.int32),
+        heads=np.array([row.heads for row in rows], np.int32),
+        cells=cells,
+        successor=np.array(successor, np.int32),
+        first_cell=first,
+    )
+
+
+def all_configurations(machine: TuringMachine, cells: int) -> int:
+    """|Q| |symbols|^(d tau) tau^d: the paper's count, which takes every configuration on tau cells."""
+    tapes = machine.tapes
+    return len(machine.states) * len(machine.alphabet) ** (tapes * cells) * cells**tapes
+
+
+def _too_large(machine: TuringMachine, rows: Sequence[Configuration]) -> Refused:
+    heads = [head for row in rows for head in row.heads]
+    cells = max(heads) - min(heads) + 1
+    return Refused(
+        f"the simplex of the machine {machine.name!r} would need {len(rows):,} vertices and more "
+        f"(the limit is {MOST_VERTICES:,}; all configurations on the {cells:,} cells seen so far would be about "
+        f"10^{_digits(machine, cells):,})",
+        advice="Use the target `tape`, whose size does not grow with the run.",
+    )
+
+
+def _digits(machine: TuringMachine, cells: int) -> int:
+    tapes = machine.tapes
+    logarithm = np.log10(len(machine.states)) + tapes * np.log10(cells)
+    return int(logarithm + tapes * cells * np.log10(len(machine.alphabet)))
+
+
+def look_up(table: Mapping[Key, int], configuration: Configuration) -> int:
+    """The vertex of a configuration."""
+    vertex = table.get(key(configuration))
+    if vertex is None:
+        raise InputError(
+            "the simplex has no vertex for this input",
+            advice="It was built for other inputs: compile again with the option `inputs`, or use `tape`.",
+        )
+    return vertex

@@ -1,0 +1,78 @@
+"""The target `simplex`: what it takes, which inputs it is built for, and what it costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapegrad.errors import Refused
+from tapegrad.machines.formats import read
+from tapegrad.machines.model import TuringMachine
+from tapegrad.nets.extended.layers import Layer, deepest, extra_layers, widest
+from tapegrad.nets.net import Estimate, Example, Option, Target
+from tapegrad.nets.simplex.configurations import Vertices, all_configurations, reachable, wanted_inputs
+from tapegrad.nets.simplex.net import SimplexNet, build
+
+
+def build_for_inputs(
+    machine: TuringMachine, *, inputs: Any, longest: int, steps: int, line_search: bool
+) -> SimplexNet:
+    """The net whose vertices are the configurations that the machine passes on these inputs."""
+    return build(_vertices(machine, inputs, longest, steps), machine.states, machine.alphabet, line_search)
+
+
+def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, line_search: bool) -> Estimate:
+    """Sizes, from the configurations that a run of the machine meets."""
+    vertices = _vertices(machine, inputs, longest, steps)
+    count, tapes, cells = vertices.cells.shape
+    edges = int((vertices.successor != range(count)).sum())
+    counted = layers(count, edges, label_numbers=2)
+    most = all_configurations(machine, cells)
+    return Estimate(
+        width=widest(counted),
+        depth=deepest(counted),
+        parameters=count * (3 + tapes + tapes * cells) + 3 * edges,
+        bytes=count * (16 + 4 * tapes + 2 * tapes * cells) + 16 * edges,
+        steps=None,
+        precision="float64",
+        notes=(
+            f"{count:,} vertices; the bound of Corollary 2.2 for {cells} cells has {len(str(most))} digits",
+            "the loss falls at every step; a line search may replace the unit step",
+        ),
+    )
+
+
+def layers(vertices: int, edges: int, label_numbers: int) -> list[Layer]:
+    """Each vertex has one ReLU, each edge one more beside those of its ends."""
+    relus = Layer(1, "ReLUs of vertices and edges", vertices + edges)
+    return extra_layers([relus, Layer(2, "outer sum of (13)", 1)], label_numbers)
+
+
+def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> Vertices:
+    for name, value in (("longest", longest), ("steps", steps)):
+        if not isinstance(value, int) or value < 0:
+            raise Refused(f"the option {name!r} is a number of at least 0, not {value!r}")
+    wanted = wanted_inputs(machine, inputs, longest)
+    return reachable(machine, wanted, steps, strict=inputs is not None)
+
+
+def examples() -> Sequence[Example]:
+    """The busy beaver with four states, and the one with three by line search."""
+    three, four = (read(text).machine for text in (b"1RB1RZ_1LB0RC_1LC1LA", b"1RB1LB_1LA0LC_1RZ1LD_1RD0RA"))
+    return [Example(four, (), {"inputs": [[]]}), Example(three, (), {"inputs": [[]], "line_search": True})]
+
+
+TARGET = Target(
+    name="simplex",
+    summary="gradient descent whose loss falls at every step; a vertex for every configuration",
+    paper="Welper, section 4.3 and Corollary 2.2",
+    takes=TuringMachine,
+    net=SimplexNet,
+    build=build_for_inputs,
+    estimate=estimate,
+    examples=examples,
+    options={
+        "inputs": Option(None, "inputs to build for, as w1|w2,... ; default: every word up to `longest`"),
+        "longest": Option(3, "longest word on the first tape, where no inputs are given"),
+        "steps": Option(10_000, "most steps of the machine on any input"),
+        "line_search": Option(False, "choose the step length by a line search", (False, True)),
+    },
+)
