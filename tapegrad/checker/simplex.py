@@ -2,7 +2,7 @@
 configuration of one and the same machine, with the loss falling all the way.
 
 It knows nothing of the compiler. It derives, from the arrays alone, the conditions (10) and (15) on the
-weights, hence that the steepest descent from each vertex leads to its successor and from a halted one nowhere;
+weights, hence that the steepest descent from a vertex leads to its successor and from a halted one nowhere;
 and that all successors together obey one table of rules: equal state and equal symbols under the heads always
 mean equal action, nothing changes away from the heads, and no head moves by more than one cell.
 """

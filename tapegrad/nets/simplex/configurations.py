@@ -141,8 +141,8 @@ def _too_large(machine: TuringMachine, rows: Sequence[Configuration]) -> Refused
     cells = max(heads) - min(heads) + 1
     return Refused(
         f"the simplex of the machine {machine.name!r} would need {len(rows):,} vertices and more "
-        f"(the limit is {MOST_VERTICES:,}; all configurations on the {cells:,} cells seen so far would be about "
-        f"10^{_digits(machine, cells):,})",
+        f"(the limit is {MOST_VERTICES:,}; all configurations on the {cells:,} cells seen so far would be "
+        f"about 10^{_digits(machine, cells):,})",
         advice="Use the target `tape`, whose size does not grow with the run.",
     )
 
