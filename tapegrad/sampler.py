@@ -108,7 +108,8 @@ def random_circuit(
     """A circuit of `size` gates, their kinds drawn evenly from a list or by the weights of a mapping.
 
     Operands are drawn evenly from all earlier wires; with `depth`, gates stand in so many layers of
-    equal size, and their first operand comes from the layer before, so that the depth is just that.
+    equal size, and their first operand comes from the layer before, so that, constants apart, the
+    longest path is just that.
     Wires that nobody reads become outputs first; a circuit without any wire has no outputs. Without
     inputs the first gates are constants, since there is nothing to read.
     """

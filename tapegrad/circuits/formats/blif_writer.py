@@ -49,7 +49,7 @@ def write(circuit: Circuit) -> str:
 
 def _check_names(circuit: Circuit) -> None:
     for name in (*circuit.inputs, *circuit.outputs):
-        if not _NAME.fullmatch(name):
+        if not (_NAME.fullmatch(name) and name.isprintable()):
             raise Refused(
                 f"the name {quoted(name)} cannot be written to BLIF",
                 advice="Names there have no space, # or \\, and no dot in front. Rename it, or write AIGER.",
