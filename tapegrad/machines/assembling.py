@@ -94,7 +94,7 @@ class _Assembler:
             address = self.resolved(address)
             point = (address, tuple(now), tuple(moves))
             if point in seen:
-                raise self.endless(address)
+                raise self.endless(address, read)
             seen.add(point)
             match self.code[address]:
                 case Write(tape, symbol) if moves[tape] is None:
@@ -110,9 +110,10 @@ class _Assembler:
                 case _:
                     return Step(tuple(now), tuple(move or "stay" for move in moves), self.state(address))
 
-    def endless(self, address: int) -> SourceError:
+    def endless(self, address: int, read: Symbols = ()) -> SourceError:
+        reading = f", reading {' '.join(read)!r}" if read else ""
         return SourceError(
             "the program goes round for ever without moving a head",
-            where=f"after state {self.context[address]!r}",
-            advice='Move inside the loop, or write move("stay") if waiting is meant.',
+            where=f"after state {self.context[address]!r}{reading}",
+            advice='Say what to do on that symbol (halt() if it cannot occur), or wait by move("stay").',
         )
