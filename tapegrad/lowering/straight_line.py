@@ -1,0 +1,197 @@
+"""Circuit to machine, specialised: the states are the program counter and the few wires in the control.
+
+The machine is oblivious: where the heads are depends on the time alone. It has two symbols, never stays, and
+never comes back to a state, which is what the targets trained by gradient descent need. Choose it for few
+steps: a gate costs the travel to operands that the control does not carry, never more than the number of
+wires alive, and often nothing. The price is a table that grows with the circuit, by (values of the
+carried wires) states for each step. Measured, with 4 wires carried (steps / states):
+
+                        1 tape            2 tapes          3 tapes
+    8-bit adder         16 / 46           8 / 16           6 / 18
+    ones of 15 bits     52 / 629          23 / 231         11 / 74
+    4 x 4 multiplier    193 / 3,244       80 / 1,224       49 / 720
+    8 x 8 multiplier    2,813 / 47,219    1,066 / 18,109   736 / 12,071
+
+For one machine, the same for every circuit, see `evaluator_machine`.
+"""
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+
+from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate
+from tapegrad.circuits.passes import simplified
+from tapegrad.errors import InputError, Refused
+from tapegrad.lowering.rewriting import Rewriting
+from tapegrad.lowering.schedule import Moment, Operation, Place, Plan, Wire, plan
+from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
+
+MOST_RULES = 2_000_000
+DONE = "done"
+
+Assignment = tuple[int, ...]
+"""The bits of the wires in the control."""
+
+
+def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriting:
+    """The machine that evaluates this circuit. More tapes mean less travel and more rules; more wires
+    carried in the control mean less travel and more states."""
+    if tapes < 1 or carried < 1:
+        raise InputError("a straight-line machine has at least one tape and carries at least one wire")
+    smaller = simplified(circuit)
+    operations = _operations(smaller)
+    wanted = smaller.output_wires.tolist()
+    inputs = len(circuit.inputs)
+    orders = (operations, _depth_first(operations, wanted))
+    plans = [plan(inputs, order, wanted, tapes=tapes, carried=carried) for order in orders]
+    best = min(plans, key=lambda p: p.steps)
+    machine = _machine(best, operations, tapes, circuit.name)
+    return Rewriting(
+        "straight-line machine",
+        circuit,
+        machine,
+        lambda bits: _encode(circuit, machine, best.input_places, bits),
+        _decoder(machine, best),
+    )
+
+
+def _operations(circuit: Circuit) -> dict[Wire, Operation]:
+    """The gates as truth tables, with every NOT taken into the tables of its readers. A NOT that is an
+    output itself stays a gate."""
+    first = len(circuit.inputs)
+    inverted: dict[Wire, Wire] = {}
+    found: dict[Wire, Operation] = {}
+    rows = zip(circuit.kinds.tolist(), circuit.left.tolist(), circuit.right.tolist(), strict=True)
+    outputs = set(circuit.output_wires.tolist())
+    for wire, (table, a, b) in enumerate(rows, first):
+        if ARITY[table] == 0:
+            found[wire] = Operation(int(table == Gate.TRUE), ())
+        elif ARITY[table] == 1:
+            inverted[wire] = a
+            if wire in outputs:
+                found[wire] = Operation(0b01, (a,))
+        else:
+            if a in inverted:
+                table, a = table >> 2 | (table & 0b0011) << 2, inverted[a]
+            if b in inverted:
+                table, b = table >> 1 & 0b0101 | (table & 0b0101) << 1, inverted[b]
+            found[wire] = Operation(table, (a, b))
+    return found
+
+
+def _depth_first(operations: dict[Wire, Operation], outputs: list[Wire]) -> dict[Wire, Operation]:
+    """The same operations, each as late as its first reader allows: fewer wires are alive at a time."""
+    ordered: dict[Wire, Operation] = {}
+    waiting = outputs[::-1]
+    while waiting:
+        wire = waiting[-1]
+        operation = operations.get(wire)  # none for an input
+        missing = [w for w in operation.operands if w in operations and w not in ordered] if operation else []
+        if missing and wire not in ordered:
+            waiting.extend(reversed(missing))
+            continue
+        waiting.pop()
+        if operation:
+            ordered.setdefault(wire, operation)
+    return ordered
+
+
+def _machine(best: Plan, operations: dict[Wire, Operation], tapes: int, name: str) -> TuringMachine:
+    """One rule for each moment, bits in the control that can occur, and symbols under the heads."""
+    carried = _carried(best, operations)
+    moves = list(zip(*(_moves(visits, best.steps) for visits in best.visits), strict=True))
+    rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
+    possible: set[Assignment] = {()}
+    nothing = Moment()
+    for time in range(best.steps):
+        moment = best.moments.get(time, nothing)
+        following: set[Assignment] = set()
+        for bits, symbols in product(sorted(possible), product((0, 1), repeat=tapes)):
+            values = dict(zip(carried[time], bits, strict=True))
+            values |= {wire: symbols[tape] for tape, wire in moment.reads.items()}
+            for wire in moment.computes:
+                values[wire] = _value(operations[wire], values)
+            write = tuple(
+                str(values[moment.writes[t]] if t in moment.writes else symbols[t]) for t in range(tapes)
+            )
+            after = tuple(values[wire] for wire in carried[time + 1])
+            following.add(after)
+            state = DONE if time == best.steps - 1 else _state(time + 1, after)
+            rules[_state(time, bits), tuple(map(str, symbols))] = Rule(write, moves[time], state)
+        possible = following
+        if len(rules) > MOST_RULES:
+            raise Refused(
+                f"a straight-line machine for {name!r} needs more than {MOST_RULES:,} rules",
+                advice="Carry fewer wires, or choose the evaluator machine, whose table is the same for all.",
+            )
+    return TuringMachine(
+        rules,
+        start_state=_state(0, ()),
+        blank="0",
+        alphabet=("0", "1"),
+        accept=frozenset({DONE}),
+        name=f"{name} (straight-line)",
+    )
+
+
+def _state(time: int, bits: Assignment) -> str:
+    return f"{time}:{''.join(map(str, bits))}" if bits else str(time)
+
+
+def _value(operation: Operation, values: dict[Wire, int]) -> int:
+    index = 0
+    for operand in operation.operands:
+        index = 2 * index + values[operand]
+    return operation.table >> index & 1
+
+
+def _carried(best: Plan, operations: dict[Wire, Operation]) -> list[list[Wire]]:
+    """For each moment, and the end, the wires that the control brings along because they are used before
+    they are read again: found backwards."""
+    needed: set[Wire] = set()
+    carried: list[list[Wire]] = [[]]
+    for time in range(best.steps - 1, -1, -1):
+        moment = best.moments.get(time)
+        if moment is not None:
+            needed |= set(moment.writes.values())
+            for wire in reversed(moment.computes):
+                needed.discard(wire)
+                needed |= set(operations[wire].operands)
+            needed -= set(moment.reads.values())
+        carried.append(sorted(needed) if moment is not None else carried[-1])
+    return carried[::-1]
+
+
+def _moves(visits: list[tuple[int, int]], steps: int) -> list[int]:
+    """A head's moves: a detour of two for every two steps to spare, then straight to the next visit."""
+    moves: list[int] = []
+    for (time, cell), (next_time, next_cell) in zip(visits, [*visits[1:], (steps, None)], strict=True):
+        distance = 0 if next_cell is None else next_cell - cell
+        spare = next_time - time - abs(distance)
+        moves += ([RIGHT, LEFT] * spare)[:spare]
+        moves += [RIGHT if distance > 0 else LEFT] * abs(distance)
+    return moves
+
+
+def _encode(circuit: Circuit, machine: TuringMachine, places: list[Place], bits: Bits) -> Configuration:
+    """The start configuration for one row of input bits."""
+    if len(bits) != 1:
+        raise InputError(f"a machine evaluates one row of bits at a time, not {len(bits)}")
+    tapes: list[dict[int, str]] = [{} for _ in range(machine.tapes)]
+    for (tape, cell), bit in zip(places, circuit.start(bits)[0], strict=True):
+        if bit:
+            tapes[tape][cell] = "1"
+    return Configuration(machine.start_state, tuple(tapes), (0,) * machine.tapes)
+
+
+def _decoder(machine: TuringMachine, best: Plan) -> Callable[[Configuration], Bits | None]:
+    places = {machine.start_state: best.input_places, DONE: best.output_places}
+
+    def decode(configuration: Configuration) -> Bits | None:
+        if configuration.state not in places:
+            return None
+        cells = places[configuration.state]
+        return np.array([[configuration.tapes[tape].get(cell) == "1" for tape, cell in cells]], bool)
+
+    return decode
