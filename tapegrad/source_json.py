@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import BrokenNet, TapegradError
+from tapegrad.learners import CircuitLearner, Learner
 from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.machines.model import Rule, TuringMachine
@@ -98,12 +99,24 @@ def _read_circuit(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     )
 
 
+def _write_learner(learner: Learner) -> tuple[dict[str, Any], Arrays]:
+    """A learner is saved as its circuit; functions are not saved."""
+    data, arrays = _write_circuit(learner.circuit)
+    return {**data, "bits": learner.inputs}, {**arrays, "first": np.array(learner.first, np.uint8)}
+
+
+def _read_learner(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Learner:
+    first = tuple(arrays["first"].tolist())
+    return CircuitLearner(_read_circuit(data, arrays), int(data["bits"]), first)
+
+
 _CIRCUIT_ARRAYS = ("kinds", "left", "right", "output_wires")
 
 KINDS: dict[str, Kind] = {
     "turing machine": Kind(TuringMachine, _write_machine, _read_machine),
     "grid machine": Kind(GridMachine, _write_grid, _read_grid),
     "circuit": Kind(Circuit, _write_circuit, _read_circuit),
+    "learner": Kind(Learner, _write_learner, _read_learner),
 }
 
 

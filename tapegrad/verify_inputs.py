@@ -7,6 +7,7 @@ import numpy as np
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError
+from tapegrad.learners import Learner
 from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.model import TuringMachine
 
@@ -16,6 +17,7 @@ EXHAUSTIVE_BITS = 20
 RANDOM_PATTERNS = 4096
 BATCH = 1 << 12
 RANDOM_WORDS = 8
+RANDOM_SAMPLES = 64
 
 
 def default_inputs(source: Source, seed: int) -> tuple[Iterator[tuple[Any, ...]], bool]:
@@ -28,6 +30,10 @@ def default_inputs(source: Source, seed: int) -> tuple[Iterator[tuple[Any, ...]]
         return iter([(random.integers(0, 2, (RANDOM_PATTERNS, bits), np.uint8),)]), False
     if isinstance(source, TuringMachine):
         return _words(source, random), False
+    if isinstance(source, Learner):
+        x = random.integers(0, 2, (RANDOM_SAMPLES, source.inputs), np.uint8)
+        labels = random.integers(0, 2, RANDOM_SAMPLES, np.uint8), x.sum(axis=1) % 2
+        return iter([(x, y, seed) for y in labels]), False
     raise InputError(
         f"there is no standard sample of inputs for {source.name!r}", advice="Give the inputs to check."
     )

@@ -9,6 +9,7 @@ _MODULES = {
     "relu": "tapegrad.nets.relu",
     "simplex": "tapegrad.nets.simplex",
     "tape": "tapegrad.nets.tape",
+    "emulator": "tapegrad.nets.emulator",
 }
 """One line for each target; the module defines `TARGET`. Imported on first use, so that the command
 line starts quickly."""

@@ -1,8 +1,5 @@
 """The computation component: one vertex for each gate, provably flat (Lemma 1)."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.nets.emulator.graph import GraphBuilder, Vertex
 
@@ -59,19 +56,50 @@ class Computation:
         return wires
 
     def flips(self, circuit: Circuit, wires: list[Vertex], cells: int) -> list[Vertex]:
-        """For every bit of memory the vertex that says whether it is to change. Bit c is input c and
-        output c + 2 of the circuit; where that output is already "input c XOR z", z is the answer."""
-        first = len(circuit.inputs)
+        """For every bit of memory the vertex that says whether it is to change."""
         flips = []
-        for cell, new in enumerate(circuit.output_wires[2 : 2 + cells].tolist()):
-            gate = new - first
-            operands: NDArray[np.int32] = np.array([-1, -1], np.int32)
-            if gate >= 0 and circuit.kinds[gate] == Gate.XOR:
-                operands = np.array([circuit.left[gate], circuit.right[gate]])
-            if new == cell:
+        for cell, (wire, new) in enumerate(
+            zip(flip_wires(circuit, cells), circuit.output_wires[2:].tolist(), strict=True)
+        ):
+            if wire == NEVER:
                 flips.append(self.gate(Gate.FALSE))
-            elif cell in operands:
-                flips.append(wires[int(operands.sum()) - cell])
-            else:
+            elif wire == COMPARED:
                 flips.append(self.gate(Gate.XOR, wires[cell], wires[new]))
+            else:
+                flips.append(wires[wire])
         return flips
+
+
+NEVER, COMPARED = -1, -2
+
+
+def flip_wires(circuit: Circuit, cells: int) -> list[int]:
+    """For every bit of memory the wire that says whether it is to change. Bit c is input c and output c + 2
+    of the circuit. Where that output is "input c XOR z", the wire is z; otherwise the bit never changes, or
+    old and new must be compared."""
+    first = len(circuit.inputs)
+    wires = []
+    for cell, new in enumerate(circuit.output_wires[2 : 2 + cells].tolist()):
+        gate = new - first
+        operands: set[int] = set()
+        if gate >= 0 and circuit.kinds[gate] == Gate.XOR:
+            operands = {int(circuit.left[gate]), int(circuit.right[gate])}
+        if new == cell:
+            wires.append(NEVER)
+        elif cell in operands and len(operands) == 2:
+            wires.append((operands - {cell}).pop())
+        else:
+            wires.append(COMPARED)
+    return wires
+
+
+def circuit_size(circuit: Circuit, cells: int) -> tuple[int, int]:
+    """Number of vertices and of edges that `circuit` and `flips` add."""
+    flips = flip_wires(circuit, cells)
+    kinds = [*circuit.kinds.tolist(), *[Gate.XOR] * flips.count(COMPARED), *[Gate.FALSE] * flips.count(NEVER)]
+    sizes = [_GATE_SIZE[Gate(kind)] for kind in kinds]
+    return sum(v for v, _ in sizes), sum(e for _, e in sizes)
+
+
+_GATE_SIZE = {kind: (1, sum(1 for weight in weights if weight)) for kind, weights in THRESHOLDS.items()}
+_GATE_SIZE |= {Gate.XOR: (2, 7), Gate.XNOR: (2, 7)}

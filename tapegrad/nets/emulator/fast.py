@@ -4,16 +4,13 @@ One step costs a few operations per edge forward, and backward only what the edg
 non-zero derivative cost; it uses the arrays of the network and nothing else.
 """
 
-from collections.abc import Callable
+from typing import Any
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.nets.emulator.graph import Graph
-
-Activation = Callable[[float], tuple[float, float]]
-"""A compiled function that gives the value and the derivative."""
 
 
 @numba.njit(cache=True, inline="always")
@@ -27,7 +24,7 @@ def hard_tanh(x: float) -> tuple[float, float]:
 
 
 @numba.njit(cache=True)
-def _forward(weights, offsets, sources, inputs, values, slopes):  # noqa: ANN001, ANN202
+def _forward(weights, offsets, sources, inputs, values, slopes):
     given = len(inputs)
     values[:given] = inputs
     for v in range(given, len(values)):
@@ -38,7 +35,7 @@ def _forward(weights, offsets, sources, inputs, values, slopes):  # noqa: ANN001
 
 
 @numba.njit(cache=True)
-def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of_loss, rate):  # noqa: ANN001, ANN202
+def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of_loss, rate):
     errors[:] = 0
     errors[-1] = slope_of_loss
     for v in range(len(values) - 1, given - 1, -1):
@@ -52,7 +49,7 @@ def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of
 
 
 @numba.njit(cache=True)
-def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen):  # noqa: ANN001, ANN202
+def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen):
     vertices = rows.shape[1] + len(offsets) - 1
     values = np.zeros(vertices, weights.dtype)
     slopes = np.zeros(vertices, weights.dtype)
@@ -71,8 +68,8 @@ def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen
 def train(
     graph: Graph,
     weights: NDArray[np.floating],
-    rows: NDArray[np.floating],
-    labels: NDArray[np.floating],
+    rows: NDArray[Any],
+    labels: NDArray[Any],
     rate: float,
     watched: int,
 ) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:

@@ -6,22 +6,23 @@ and the rate `w0^2 / u`, a wrong output (dL/dout = +-4) moves the weight of a ce
 `rate * 4 u a = 2 w0`: its sign flips. All constants are powers of two, so floating point computes this
 without rounding.
 
-**Errors do not grow.** Let the cells that are open differ from +-w0 by the vector d. The output is then off by
-`u a s.d` (s: the signs of the gates), the next step moves d to `(I - (u/2) s s^T) d`, and with `u <= 1/M` this
-does not lengthen d.
+**Errors do not grow.** Let the cells that are open differ from +-w0 by the vector d. The output is then off
+by `u a s.d` (s: the signs of the gates), the next step moves d to `(I - (u/2) s s^T) d`, and with `u <= 1/M`
+this does not lengthen d.
 
-**Drift.** Every other weight is trained too. While |dL/dout| <= 5, in one step an edge to the output changes by at
-most `10 rate`, and what it carries by `20 rate`; there are 6M + 1 of them. The two edges from the computation to a
-gate change by at most `10 u rate` each, and move its input by `40 w0^2`; its amplified input moves by less than
-`w0^2`. After t steps the output is off by at most `t w0^2 (20 (6M + 1)/u + 41)`, and the product u a by a factor
-of at most `1 + 11 t w0^2/u^2`, so that the relative error of any cell after T steps is at most
+**Drift.** Every other weight is trained too. While |dL/dout| <= 5, in one step an edge to the output changes
+by at most `10 rate`, and what it carries by `20 rate`; there are 6M + 1 of them. The two edges from the
+computation to a gate change by at most `10 u rate` each, and move its input by `40 w0^2`; its amplified input
+moves by less than `w0^2`. After t steps the output is off by at most `t w0^2 (20 (6M + 1)/u + 41)`, and the
+product u a by a factor of at most `1 + 11 t w0^2/u^2`, so that the relative error of any cell after T steps
+is at most
 
     drift = sqrt(M) T^2/2 w0^2 (20 (6M + 1)/u + 41 + 28/u^2).
 
 **Rounding.** A change of less than half a unit in the last place is no change. The smallest weight beside the
-cells is 3u/8, its unit is `u 2^(-1-p)` with p bits of precision, and its change at a wrong output is `8 rate`.
-Where `8 w0^2/u < u 2^(-2-p)`, no weight but those of the cells ever changes at all; all sums are then exact, and
-the network is exact for any number of steps.
+cells is 3u/8, its unit is `u 2^(-1-p)` with p bits of precision; its change at a wrong output is `8 rate`.
+Where `8 w0^2/u < u 2^(-2-p)`, no weight but those of the cells ever changes at all; all sums are then exact,
+and the network is exact for any number of steps.
 """
 
 import math

@@ -43,7 +43,7 @@ def levels_of(graph: Graph) -> Levels:
     vertices = np.full((len(rows), widest), graph.vertices, np.int32)
     for depth, (row, span) in enumerate(zip(rows, spans, strict=True)):
         vertices[depth, : len(row)] = row
-        numbers = [np.arange(begin, end) for begin, end in span]
+        numbers = [np.arange(int(begin), int(end)) for begin, end in span]
         edges[depth, : sum(map(len, numbers))] = np.concatenate(numbers)
         places = np.repeat(np.arange(len(row)), list(map(len, numbers)))
         slots[depth, : len(places)] = places

@@ -7,6 +7,7 @@ import numpy as np
 
 from tapegrad.errors import Refused
 from tapegrad.learners import Learner, conjunction, parity
+from tapegrad.nets.emulator.computation import circuit_size
 from tapegrad.nets.emulator.net import MEMORIES, EmulatorNet
 from tapegrad.nets.emulator.practical_constants import PRECISIONS
 from tapegrad.nets.net import Estimate, Example, Option, Target
@@ -22,17 +23,18 @@ def build(source: Learner, *, memory: str, precision: str, steps: int) -> Emulat
 def estimate(source: Learner, *, memory: str, precision: str, steps: int) -> Estimate:
     """The size of the network, from the size of the learner's circuit."""
     circuit, cells = source.circuit, source.cells
-    vertices = circuit.size + 2 * circuit.size // 3 + 8 * cells + source.inputs + 4
-    edges = 4 * circuit.size + 30 * cells + source.inputs + 3
-    size = PRECISIONS[precision][0] // 8 + 2
+    gates, gate_edges = circuit_size(circuit, cells)
+    inputs = source.inputs + 2
+    vertices = gates + 8 * cells + inputs + 1
+    edges = gate_edges + 30 * cells + inputs + 1
     return Estimate(
-        width=max(6 * cells, source.inputs + 3),
+        width=max(4 * cells, inputs + 1),
         depth=circuit.depth + 6,
-        parameters=edges,
-        bytes=edges * (size + 4) + vertices * 8,
+        parameters=2 * edges + vertices + 1 + cells,
+        bytes=edges * (np.dtype(precision).itemsize + 4) + 8 * (vertices + 1 + cells),
         steps=None,
         precision=precision if memory == "practical" else memory,
-        notes=(f"{cells:,} bits of memory, {circuit.size:,} gates", "one SGD step costs O(edges)"),
+        notes=(f"{cells:,} bits of memory, {circuit.size:,} gates, {edges:,} weights",),
     )
 
 

@@ -13,9 +13,9 @@ def practical_units(net: "PracticalNet") -> dict[str, str]:
     cells = len(net.cells)
     for cell in range(cells):
         table[f"cell {cell}"] = (
-            f"the weight of edge {net.cells[cell]}, from the constant: +{w0:.3g} while bit {net.names[cell]!r} "
-            f"of the learner's memory is 0, -{w0:.3g} while it is 1 (section 4.1, the sign of an edge is a "
-            f"bit; 4.3, a tiny weight with a large one behind it)"
+            f"the weight of edge {net.cells[cell]}, from the constant: +{w0:.3g} while bit "
+            f"{net.names[cell]!r} of the learner's memory is 0, -{w0:.3g} while it is 1 (section 4.1: the "
+            f"sign of an edge is a bit; 4.3: a tiny weight with a large one behind it)"
         )
     for number, name in enumerate(net.names[cells:]):
         table[f"input {name}"] = f"input vertex {1 + number}, -1 or 1: {name!r} of the learner's circuit"
@@ -32,7 +32,8 @@ def practical_units(net: "PracticalNet") -> dict[str, str]:
             (("set", 1), ("cleared", 1), ("set", 0), ("cleared", 0)),
         ):
             table[f"control {cell}.{control}"] = (
-                f"vertex {first + control}: on if bit {name!r} is to be {what} should the answer {said} be wrong"
+                f"vertex {first + control}: on if bit {name!r} is to be {what}, should the answer {said} "
+                f"be wrong"
             )
         table[f"gate + {cell}"] = f"vertex {first + 4}: opened to flip bit {name!r} along a positive path"
         table[f"gate - {cell}"] = f"vertex {first + 5}: opened to flip bit {name!r} along a negative path"
