@@ -10,6 +10,7 @@ _MODULES = {
     "simplex": "tapegrad.nets.simplex",
     "tape": "tapegrad.nets.tape",
     "emulator": "tapegrad.nets.emulator",
+    "rcnn": "tapegrad.nets.rcnn",
 }
 """One line for each target; the module defines `TARGET`. Imported on first use, so that the command
 line starts quickly."""

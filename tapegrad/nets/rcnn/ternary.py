@@ -1,0 +1,190 @@
+"""The paper's filter: one real number for each cell, five linear maps and two ReLUs (Goel et al., B.1, B.4).
+
+A cell is a number in balanced ternary: digit 0 work cell, 1 symbol, 2 phase, 3 head, 4... state (0 the
+start state, words over -1 and +1 the others). Digits being balanced, "the first digits are these" is an
+interval, and every question about a cell costs a few ReLUs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import Refused
+from tapegrad.nets.rcnn.bumps import Bump, indicator, passing
+from tapegrad.nets.rcnn.cells import COMPUTE, HEAD, MEMORY, OUTSIDE, Cells, Predicate
+from tapegrad.nets.rcnn.clauses import Clause, Effect
+from tapegrad.nets.rcnn.sparse import Affine
+
+PADDING = 1 / 6
+"""Outside the grid: half-way between the digits 0 and 1 of the symbol, so it is no cell's value."""
+
+MAPS = ("V1", "V2", "V3", "V4", "V5")
+_RELU_AFTER = (True, False, True, False, False)
+PASSING_SLOPE = -9 / 2
+"""A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
+
+
+def state_digits(states: int) -> int:
+    """Digits for the states: the start state is 0, the others are words over -1 and +1."""
+    return max(1, (states - 2).bit_length()) if states > 1 else 0
+
+
+def state_word(state: int, digits: int) -> tuple[int, ...]:
+    if state == 0:
+        return (0,) * digits
+    return tuple(1 if (state - 1) >> i & 1 else -1 for i in range(digits))
+
+
+def effect_digits(effect: Effect, digits: int) -> tuple[int, ...]:
+    """What an effect adds to each digit of the centre cell."""
+    sign = (0, 1, -1)[effect.symbol]
+    phase = int(effect.compute) - int(effect.memory)
+    word = (0,) * digits if effect.head is None else state_word(effect.head, digits)
+    return (int(effect.work), sign, phase, int(effect.head is not None), *word)
+
+
+def cell_values(cells: Cells) -> NDArray[np.float64]:
+    """The number that stands for each content of a cell."""
+    if cells.symbols > 3:
+        raise Refused(
+            f"the ternary encoding has one digit for the symbol, and the machine has {cells.symbols} symbols",
+            advice='Take encoding="channels", or rewrite the machine to binary tracks.',
+        )
+    digits = state_digits(cells.states)
+    place = 3.0 ** -np.arange(4 + digits)
+    words = np.array([state_word(q, digits) for q in range(cells.states)]).reshape(cells.states, digits)
+    work, symbol, mode = cells.facts.T
+    rows = np.zeros((cells.count, 4 + digits))
+    rows[:, 0], rows[:, 1] = work, np.array([0, 1, -1])[symbol]
+    rows[:, 2], rows[:, 3] = mode >= COMPUTE, mode >= HEAD
+    rows[:, 4:] = np.where((mode >= HEAD)[:, None], words[np.maximum(mode - HEAD, 0)], 0)
+    values = rows @ place
+    values[OUTSIDE], values[MEMORY] = PADDING, -1 / 9
+    return values
+
+
+@dataclass
+class _Rows:
+    """A linear map in the making: rows of (column, weight) pairs, each with a bias and a name."""
+
+    rows: list[list[tuple[int, float]]] = field(default_factory=list)
+    bias: list[float] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+
+    def add(self, row: list[tuple[int, float]], bias: float, name: str) -> int:
+        self.rows.append(row)
+        self.bias.append(bias)
+        self.names.append(name)
+        return len(self.rows) - 1
+
+
+class TernaryFilter(eqx.Module):
+    """`V5 (V4 relu(V3 V2 relu(V1 patch)))`, on the nine cells of a patch."""
+
+    maps: tuple[Affine, ...]
+    rule_units: NDArray[np.int64]
+    """The units after the second ReLU of which one is active where the head stands on a rule."""
+
+    channels = 1
+    padding = PADDING
+    dtype = np.float64
+
+    def patches(self, grid: jax.Array) -> jax.Array:
+        """The nine neighbours of every cell as columns, for grids of shape (1, rows, columns)."""
+        rows, columns = grid.shape[1:]
+        padded = jnp.pad(grid[0], 1, constant_values=self.padding)
+        shifts = [padded[r : r + rows, c : c + columns] for r in range(3) for c in range(3)]
+        return jnp.stack(shifts).reshape(9, -1)
+
+    def hidden(self, patches: jax.Array) -> jax.Array:
+        """The second layer of ReLUs: one pair of units for each clause."""
+        for linear, relu in list(zip(self.maps, _RELU_AFTER, strict=True))[:3]:
+            patches = linear(patches)
+            patches = jax.nn.relu(patches) if relu else patches
+        return patches
+
+    def __call__(self, grid: jax.Array) -> jax.Array:
+        """One layer on the whole grid."""
+        return self.maps[4](self.maps[3](self.hidden(self.patches(grid)))).reshape(grid.shape)
+
+    def rule_applies(self, grid: jax.Array) -> jax.Array:
+        """Whether some cell holds a head on a rule: false once the machine has halted."""
+        return (self.hidden(self.patches(grid))[self.rule_units] > 0.5).any()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        parts = [linear.arrays(name) for name, linear in zip(MAPS, self.maps, strict=True)]
+        merged = {key: value for part in parts for key, value in part.items()}
+        return merged | {"rule_units": self.rule_units}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> "TernaryFilter":
+        maps = tuple(Affine.from_arrays(arrays, name) for name in MAPS)
+        return cls(maps, np.asarray(arrays["rule_units"]))
+
+
+def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[TernaryFilter, dict[str, list[str]]]:
+    """The filter, and the names of its units, map by map."""
+    values = cell_values(cells)
+    digits = state_digits(cells.states)
+    relus, bumps, units = _Rows(), _Rows(), _Rows()
+    contribution: list[tuple[int, int, float]] = []
+    rule_units: list[int] = []
+    known: dict[tuple[Any, ...], int] = {}
+
+    def question(at: tuple[int, int], predicate: Predicate, slope: float | None) -> int:
+        key = (at, predicate, slope)
+        if key not in known:
+            holds = predicate.holds(cells) & cells.possible
+            ask = values[cells.possible], holds[cells.possible]
+            found = indicator(*ask) if slope is None else [passing(*ask, slope)]
+            known[key] = _add_bumps(found, at, f"{predicate} at {at}", relus, bumps)
+        return known[key]
+
+    for clause in clauses:
+        row = []
+        for i, literal in enumerate(clause.when):
+            slope = PASSING_SLOPE if clause.passes and i == 0 else None
+            row.append((question(literal.at, literal.predicate, slope), 1.0))
+        row += [(question(literal.at, literal.predicate, None), -1.0) for literal in clause.unless]
+        thresholds = [(clause.needs - 1 / 2, 2.0)] if clause.passes else _clip(clause.needs)
+        for threshold, weight in thresholds:
+            unit = units.add(row, -threshold, clause.reason)
+            if clause.rule and weight > 0:
+                rule_units.append(unit)
+            for digit, amount in enumerate(effect_digits(clause.effect, digits)):
+                if amount:
+                    contribution.append((digit, unit, weight * amount))
+    maps = [_affine(relus, 9), _affine(bumps, len(relus.rows)), _affine(units, len(bumps.rows))]
+    place = 3.0 ** -np.arange(4 + digits)
+    maps.append(Affine.from_triples(contribution, (len(place), len(units.rows))))
+    maps.append(Affine.from_triples([(0, i, float(p)) for i, p in enumerate(place)], (1, len(place))))
+    names = {"V1": relus.names, "V2": bumps.names, "V3": units.names}
+    names["V4"] = ["work", "symbol", "phase", "head", *(f"state digit {i}" for i in range(digits))]
+    names["V5"] = ["cell value"]
+    return TernaryFilter(tuple(maps), np.array(rule_units, dtype=np.int64)), names
+
+
+def _clip(needs: int) -> list[tuple[float, float]]:
+    """`2 relu(sum - (needs - 3/4)) - 2 relu(sum - (needs - 1/4))`: 0 or 1, flat with margin 1/4 at every
+    integer sum, so neither rounding nor gradient gets through."""
+    return [(needs - 3 / 4, 2.0), (needs - 1 / 4, -2.0)]
+
+
+def _add_bumps(found: list[Bump], at: tuple[int, int], name: str, relus: _Rows, bumps: _Rows) -> int:
+    cell = 3 * (at[0] + 1) + at[1] + 1
+    row = []
+    for bump in found:
+        for kink, slope in zip(bump.kinks, bump.slopes, strict=True):
+            row.append((relus.add([(cell, 1.0)], -kink, f"{name}: kink at {kink:.6g}"), slope))
+    return bumps.add(row, sum(bump.constant for bump in found), name)
+
+
+def _affine(rows: _Rows, columns: int) -> Affine:
+    triples = [(r, c, w) for r, row in enumerate(rows.rows) for c, w in row]
+    return Affine.from_triples(triples, (len(rows.rows), columns), np.array(rows.bias))
