@@ -1,4 +1,4 @@
-"""Evaluating circuits on many patterns at once: 64 to a machine word, compiled, in memory that stays in cache.
+"""Evaluating circuits on many patterns at once: 64 to a word, compiled, in memory that stays in cache.
 
 A circuit becomes a straight-line program over registers. A register holds a block of words and is used
 again as soon as its value has been read for the last time, so what is worked on stays small even when the
@@ -10,7 +10,6 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate
-from tapegrad.circuits.structure import needed
 from tapegrad.errors import InputError
 
 Words = NDArray[np.uint64]
@@ -40,7 +39,7 @@ class Evaluator:
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
-        live = needed(circuit)
+        live = circuit.needed()
         first = len(circuit.inputs)
         keep = np.flatnonzero(live[first:])
         self._kinds = circuit.kinds[keep]

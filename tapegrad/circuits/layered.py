@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate, batch_of_bits
-from tapegrad.circuits.structure import levels, needed
 from tapegrad.errors import Refused
 from tapegrad.lowering.rewriting import Rewriting
 
@@ -141,12 +140,12 @@ class _Plan(NamedTuple):
 def _plan(circuit: Circuit) -> _Plan:
     inputs, arity = len(circuit.inputs), ARITY[circuit.kinds]
     # Layer 0 holds nothing but inputs, so a constant that is read stands in layer 1 at the earliest.
-    level = levels(circuit, constants=1).astype(np.int64)
+    level = circuit.levels(constants=1).astype(np.int64)
     depth = max(1, int(level[circuit.output_wires].max(initial=0)))
     constant = np.zeros(circuit.wires, bool)
     constant[inputs:] = arity == 0
 
-    live = needed(circuit)[inputs:]
+    live = circuit.needed()[inputs:]
     readers = [(circuit.left[live & (arity >= 1)], level[inputs:][live & (arity >= 1)] - 1)]
     readers.append((circuit.right[live & (arity == 2)], level[inputs:][live & (arity == 2)] - 1))
     early = circuit.output_wires[(level[circuit.output_wires] < depth) & ~constant[circuit.output_wires]]

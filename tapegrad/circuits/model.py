@@ -104,8 +104,9 @@ class Circuit:
             )
         return values
 
-    def levels(self) -> NDArray[np.int32]:
-        """For every wire the length of the longest path that leads to it; inputs and constants are at 0."""
+    def levels(self, *, constants: int = 0) -> NDArray[np.int32]:
+        """For every wire the length of the longest path that leads to it; inputs are at 0, constants too
+        unless another level is given for them."""
         levels = [0] * self.wires
         first = len(self.inputs)
         operands = zip(ARITY[self.kinds].tolist(), self.left.tolist(), self.right.tolist(), strict=True)
@@ -114,7 +115,23 @@ class Circuit:
                 levels[first + gate] = 1 + max(levels[a], levels[b])
             elif arity == 1:
                 levels[first + gate] = 1 + levels[a]
+            else:
+                levels[first + gate] = constants
         return np.array(levels, np.int32)
+
+    def needed(self) -> Bits:
+        """For every wire whether some output depends on it."""
+        needed = bytearray(self.wires)
+        for wire in self.output_wires.tolist():
+            needed[wire] = 1
+        first, arities = len(self.inputs), ARITY[self.kinds].tolist()
+        left, right = self.left.tolist(), self.right.tolist()
+        for gate in range(self.size - 1, -1, -1):
+            if needed[first + gate] and arities[gate]:
+                needed[left[gate]] = 1
+                if arities[gate] == 2:
+                    needed[right[gate]] = 1
+        return np.frombuffer(needed, bool)
 
     @property
     def depth(self) -> int:

@@ -7,7 +7,6 @@ import numpy as np
 
 from tapegrad.circuits.layered import layered_widths
 from tapegrad.circuits.model import Circuit, Gate
-from tapegrad.circuits.structure import needed
 
 _BIT = re.compile(r"(.*)\[([0-9]+)\]")
 _MOST_SHOWN = 8
@@ -17,7 +16,7 @@ def summary(circuit: Circuit) -> str:
     """Inputs, outputs, gates by kind, depth and width."""
     counts = [(int(np.sum(circuit.kinds == kind)), kind.name) for kind in Gate]
     kinds = ", ".join(f"{count:,} {name}" for count, name in sorted(counts, reverse=True) if count)
-    idle = circuit.size - int(needed(circuit)[len(circuit.inputs) :].sum())
+    idle = circuit.size - int(circuit.needed()[len(circuit.inputs) :].sum())
     widths = layered_widths(circuit)
     rows = [
         ("inputs", f"{len(circuit.inputs):,}  {_names(circuit.inputs)}"),

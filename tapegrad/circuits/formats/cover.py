@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from tapegrad.circuits.builder import Wire
@@ -29,29 +30,13 @@ class Cover:
     def add(self, gates: Gates, operands: Sequence[Wire]) -> Wire:
         """The gates that compute it: a single one where it is the function of a gate, else ANDs of the
         literals of each cube, ORed."""
-        kind = self._kind()
+        kind = _single_gate(self)
         if kind is not None:
             if kind.arity == 0:
                 return gates.constant(kind is Gate.TRUE)
             return gates.negated(operands[0]) if kind is Gate.NOT else gates.build.gate(kind, *operands)
         inside = gates.tree(Gate.OR, [self._cube(gates, operands, cube) for cube in self.cubes])
         return inside if self.value else gates.negated(inside)
-
-    def _kind(self) -> Gate | None:
-        """The gate with this truth table, if there is one: its bit 2 a + b is the value for a, b."""
-        if not self.cubes:
-            return Gate.FALSE if self.value else Gate.TRUE
-        if self.operands > 2:
-            return None
-        fill = 2 - self.operands
-        patterns = product((0, 1), repeat=2)
-        bits = [self(pattern[: self.operands]) << place for place, pattern in enumerate(patterns)]
-        table = sum(bits)
-        if table not in list(Gate):
-            return None
-        kind = Gate(table)
-        # Of two operands, an identity or a negation reads the first and ignores the second: not one gate.
-        return kind if kind.arity in (0, 2 - fill) else None
 
     @staticmethod
     def _cube(gates: Gates, operands: Sequence[Wire], cube: str) -> Wire:
@@ -61,3 +46,17 @@ class Cover:
             if place != "-"
         ]
         return gates.tree(Gate.AND, literals) if literals else gates.constant(True)
+
+
+@lru_cache(maxsize=1024)
+def _single_gate(cover: Cover) -> Gate | None:
+    """The gate with the truth table of a cover, if there is one: its bit 2 a + b is the value for a, b."""
+    if not cover.cubes:
+        return Gate.FALSE if cover.value else Gate.TRUE
+    if cover.operands > 2:
+        return None
+    patterns = product((0, 1), repeat=2)
+    table = sum(cover(pattern[: cover.operands]) << place for place, pattern in enumerate(patterns))
+    kind = next((gate for gate in Gate if gate == table), None)
+    # Of two operands, an identity or a negation reads the first and ignores the second: not one gate.
+    return kind if kind is not None and kind.arity in (0, cover.operands) else None
