@@ -29,7 +29,7 @@ def estimate(source: Learner, *, memory: str, precision: str, steps: int) -> Est
     edges = gate_edges + 30 * cells + inputs + 1
     return Estimate(
         width=max(4 * cells, inputs + 1),
-        depth=circuit.depth + 6,
+        depth=2 * circuit.depth + 7,  # XOR takes two levels
         parameters=2 * edges + vertices + 1 + cells,
         bytes=edges * (np.dtype(precision).itemsize + 4) + 8 * (vertices + 1 + cells),
         steps=None,
