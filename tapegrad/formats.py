@@ -1,4 +1,4 @@
-"""What a file format is: one row of the table that `tapegrad formats` prints and that reading goes through."""
+"""What a file format is: a row of the table that `tapegrad formats` prints and that reading goes through."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -16,22 +16,24 @@ from tapegrad.show.text import BUS
 def parse_inputs(source: Source, texts: Sequence[str]) -> tuple[Any, ...]:
     """The arguments of `source.start`.
 
-    A machine takes one word for each tape; where a symbol has several characters, symbols are separated
-    by spaces. A grid machine takes rows separated by `/`. A circuit takes its bits in order (`0110`), or
-    `name=number` for each input or bus.
+    A machine takes one word for each tape; a space stands for a blank, unless it is a symbol; where symbols
+    have several characters, spaces separate them. A grid machine takes rows separated by `/`. A circuit takes
+    its bits in order (`0110`), or `name=number` for each input or bus.
     """
     if isinstance(source, TuringMachine):
-        return tuple(_word(text, source.alphabet) for text in texts)
+        return tuple(_word(text, source.alphabet, source.blank) for text in texts)
     if isinstance(source, GridMachine):
         rows = [row for text in texts for row in text.split("/")]
-        return ([_word(row, source.alphabet) for row in rows],)
+        return ([_word(row, source.alphabet, source.blank) for row in rows],)
     if isinstance(source, Circuit):
         return (_bits(source, texts),)
     raise InputError(f"{source.name!r} takes no input on the command line")
 
 
-def _word(text: str, alphabet: Sequence[str]) -> list[str]:
-    return list(text) if all(len(symbol) == 1 for symbol in alphabet) else text.split()
+def _word(text: str, alphabet: Sequence[str], blank: str) -> list[str]:
+    if any(len(symbol) > 1 for symbol in alphabet):
+        return text.split()
+    return [blank if letter == " " and " " not in alphabet else letter for letter in text]
 
 
 def _bits(circuit: Circuit, texts: Sequence[str]) -> np.ndarray:

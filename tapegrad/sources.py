@@ -20,11 +20,11 @@ LARGEST = 256 << 20
 
 @dataclass(frozen=True)
 class Found:
-    """A source, where it came from, and the input that came with it, if any."""
+    """A source, where it came from, and the input that came with it: the arguments of `source.start`."""
 
     source: Source
     origin: str
-    inputs: tuple[str, ...] = ()
+    inputs: tuple[Any, ...] = ()
 
 
 def all_formats() -> tuple[Format, ...]:
@@ -44,8 +44,7 @@ def ready_names() -> dict[str, str]:
 def find(text: str) -> Found:
     """A ready name, else an existing file, else the text itself in one of the formats."""
     if text in machine_library.READY:
-        entry = machine_library.READY[text]
-        return Found(machine_library.ready(text), "ready machine", entry.inputs)
+        return Found(machine_library.ready(text), "ready machine", machine_library.READY[text].example)
     if text in circuit_library.READY:
         return Found(circuit_library.ready(text), "ready circuit")
     path = Path(text)
@@ -73,12 +72,12 @@ def _parsed(data: bytes, origin: str) -> Found:
     listed = ", ".join(known.name for known in all_formats())
     shown = repr(data[:60].decode(errors="replace")) if origin == "text" else origin
     raise FormatError(
-        f"{shown} is neither the name of a ready machine or circuit, nor a file, nor a text in a known format",
+        f"{shown} is neither a ready machine or circuit, nor a file, nor a text in a known format",
         advice=f"Formats: {listed}. `tapegrad formats` shows an example of each and the ready names.",
     )
 
 
 def _found(read: Any, origin: str) -> Found:
     if isinstance(read, Loaded):
-        return Found(read.machine, origin, tuple(read.inputs))
+        return Found(read.machine, origin, (read.start(),))
     return Found(read, origin)

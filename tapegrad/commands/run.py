@@ -39,13 +39,13 @@ def run(
 ) -> None:
     """Compile SOURCE, run the network on an input and compare every step with the source.
 
-    Example: tapegrad run binary-increment --target tape --input 1011
+    Example: tapegrad run increment --target tape --input 1011
 
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
     found = find(source)
     compiled = compile(found.source, target, **parse_settings(settings))
-    words = parse_inputs(found.source, found.inputs if input is None else input)
+    words = found.inputs if input is None else parse_inputs(found.source, input)
     with steps_progress("running", steps) as progress:
         outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress)
     report = None

@@ -60,8 +60,13 @@ class GridMachine:
         object.__setattr__(self, "states", tuple(states))
         object.__setattr__(self, "alphabet", tuple(alphabet))
 
-    def start(self, rows: Sequence[Sequence[str]] = (), head: Cell = (0, 0)) -> GridConfiguration:
-        """The first configuration: `rows` laid out from cell (0, 0) downwards and to the right."""
+    def start(
+        self, rows: Sequence[Sequence[str]] | GridConfiguration = (), head: Cell = (0, 0)
+    ) -> GridConfiguration:
+        """The first configuration: `rows` laid out from cell (0, 0) downwards and to the right. A
+        configuration may be given in place of the rows, to start from anywhere."""
+        if isinstance(rows, GridConfiguration):
+            return rows
         cells = {}
         for r, row in enumerate(rows):
             for c, symbol in enumerate(row):

@@ -75,15 +75,18 @@ class TuringMachine:
         object.__setattr__(self, "alphabet", tuple(alphabet))
         object.__setattr__(self, "tapes", tapes)
 
-    def start(self, *words: Word) -> Configuration:
-        """The first configuration: word i on tape i from cell 0 on, every head at 0."""
+    def start(self, *words: Word | Configuration) -> Configuration:
+        """The first configuration: word i on tape i from cell 0 on, every head at 0. A configuration may be
+        given in place of the words, to start from anywhere."""
+        if len(words) == 1 and isinstance(words[0], Configuration):
+            return words[0]
         if len(words) > self.tapes:
             raise InputError(
                 f"{len(words)} input words for a machine with {self.tapes} tape(s)",
                 advice="Give at most one word for each tape.",
             )
         padded = (*words, *([""] * (self.tapes - len(words))))
-        tapes = tuple(self._tape(word) for word in padded)
+        tapes = tuple(self._tape(word) for word in padded if not isinstance(word, Configuration))
         return Configuration(self.start_state, tapes, (0,) * self.tapes)
 
     def _tape(self, word: Word) -> dict[int, str]:

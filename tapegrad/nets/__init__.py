@@ -7,6 +7,7 @@ from tapegrad.nets.net import Carry, Estimate, Example, Net, Option, Target
 
 _MODULES = {
     "relu": "tapegrad.nets.relu",
+    "transformer": "tapegrad.nets.transformer",
     "simplex": "tapegrad.nets.simplex",
     "tape": "tapegrad.nets.tape",
     "emulator": "tapegrad.nets.emulator",

@@ -1,0 +1,63 @@
+"""Why the transformer is exact in single precision, from its own matrices, and how sharp softmax must be."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.errors import Refused
+from tapegrad.nets.transformer.layers import Attention, TransformerLayer
+
+UNIT_ROUNDOFF = 2.0**-24
+"""Of IEEE single precision."""
+
+
+def temperature_for(steps: int, radius: float) -> float:
+    """How much softmax must magnify scores to stay within half the correction's radius of hard-max.
+
+    The best scores beat all others by 1, and at most N = T + 2 keys are compared, so the weight that goes
+    astray is at most N exp(-beta), and values lie in [0, 1]: beta = ln(2 N / radius). The other half of the
+    radius is for rounding, which is at most 2 N u.
+    """
+    keys = steps + 2
+    if 2 * keys * UNIT_ROUNDOFF > radius / 2:
+        raise Refused(
+            f"softmax over {keys:,} keys is not exact in single precision",
+            advice="Use hard-max attention, or fewer steps.",
+        )
+    return math.log(2 * keys / radius)
+
+
+def claims(
+    layers: tuple[TransformerLayer, ...], steps: int, attention: str, temperature: float
+) -> dict[str, Any]:
+    """For hidden vectors of bits: every pre-activation and score is an integer far below 2^24, hence exact;
+    every attention has a gap of 1 between a full match, the null key and the rest."""
+    feeds = [layer.feed_forward for layer in layers]
+    attentions = [
+        a for layer in layers for a in (layer.self_attention, layer.encoder_attention) if a is not None
+    ]
+    feed = feeds[0]
+    result: dict[str, Any] = {
+        "dtype": "float32",
+        "steps": steps,
+        "layers": len(layers),
+        "largest_preactivation": max(float((np.abs(f.W_1).sum(1) + np.abs(f.b_1)).max()) for f in feeds),
+        "largest_score": max(largest_score(a) for a in attentions),
+        "score_gap": 1.0,
+        "correction": {"low": feed.low, "high": feed.high, "radius": feed.low},
+        "exact_correction": feed.low == 0.25 and feed.high == 0.75,
+        "attention": attention,
+    }
+    if attention == "softmax":
+        result["temperature"] = temperature
+        result["softmax_error"] = (steps + 2) * math.exp(-temperature)
+        result["rounding_error"] = 2 * (steps + 2) * UNIT_ROUNDOFF
+    return result
+
+
+def largest_score(attention: Attention) -> float:
+    """No score can be larger, for hidden vectors of bits."""
+    queries = np.abs(attention.W_Q).sum(1) + np.abs(attention.b_Q)
+    keys = np.maximum(np.abs(attention.W_K).sum(1) + np.abs(attention.b_K), np.abs(attention.K_0))
+    return float(queries @ keys)
