@@ -1,6 +1,8 @@
 """Turing machines: the model, text formats, interpreters, rewriting passes, a builder and ready machines."""
 
+from tapegrad.machines.builder import MachineBuilder
 from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
+from tapegrad.machines.grid_builder import GridBuilder
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, Rule, TuringMachine
 
 __all__ = [
@@ -8,9 +10,11 @@ __all__ = [
     "RIGHT",
     "STAY",
     "Configuration",
+    "GridBuilder",
     "GridConfiguration",
     "GridMachine",
     "GridRule",
+    "MachineBuilder",
     "Rule",
     "TuringMachine",
 ]

@@ -5,7 +5,7 @@ from itertools import product
 
 from tapegrad.errors import SourceError
 from tapegrad.machines.model import Symbols
-from tapegrad.machines.passes.names import Names, refuse_if_huge
+from tapegrad.machines.names import Names, refuse_if_huge
 from tapegrad.machines.program import Branch, Halt, Jump, Move, Named, Program, Write
 
 HALT = "halt"

@@ -28,7 +28,6 @@ class Condition:
 class Place:
     """A place in a program that can be jumped to; its address is known once it has been reached."""
 
-    name: str = ""
     address: int = -1
 
 

@@ -7,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.errors import SourceError
-from tapegrad.machines import Configuration, GridMachine, TuringMachine
-from tapegrad.machines.builder import MachineBuilder
-from tapegrad.machines.grid_builder import GridBuilder
+from tapegrad.machines import Configuration, GridBuilder, GridMachine, MachineBuilder, TuringMachine
 from tapegrad.machines.table import table_text
 
 

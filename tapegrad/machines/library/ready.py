@@ -7,7 +7,8 @@ from functools import partial
 from tapegrad.errors import SourceError
 from tapegrad.machines.library.arithmetic import addition, increment, multiplication
 from tapegrad.machines.library.busy_beavers import BUSY_BEAVERS, busy_beaver
-from tapegrad.machines.library.universal import encode, universal
+from tapegrad.machines.library.universal import universal
+from tapegrad.machines.library.universal_code import universal_code
 from tapegrad.machines.library.words import brackets, copying, palindrome
 from tapegrad.machines.model import TuringMachine
 
@@ -38,8 +39,8 @@ READY: dict[str, ReadyMachine] = {
     "copying": ReadyMachine("copies a word behind a separator", ("abb",), copying),
     **{f"busy-beaver-{size}": _beaver(size) for size in BUSY_BEAVERS},
     "universal": ReadyMachine(
-        "runs the machine whose table is on its first tape; here: increment on 11",
-        encode(increment(), "11"),
+        "runs the machine whose table is on its tape; here: increment on 11",
+        (universal_code(increment(), "11"),),
         universal,
     ),
 }

@@ -1,150 +1,147 @@
 """A universal machine: it reads another machine's table from its tape and does what that machine does."""
 
-from functools import cache
-
-from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.builder import MachineBuilder
-from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, TuringMachine
+from tapegrad.machines.model import TuringMachine
 
-_MOVES = {LEFT: "L", STAY: "S", RIGHT: "R"}
+MARKED = {"0": "O", "1": "I"}
+"""A bit that has been dealt with in this round."""
+PLAIN = {"O": "0", "I": "1", "x": ":"}
+"""What the marks of a round are turned back into."""
 
 
-@cache
 def universal() -> TuringMachine:
-    """Runs any one-tape machine given as `encode` writes it.
+    """Runs any one-tape machine, laid out on one tape as `universal_code` does:
 
-    Tape 1 holds the table, one rule after another, ":state,read,next state,written symbol" and L, R or S.
-    States and symbols are binary numbers of fixed widths v and w, the last two fields backwards. Tape 2
-    holds the current state. Tape 3 is the simulated tape, w cells to a symbol, both ways infinite: symbol
-    0 is the blank, and a cell never written counts as 0.
+        left stack $ :key,actionM:key,actionM ... ; state,symbol ] right stack
 
-    For each step it tries the rules from the first; where state and symbol agree, it copies the next state
-    and the written symbol right to left (so the fields are backwards, and the heads end where they
-    began), counts a move of w cells along the field it has just copied, and goes back to the first rule.
-    Where no rule agrees the simulated machine halts, and so does this one.
+    A key is a state and a symbol in binary, an action the next state and the written symbol, M one of L,
+    R, S. Between ; and ] stand the current state and symbol. The simulated tape left of its head is a
+    stack that grows outwards to the left, the rest one that grows outwards to the right, so both are
+    infinite, nothing is ever shifted, and an empty stack yields the blank, whose code is all 0.
+
+    A round: for each bit of state and symbol, sweep the table and cross out (x) the rules whose key has
+    another bit there; copy the action of the one rule left over state and symbol; if it moves right, push
+    the symbol on the left stack and pop the next from the right one (or the other way round); clean up.
+    It halts when no rule is left, which is when the simulated machine halts. 47 states, 14 symbols.
     """
-    b = MachineBuilder("universal", symbols="01:,LRS", tapes=3)
-    table, state, tape = b.tapes
-    digit = table.reads("0", "1")
-    agree = (table.reads("1") & tape.reads("1")) | (table.reads("0") & tape.reads("0", "_"))
-
-    b.state("fetch")
-    with b.while_(table.reads(":")):
-        table.move("right")
-        b.state("compare state")
-        with b.while_(digit & table.same_as(state)):
-            table.move("right")
-            state.move("right")
-        with b.if_(table.reads(",")):
-            table.move("right")
-            b.state("compare symbol")
-            with b.while_(agree):
-                table.move("right")
-                tape.move("right")
-            with b.if_(table.reads(",")):
-                b.goto("apply")
-            b.state("other symbol")
-            table.move("left")
-            with b.while_(digit):
-                table.move("left")
-                tape.move("left")
-        b.state("next rule")
-        state.move("left")
-        state.seek("left", "_")
-        state.move("right")
-        table.seek("right", ":", "_")
-    b.halt()
-
-    b.state("apply")
-    table.move("right")
-    state.move("left")
-    tape.move("left")
-    with b.while_(digit):
-        for bit in table.each("0", "1"):
-            state.write(bit)
-        state.move("left")
-        table.move("right")
-    state.move("right")
-    table.move("right")
-    b.state("write symbol")
-    with b.while_(digit):
-        for bit in table.each("0", "1"):
-            tape.write(bit)
-        tape.move("left")
-        table.move("right")
-    tape.move("right")
-    for letter, direction in (("L", "left"), ("R", "right")):
-        with b.if_(table.reads(letter)):
-            table.move("left")
-            b.state(f"move {direction}")
-            with b.while_(digit):
-                table.move("left")
-                tape.move(direction)
-    b.state("back to the first rule")
-    table.seek("left", "_")
-    table.move("right")
-    b.goto("fetch")
+    b = MachineBuilder("universal", symbols="01:,;$]LRS")
+    with b.loop():
+        b.state("round")
+        with b.until("$"):
+            for mark in b.each("O", "I", "x"):
+                b.write(PLAIN[mark])
+            b.move("left")
+        _cross_out_rules(b)
+        b.state("find rule")
+        b.seek("left", ":", "$")
+        with b.if_("$"):
+            b.halt()
+        _copy_action(b)
+        for letter in b.each("L", "R"):
+            _push_symbol(b, to="left" if letter == "R" else "right")
+            _pop_symbol(b, source="right" if letter == "R" else "left")
+        b.state("end of round")
+        b.seek("right", "]")
     return b.machine()
 
 
-def encode(machine: TuringMachine, word: str) -> tuple[str, str, str]:
-    """The three input words that make the universal machine run `machine` on `word`."""
-    code = _Code(machine)
-    tape = "".join(code.symbol[symbol] for symbol in word)
-    return code.table, code.state[machine.start_state], tape
+def _cross_out_rules(b: MachineBuilder) -> None:
+    """From the left of the table to ], with only the rule that fits still marked by a colon."""
+    with b.loop():
+        b.state("next bit")
+        b.seek("right", ";")
+        b.move("right")
+        b.skip("right", "O", "I", ",")
+        with b.if_("]"):
+            b.break_()
+        for bit in b.each("0", "1"):
+            b.write(MARKED[bit])
+            b.state(f"carry {bit}")
+            b.seek("left", "$")
+            b.move("right")
+            b.state(f"compare {bit}")
+            with b.until(";"):
+                with b.if_(":"):
+                    b.move("right")
+                    b.state(f"compare {bit} with key")
+                    b.skip("right", "O", "I")
+                    with b.if_(bit):
+                        b.write(MARKED[bit])
+                    with b.else_():
+                        b.state(f"cross out, {bit}")
+                        b.seek("left", ":")
+                        b.write("x")
+                b.move("right")
 
 
-def simulation(machine: TuringMachine) -> Rewriting:
-    """The universal machine as a rewriting of `machine`: each configuration decodes once, at the beginning
-    of each round, when the universal machine fetches the first rule."""
-    code = _Code(machine)
-    states = {number: state for state, number in code.state.items()}
-    symbols = {number: symbol for symbol, number in code.symbol.items()}
-
-    def lay_out(first: Configuration) -> Configuration:
-        bits = {}
-        for cell, symbol in first.tapes[0].items():
-            for place, bit in enumerate(code.symbol[symbol]):
-                bits[cell * code.width + place] = bit
-        tapes = dict(enumerate(code.table)), dict(enumerate(code.state[first.state])), bits
-        return Configuration("fetch", tapes, (0, 0, first.heads[0] * code.width))
-
-    def decode(state: Configuration) -> Configuration | None:
-        if state.state != "fetch" or state.heads[0] != 0:
-            return None
-        _, current, bits = state.tapes
-        number = "".join(current[place] for place in range(len(current)))
-        tape = {}
-        for cell in sorted({place // code.width for place in bits}):
-            block = range(cell * code.width, (cell + 1) * code.width)
-            symbol = symbols["".join(bits.get(place, "0") for place in block)]
-            if symbol != machine.blank:
-                tape[cell] = symbol
-        return Configuration(states[number], (tape,), (state.heads[2] // code.width,))
-
-    return Rewriting("universal machine", machine, universal(), lay_out, decode)
+def _copy_action(b: MachineBuilder) -> None:
+    """From the colon of the rule to its letter; what was state and symbol is overwritten bit by bit."""
+    with b.loop():
+        b.state("next action bit")
+        b.seek("right", ",")
+        b.move("right")
+        b.skip("right", "O", "I")
+        with b.if_("L", "R", "S"):
+            b.break_()
+        for bit in b.each("0", "1"):
+            b.write(MARKED[bit])
+            b.state(f"copy {bit}")
+            b.seek("right", ";")
+            b.move("right")
+            b.skip("right", "0", "1", ",")
+            b.write(bit)
+        b.state("back to rule")
+        b.seek("left", ":")
 
 
-class _Code:
-    """The numbers of a machine's states and symbols, and its table in those numbers."""
+def _push_symbol(b: MachineBuilder, to: str) -> None:
+    """From the table to ]; the bits of the symbol go to the far end one by one and stay behind marked."""
+    b.seek("right", ";")
+    with b.loop():
+        b.state(f"push {to}")
+        b.seek("right", ",")
+        b.move("right")
+        b.skip("right", "O", "I")
+        with b.if_("]"):
+            b.break_()
+        for bit in b.each("0", "1"):
+            b.write(MARKED[bit])
+            b.state(f"push {bit} {to}")
+            b.seek(to, "_")
+            b.write(bit)
+        b.state(f"pushed {to}")
+        b.seek("right" if to == "left" else "left", ";")
 
-    def __init__(self, machine: TuringMachine) -> None:
-        if machine.tapes != 1:
-            raise Refused(
-                f"the universal machine runs machines with one tape, and {machine.name!r} has {machine.tapes}",
-                advice="Join the tapes with one_tape first.",
-            )
-        self.symbol = _numbered(machine.alphabet)
-        self.state = _numbered(machine.states)
-        self.width = len(self.symbol[machine.blank])
-        self.table = "".join(
-            f":{self.state[state]},{self.symbol[read[0]]}"
-            f",{self.state[rule.state][::-1]},{self.symbol[rule.write[0]][::-1]}{_MOVES[rule.moves[0]]}"
-            for (state, read), rule in machine.rules.items()
-        )
+
+def _pop_symbol(b: MachineBuilder, source: str) -> None:
+    """From ] back to the comma; a stack gives its last bit first, so the symbol is filled from the right."""
+    inwards = "left" if source == "right" else "right"
+    with b.loop():
+        b.state(f"pop {source}")
+        b.move("left")
+        b.skip("left", "0", "1")
+        with b.if_(","):
+            b.break_()
+        b.state(f"to the {source} end")
+        b.seek(source, "_")
+        b.move(inwards)
+        b.state(f"take {source} bit")
+        with b.if_("1"):
+            b.write("_")
+            _fill_in(b, "1", inwards)
+        with b.else_():
+            with b.if_("0"):
+                b.write("_")
+            _fill_in(b, "0", inwards)
 
 
-def _numbered(names: tuple[str, ...]) -> dict[str, str]:
-    width = max(1, (len(names) - 1).bit_length())
-    return {name: f"{number:0{width}b}" for number, name in enumerate(names)}
+def _fill_in(b: MachineBuilder, bit: str, inwards: str) -> None:
+    """Writes over the last marked bit of the symbol, and ends on ]."""
+    b.state(f"bring {bit} {inwards}")
+    b.seek(inwards, "]")
+    b.move("left")
+    b.state(f"fill in {bit}")
+    b.skip("left", "0", "1")
+    b.write(bit)
+    b.state("filled in")
+    b.seek("right", "]")

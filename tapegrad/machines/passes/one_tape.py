@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, Rule, Symbols, TuringMachine
-from tapegrad.machines.passes.names import Names, refuse_if_huge
+from tapegrad.machines.names import Names, refuse_if_huge
 
 
 def one_tape(machine: TuringMachine) -> Rewriting:

@@ -5,7 +5,7 @@ from itertools import product
 
 from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.model import Configuration, Rule, Symbols, TuringMachine
-from tapegrad.machines.passes.names import Names, refuse_if_huge
+from tapegrad.machines.names import Names, refuse_if_huge
 
 RIGHT_HALF, LEFT_HALF = ">", "<"
 

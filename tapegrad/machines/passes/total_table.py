@@ -4,7 +4,7 @@ from itertools import product
 
 from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.model import RIGHT, Configuration, Rule, TuringMachine
-from tapegrad.machines.passes.names import Names, refuse_if_huge
+from tapegrad.machines.names import Names, refuse_if_huge
 
 
 def total_table(machine: TuringMachine) -> Rewriting:

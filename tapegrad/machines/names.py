@@ -1,4 +1,4 @@
-"""Fresh names for the states and symbols that a pass adds, and a bound on how many rules it may add."""
+"""Fresh names for new states and symbols, and a bound on the number of new rules."""
 
 from collections.abc import Hashable, Iterable
 
@@ -10,7 +10,7 @@ MOST_RULES = 2_000_000
 
 class Names:
     """Gives every key a name of its own: the wished one, or with a number where that is taken. The names
-    depend on nothing but the order of the requests, so a pass run again gives the same machine."""
+    depend on nothing but the order of the requests, so the same machine comes out every time."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -30,6 +30,6 @@ class Names:
 
 
 def refuse_if_huge(rules: int, what: str, advice: str) -> None:
-    """Stops before a pass builds a table that nothing could use."""
+    """Stops before a table is built that nothing could use."""
     if rules > MOST_RULES:
         raise Refused(f"{what} would need {rules:,} rules; the limit is {MOST_RULES:,}", advice=advice)
