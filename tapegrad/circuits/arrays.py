@@ -47,6 +47,13 @@ class ArrayValue(list[Any]):
             chosen = where(BitValue(Bit, [flag], position.build), value, self[i])
             super().__setitem__(i, chosen)
 
+    def __bool__(self) -> bool:
+        raise SourceError(
+            "an array is neither true nor false",
+            where=calling_line(),
+            advice="Use any_of or all_of, and `where` to choose.",
+        )
+
     def copy(self) -> "ArrayValue":
         """A new array of the same values."""
         return ArrayValue(self)

@@ -4,17 +4,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapegrad.circuits.places import calling_line
-from tapegrad.circuits.values import BitValue, Scalar, choose, is_number, pick
+from tapegrad.circuits.values import BitValue, Scalar, choose, pick
+from tapegrad.circuits.widths import is_number
 from tapegrad.errors import SourceError
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """`a` if the condition holds, else `b`: bits, integers, arrays, and tuples, lists and dictionaries of
-    them. With an ordinary truth value as condition it works on anything at all."""
+    them. An array of conditions chooses element by element. With an ordinary truth value as condition it
+    works on anything at all."""
+    if isinstance(condition, list):
+        pairs = zip(_spread(a, len(condition)), _spread(b, len(condition)), strict=True)
+        return condition.__class__([where(c, x, y) for c, (x, y) in zip(condition, pairs, strict=True)])
     if not isinstance(condition, Scalar) or condition.build is None:
         return a if condition else b
     bit = condition if isinstance(condition, BitValue) else condition != 0
     return _where(bit, a, b)
+
+
+def _spread(value: Any, length: int) -> Sequence[Any]:
+    """One value for each element."""
+    return value if isinstance(value, tuple | list) else [value] * length
 
 
 def _where(bit: BitValue, a: Any, b: Any) -> Any:

@@ -3,9 +3,8 @@
 Concrete values follow Python's integers modulo 2^width and traced ones build gates, so that the same
 function computes by two independent routes, and one checks the other.
 
-Widths. `+ - * & | ^ // %` work modulo 2^width; of two integers the wider type wins, the narrower is
-extended by its own sign; signed and unsigned do not mix without `.to(type)`. A Python number or a bit
-takes the type of its partner. Comparisons compare the numbers themselves, whatever the types.
+`+ - * & | ^ // %` work modulo 2^width in the type common to both sides, comparisons on the numbers
+themselves: see `tapegrad.circuits.widths`.
 """
 
 import operator
@@ -13,12 +12,11 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Self
 
-import numpy as np
-
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.places import calling_line
 from tapegrad.circuits.types import Bit, BitType, Int, IntType, UInt
+from tapegrad.circuits.widths import common_type, holding_both, is_number
 from tapegrad.errors import SourceError
 
 Operation = tuple[Callable[..., Any], Callable[..., Any]]
@@ -106,6 +104,20 @@ class Scalar:
         equal = compare(words.equal, operator.eq, self, other)
         return equal if equal is NotImplemented else ~equal
 
+    def __lt__(self, other: Any) -> Any:
+        return compare(words.less, operator.lt, self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return compare(words.less, operator.lt, self, other, swapped=True)
+
+    def __le__(self, other: Any) -> Any:
+        greater = self > other
+        return greater if greater is NotImplemented else ~greater
+
+    def __ge__(self, other: Any) -> Any:
+        less = self < other
+        return less if less is NotImplemented else ~less
+
     def to(self, type: IntType) -> "IntValue":
         """The same value in another integer type: extended by its own sign, or cut off at the top."""
         if not isinstance(type, IntType):
@@ -120,9 +132,20 @@ class Scalar:
 
 
 class BitValue(Scalar):
-    """A truth value. Bits have logic and equality; together with an integer they count as 0 or 1."""
+    """A truth value. Bits have logic and comparisons; together with an integer they count as 0 or 1."""
 
     __slots__ = ()
+
+    def _no_arithmetic(self, other: Any) -> Any:
+        if isinstance(other, IntValue):
+            return NotImplemented  # the integer's own operator takes over
+        raise SourceError(
+            "bits have no arithmetic of their own",
+            where=calling_line(),
+            advice="Use count_ones, ^ or &, or give the bit a width with .to(UInt(8)).",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_arithmetic
 
 
 class IntValue(Scalar):
@@ -158,26 +181,19 @@ class IntValue(Scalar):
     def __abs__(self) -> "IntValue":
         return choose(self < 0, -self, self)
 
-    def __lt__(self, other: Any) -> Any:
-        return compare(words.less, operator.lt, self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return compare(words.less, operator.lt, self, other, swapped=True)
-
-    def __le__(self, other: Any) -> Any:
-        greater = self > other
-        return greater if greater is NotImplemented else ~greater
-
-    def __ge__(self, other: Any) -> Any:
-        less = self < other
-        return less if less is NotImplemented else ~less
-
     def __lshift__(self, amount: Any) -> "IntValue":
         return self._shifted(amount, right=False)
 
     def __rshift__(self, amount: Any) -> "IntValue":
         """Signed values keep their sign, as Python's do."""
         return self._shifted(amount, right=True)
+
+    def __rlshift__(self, other: Any) -> Any:
+        raise SourceError(
+            f"the width of {other} << a traced amount is unknown",
+            where=calling_line(),
+            advice=f"Give it one: UInt(8)({other}) << amount.",
+        )
 
     def _shifted(self, amount: Any, *, right: bool) -> "IntValue":
         of, build = self.type, self.build
@@ -231,11 +247,6 @@ def join_bits(bits: Sequence[BitValue]) -> IntValue:
     return IntValue(UInt(len(bits)), [bit.wires(build)[0] for bit in bits], build)
 
 
-def is_number(value: Any) -> bool:
-    """Whether this is an ordinary Python or NumPy integer or truth value."""
-    return isinstance(value, int | np.integer | np.bool_)
-
-
 def scalar(value: Any, like: BitType | IntType) -> Scalar:
     """A Python number as a concrete value of this type; -1 stands for all ones in unsigned types too."""
     number = int(value)
@@ -246,19 +257,6 @@ def scalar(value: Any, like: BitType | IntType) -> Scalar:
             advice="Cast the other operand to a wider type with .to(type).",
         )
     return (BitValue if like == Bit else IntValue)(like, number & (1 << like.width) - 1)
-
-
-def common_type(a: BitType | IntType, b: BitType | IntType) -> BitType | IntType:
-    """The type of a result: the wider one; a bit gives way to an integer."""
-    if a == b or b == Bit:
-        return a
-    if a == Bit:
-        return b
-    if a.signed != b.signed:
-        raise SourceError(
-            f"{a} and {b} do not mix", where=calling_line(), advice="Cast one of them with .to(type)."
-        )
-    return a if a.width > b.width else b
 
 
 def combine(operation: Operation, a: Scalar, other: Any, *, swapped: bool = False) -> Any:
@@ -298,16 +296,10 @@ def compare(
     build = a.build or b.build
     if build is None:
         return BitValue(Bit, int(numbers(a.number, b.number)))
-    of = _holding_both(a.type, b.type)
+    of = holding_both(a.type, b.type)
     x, y = a.to(of).wires(build), b.to(of).wires(build)
     verdict = gates(build, x, y) if gates is words.equal else gates(build, x, y, signed=of.signed)
     return BitValue(Bit, [verdict], build)
-
-
-def _holding_both(a: BitType | IntType, b: BitType | IntType) -> IntType:
-    if not a.signed and not b.signed:
-        return UInt(max(a.width, b.width))
-    return Int(max(t.width + (not t.signed) for t in (a, b)))
 
 
 def choose(condition: BitValue, a: Any, b: Any) -> Any:

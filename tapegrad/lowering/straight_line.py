@@ -102,23 +102,26 @@ def _machine(best: Plan, operations: dict[Wire, Operation], tapes: int, name: st
     carried = _carried(best, operations)
     moves = list(zip(*(_moves(visits, best.steps) for visits in best.visits), strict=True))
     rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
+    symbols = [(bits, tuple(map(str, bits))) for bits in product((0, 1), repeat=tapes)]
     possible: set[Assignment] = {()}
     nothing = Moment()
     for time in range(best.steps):
         moment = best.moments.get(time, nothing)
         following: set[Assignment] = set()
-        for bits, symbols in product(sorted(possible), product((0, 1), repeat=tapes)):
-            values = dict(zip(carried[time], bits, strict=True))
-            values |= {wire: symbols[tape] for tape, wire in moment.reads.items()}
-            for wire in moment.computes:
-                values[wire] = _value(operations[wire], values)
-            write = tuple(
-                str(values[moment.writes[t]] if t in moment.writes else symbols[t]) for t in range(tapes)
-            )
-            after = tuple(values[wire] for wire in carried[time + 1])
-            following.add(after)
-            state = DONE if time == best.steps - 1 else _state(time + 1, after)
-            rules[_state(time, bits), tuple(map(str, symbols))] = Rule(write, moves[time], state)
+        for held in sorted(possible):
+            state = _state(time, held)
+            for read, names in symbols:
+                values = dict(zip(carried[time], held, strict=True))
+                values |= {wire: read[tape] for tape, wire in moment.reads.items()}
+                for wire in moment.computes:
+                    values[wire] = _value(operations[wire], values)
+                write = list(names)
+                for tape, wire in moment.writes.items():
+                    write[tape] = str(values[wire])
+                after = tuple(values[wire] for wire in carried[time + 1])
+                following.add(after)
+                to = DONE if time == best.steps - 1 else _state(time + 1, after)
+                rules[state, names] = Rule(tuple(write), moves[time], to)
         possible = following
         if len(rules) > MOST_RULES:
             raise Refused(

@@ -64,12 +64,11 @@ def test_the_wider_type_wins(operation, types):
 
 
 @pytest.mark.parametrize(
-    "types", [(UInt(4), UInt(4)), (Int(4), Int(4)), (Int(3), UInt(4)), (UInt(2), Int(4)), (Bit, Int(3))]
+    "types",
+    [(UInt(4), UInt(4)), (Int(4), Int(4)), (Int(3), UInt(4)), (UInt(2), Int(4)), (Bit, Int(3)), (Bit, Bit)],
 )
 @pytest.mark.parametrize("operation", [eq, ne, lt, le, gt, ge])
 def test_comparisons_compare_the_numbers(operation, types):
-    if Bit in types and operation not in (eq, ne):
-        return
     all_agree(operation, types, operation)
 
 
@@ -136,6 +135,12 @@ def test_where_over_structures():
 
     all_agree(function, [Bit, UInt(3), UInt(4)], expected)
     assert where(True, "any", "thing") == "any"  # ordinary conditions choose between anything
+
+
+def test_where_element_by_element():
+    traced = trace(lambda a, b: where(a < b, a, 9), Array(UInt(4), 3), Array(UInt(4), 3))
+    case = [1, 7, 3], [2, 2, 4]
+    assert traced(*case) == traced.plain(*case) == [1, 9, 3]
 
 
 def test_reductions():
@@ -261,6 +266,7 @@ def branch(a):
         (lambda a, b: a and b, [Bit, Bit]),
         (lambda a, b: max(a, b), [UInt(4), UInt(4)]),
         (lambda a: [1, 2, 3][a], [UInt(2)]),
+        (lambda a: 1 if a == [1, 0] else 0, [Array(Bit, 2)]),
         (lambda a: list(range(a)), [UInt(2)]),
     ],
 )
@@ -286,6 +292,8 @@ def test_branching_names_where_and_the_line(function, types):
         (lambda a: a, [7], "is no type"),
         (lambda a, b: a + b, [Array(UInt(3), 2), Array(UInt(3), 3)], "do not go together"),
         (lambda a: total([a, a]), [Bit], "count_ones"),
+        (lambda a: sum([a, a]), [Bit], "count_ones"),
+        (lambda a: 1 << a, [UInt(2)], "width"),
     ],
 )
 def test_mistakes_are_named(function, types, says):
