@@ -20,6 +20,9 @@ Wire = int
 Place = tuple[int, int]
 """A tape and a cell on it."""
 
+MOST_FOR_NEAREST = 3000
+"""Looking for the nearest gate takes time that grows with the square of their number."""
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -77,17 +80,16 @@ class _Head:
 def plan(
     inputs: int, operations: dict[Wire, Operation], outputs: Sequence[Wire], *, tapes: int, carried: int
 ) -> Plan:
-    """A plan for the operations, which are given in an order in which they can be computed. Wires below
-    `inputs` are inputs. The control carries about `carried` wires (a step or two, a few more)."""
-    planner = _Planner(inputs, operations, outputs, tapes, carried)
-    planner.run()
-    return Plan(
-        dict(planner.moments),
-        [head.visits for head in planner.heads],
-        planner.input_places,
-        [planner.place[wire] for wire in outputs],
-        planner.now + 1,
-    )
+    """A plan for the operations, which are given in an order in which they can be computed: it keeps that
+    order, or takes the gate that is nearest, whichever needs fewer steps. Wires below `inputs` are inputs.
+    The control carries about `carried` wires (one or two more on the way to a gate's operands)."""
+    ways = (_Planner.run_in_order, _Planner.run_nearest_first)
+    plans: list[Plan] = []
+    for way in ways if len(operations) <= MOST_FOR_NEAREST else ways[:1]:
+        planner = _Planner(inputs, operations, outputs, tapes, carried)
+        way(planner)
+        plans.append(planner.finished(outputs))
+    return min(plans, key=lambda found: found.steps)
 
 
 class _Planner:
@@ -121,14 +123,45 @@ class _Planner:
         for wire in range(inputs):
             self._release(wire)
 
-    def run(self) -> None:
-        """Everything, in order."""
+    def run_in_order(self) -> None:
+        """All gates in the order given, save those computed early."""
         for wire in self.operations:
             if wire not in self.done:
                 self._compute(wire)
+
+    def run_nearest_first(self) -> None:
+        """Always the gate whose operands are reached first; setting wires free counts as a step gained."""
+        missing = {w: len({*op.operands} & self.operations.keys()) for w, op in self.operations.items()}
+        readers = {wire: set(self.consumers[wire]) for wire in self.operations}
+        ready = {wire for wire, count in missing.items() if not count}
+        while ready:
+            for wire in self._compute(min(ready, key=self._cost)):
+                ready.discard(wire)
+                for reader in readers[wire]:
+                    missing[reader] -= 1
+                    if not missing[reader] and reader not in self.done:
+                        ready.add(reader)
+
+    def _cost(self, wire: Wire) -> tuple[int, int]:
+        operands = {*self.operations[wire].operands}
+        gained = sum(self.pending[operand] == 1 for operand in operands)
+        arrival, reached = self.now, dict[int, _Head]()
+        for operand in operands - self.held:
+            tape, cell = self.place[operand]
+            head = reached.get(tape, self.heads[tape])
+            time = head.arrival(cell, self.now)
+            reached[tape] = _Head([(time, cell)])
+            arrival = max(arrival, time)
+        return arrival - gained, self.position[wire]
+
+    def finished(self, outputs: Sequence[Wire]) -> Plan:
+        """The plan, once what is still in the control has been written down."""
         while self.held:
             self._store(self._least_urgent(self.held))
             self._drop_dead()
+        visits = [head.visits for head in self.heads]
+        places = [self.place[wire] for wire in outputs]
+        return Plan(dict(self.moments), visits, self.input_places, places, self.now + 1)
 
     def _next_use(self, wire: Wire) -> int:
         """When, in the order of gates, the wire is needed next; never is late."""
@@ -150,10 +183,12 @@ class _Planner:
             tape, cell = self.place.pop(wire)
             self.free[tape].add(cell)
 
-    def _compute(self, wire: Wire) -> None:
+    def _compute(self, wire: Wire) -> list[Wire]:
+        """Computes a gate, and gives back all that were computed with it."""
         missing = [w for w in dict.fromkeys(self.operations[wire].operands) if w not in self.held]
         self._fetch(missing)
-        for gate in self._batch(wire, missing):
+        batch = self._batch(wire, missing)
+        for gate in batch:
             self.moments[self.now].computes.append(gate)
             self.done.add(gate)
             self.held.add(gate)
@@ -163,6 +198,7 @@ class _Planner:
         self._drop_dead()
         self._write_in_passing()
         self._make_room()
+        return batch
 
     def _fetch(self, missing: list[Wire]) -> None:
         """Reads wires from their cells; two on the same tape in the order that needs less travel."""

@@ -8,9 +8,9 @@ carried wires) states for each step. Measured, with 4 wires carried (steps / sta
 
                         1 tape            2 tapes          3 tapes
     8-bit adder         16 / 46           8 / 16           6 / 18
-    ones of 15 bits     52 / 629          23 / 231         11 / 74
-    4 x 4 multiplier    193 / 3,244       80 / 1,224       49 / 720
-    8 x 8 multiplier    2,813 / 47,219    1,066 / 18,109   736 / 12,071
+    ones of 15 bits     39 / 528          19 / 110         11 / 74
+    4 x 4 multiplier    182 / 2,886       49 / 603         28 / 326
+    8 x 8 multiplier    2,813 / 47,219    937 / 13,828     720 / 9,032
 
 For one machine, the same for every circuit, see `evaluator_machine`.
 """
