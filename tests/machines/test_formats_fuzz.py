@@ -18,8 +18,8 @@ SEEDS = [
 ]
 FRAGMENTS = [
     *"{}[]()'\"\\,:;|>&*!%@`#?-_~ \t\n\r0129aZ/", "---", "...", "? ", ": ", "//", "''", "!!str ",
-    "&a ", "*a ", "<<: ", "\u00e9", "\u2028", "\U0001f600", "\ufeff", "\x00", "\x1b", "source code: |\n ", "table:",
-    "init:", "$INITIAL_TAPE:", "halt", "null", "999999999999",
+    "&a ", "*a ", "<<: ", "\u00e9", "\u2028", "\U0001f600", "\ufeff", "\x00", "\x1b", "source code: |\n ",
+    "table:", "init:", "$INITIAL_TAPE:", "halt", "null", "999999999999",
 ]  # fmt: skip
 
 

@@ -1,9 +1,10 @@
 """What each format means: small texts of our own, run by the plain interpreter."""
 
 import pytest
+import yaml
 
 from tapegrad.machines import GridMachine, Rule, TuringMachine
-from tapegrad.machines.formats import FORMATS, Loaded, detect, read
+from tapegrad.machines.formats import FORMATS, Loaded, detect, read, yaml_tree
 
 
 def tape_machine(loaded: Loaded) -> TuringMachine:
@@ -69,6 +70,12 @@ def test_turingmachine_io_wrapped_in_source_code():
     wrapped = "name: wrapped one\nsource code: |\n" + "\n".join("    " + line for line in YAML.split("\n"))
     assert tape_machine(read(wrapped)).rules == tape_machine(read(YAML)).rules
     assert tape_machine(read(wrapped)).name == "wrapped one"
+
+
+def test_turingmachine_io_without_the_parser_in_c(monkeypatch):
+    expected = read(YAML)
+    monkeypatch.setattr(yaml_tree, "_LOADER", yaml.SafeLoader)
+    assert read(YAML) == expected
 
 
 def test_halting_states_called_accept_and_reject_are_what_they_say():

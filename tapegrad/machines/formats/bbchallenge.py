@@ -5,11 +5,12 @@ they have a row."""
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from tapegrad.errors import FormatError, Refused
 from tapegrad.formats import Format
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import at, decode, numbered_lines, opening, quoted
+from tapegrad.machines.formats.text import At, decode, numbered_lines, opening, quoted
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
 
@@ -27,10 +28,10 @@ def detect(data: bytes) -> bool:
 
 def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:
     """The one machine of this text. Columns after it, as in published lists ("Halt 6 4"), are not read."""
-    found = list(read_list(data))
-    if len(found) != 1:
+    found = list(islice(read_list(data), 2))
+    if len(found) > 1:
         raise FormatError(
-            f"the text lists {len(found)} machines",
+            "the text lists several machines",
             advice="Give the one line that is meant, or read all with bbchallenge.read_list.",
         )
     return replace(found[0], machine=with_symbols(found[0].machine, symbols))
@@ -49,7 +50,7 @@ def _machine(text: str, line: int, column: int) -> TuringMachine:
     rows = text.split("_")
     if len(rows) > len(_LETTERS):
         raise FormatError(
-            f"{len(rows)} rows, but only {len(_LETTERS)} letters for states", where=at(line, column)
+            f"{len(rows)} rows, but only {len(_LETTERS)} letters for states", where=str(At(line, column))
         )
     width = len(rows[0])
     rules = {}
@@ -58,13 +59,13 @@ def _machine(text: str, line: int, column: int) -> TuringMachine:
             raise FormatError(
                 f"the row of state {state} is {len(row)} characters long"
                 + (f", and that of state A {width}" if len(row) != width else ""),
-                where=at(line, column),
+                where=str(At(line, column)),
                 advice="A row takes three characters for each symbol, such as 1RB, and all rows are equally "
                 "long, with 1 to 10 symbols. Was the text cut off?",
             )
         for symbol in range(width // 3):
             entry = row[3 * symbol : 3 * symbol + 3]
-            rule = _rule(entry, len(rows), width // 3, at(line, column + 3 * symbol))
+            rule = _rule(entry, len(rows), width // 3, At(line, column + 3 * symbol))
             if rule is not None:
                 rules[state, (str(symbol),)] = rule
         column += width + 1
@@ -73,23 +74,25 @@ def _machine(text: str, line: int, column: int) -> TuringMachine:
     return TuringMachine(rules, "A", "0", name=text, alphabet=alphabet, states=states, tapes=1)
 
 
-def _rule(entry: str, rows: int, symbols: int, where: str) -> Rule | None:
+def _rule(entry: str, rows: int, symbols: int, where: At) -> Rule | None:
     match = _ENTRY.fullmatch(entry)
     if match is None:
         raise FormatError(
             f"{quoted(entry)} is no entry",
-            where=where,
+            where=str(where),
             advice="An entry is a digit, L or R, and a letter, such as 1RB, or --- for none.",
         )
     write, move, state = match.groups()
     if write is None:
         return None
     if int(write) >= symbols:
-        raise FormatError(f"{entry} writes symbol {write}, but the rows have {symbols} symbols", where=where)
+        raise FormatError(
+            f"{entry} writes symbol {write}, but the rows have {symbols} symbols", where=str(where)
+        )
     if state not in _LETTERS[:rows] and state not in _HALTING:
         raise FormatError(
             f"{entry} enters state {state}, which has no row",
-            where=where,
+            where=str(where),
             advice="Halt by Z, as in 1RZ, or by ---. Was the text cut off?",
         )
     return Rule((write,), (_MOVES[move],), state)

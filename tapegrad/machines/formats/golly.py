@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tapegrad.errors import FormatError
 from tapegrad.formats import Format
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import at, check_count, decode, opening, quoted
+from tapegrad.machines.formats.text import At, decode, opening, quoted
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 
@@ -35,7 +35,7 @@ class _Triple(NamedTuple):
     move: str
     """N, E, S, W, a turn code, or empty for a halt."""
     next: int
-    where: str
+    position: int
 
 
 _Table = list[list[_Triple]]
@@ -108,36 +108,41 @@ def _table(text: str) -> _Table:
         tokens.take("{")
         while not row or tokens.take_if(","):
             row.append(_triple(tokens))
-            check_count(len(table) * len(table[0]) if table else len(row), tokens.where)
+            _check_size(max(len(table) + 1, len(row)), tokens)
         tokens.take("}")
         table.append(row)
-        if len(row) != len(table[0]) or max(len(row), len(table)) > _MAX_STATES:
+        if len(row) != len(table[0]):
             raise FormatError(
                 f"state {len(table) - 1} has {len(row)} colours, and state 0 has {len(table[0])}",
-                where=tokens.where,
-                advice=f"Every state needs a triple for each colour; at most {_MAX_STATES} of either.",
+                where=tokens.where(),
+                advice="Every state needs a triple for each colour.",
             )
     tokens.take("}")
     tokens.take("")
     for row in table:
         for triple in row:
             if triple.next >= len(table):
-                raise FormatError(f"there is no state {triple.next}", where=triple.where)
+                raise FormatError(f"there is no state {triple.next}", where=tokens.where(triple.position))
             if triple.write >= len(table[0]):
-                raise FormatError(f"there is no colour {triple.write}", where=triple.where)
+                raise FormatError(f"there is no colour {triple.write}", where=tokens.where(triple.position))
     return table
+
+
+def _check_size(count: int, tokens: "_Tokens") -> None:
+    if count > _MAX_STATES:
+        raise FormatError(f"more than {_MAX_STATES} states or colours", where=tokens.where())
 
 
 def _triple(tokens: "_Tokens") -> _Triple:
     tokens.take("{")
-    where = tokens.where
+    position = tokens.position
     write = tokens.take_number()
     tokens.take(",")
     move = tokens.take_move()
     tokens.take(",")
     following = tokens.take_number()
     tokens.take("}")
-    return _Triple(write, move, following, where)
+    return _Triple(write, move, following, position)
 
 
 class _Tokens:
@@ -145,48 +150,48 @@ class _Tokens:
 
     def __init__(self, text: str) -> None:
         self._text = text.rstrip()
-        self._position = 0
+        self.position = 0
 
-    @property
-    def where(self) -> str:
-        position = min(self._position, len(self._text))
+    def where(self, position: int | None = None) -> str:
+        """A position, or else the present one, as line and column."""
+        position = self.position if position is None else position
         line_start = self._text.rfind("\n", 0, position) + 1
-        return at(self._text.count("\n", 0, position) + 1, position - line_start + 1)
+        return str(At(self._text.count("\n", 0, position) + 1, position - line_start + 1))
 
     def _next(self, wanted: str) -> re.Match[str]:
-        match = _TOKEN.match(self._text, self._position)
+        match = _TOKEN.match(self._text, self.position)
         if match is None:
-            rest = self._text[self._position :].strip()
+            rest = self._text[self.position :].strip()
             raise self._unexpected(quoted(rest[:10]) if rest else "the end of the text", wanted)
         return match
 
     def _unexpected(self, found: str, wanted: str) -> FormatError:
         return FormatError(
             f"found {found} where {wanted} belongs",
-            where=self.where,
+            where=self.where(),
             advice="A list reads {{{write,move,next},...},...}. Was it cut off?",
         )
 
     def take(self, mark: str) -> None:
         """Pass over a brace or comma; the empty mark is the end of the text."""
-        if not mark and self._position >= len(self._text):
+        if not mark and self.position >= len(self._text):
             return
         match = self._next(repr(mark) if mark else "the end of the text")
         if match[1] != mark:
             raise self._unexpected(quoted(match[0].strip()), repr(mark) if mark else "the end of the text")
-        self._position = match.end()
+        self.position = match.end()
 
     def take_if(self, mark: str) -> bool:
         match = self._next("',' or '}'")
         if match[1] == mark:
-            self._position = match.end()
+            self.position = match.end()
         return match[1] == mark
 
     def take_number(self) -> int:
         match = self._next("a number")
         if match[2] is None:
             raise self._unexpected(quoted(match[0].strip()), "a number")
-        self._position = match.end()
+        self.position = match.end()
         return int(match[2])
 
     def take_move(self) -> str:
@@ -199,11 +204,11 @@ class _Tokens:
         else:
             raise FormatError(
                 f"{quoted(match[0].strip())} is no move",
-                where=self.where,
+                where=self.where(),
                 advice="Moves are 'N', 'E', 'S', 'W' and '' or the turns 1, 2, 4, 8 and 0; sums of turns, "
                 "which make several heads, are not read.",
             )
-        self._position = match.end()
+        self.position = match.end()
         return move
 
 

@@ -14,7 +14,7 @@ from tapegrad.errors import FormatError
 from tapegrad.formats import Format
 from tapegrad.machines.formats.loaded import Loaded
 from tapegrad.machines.formats.text import (
-    at,
+    At,
     check_count,
     check_name,
     check_symbol,
@@ -58,7 +58,7 @@ def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:
             word, head = marked.replace("*", ""), max(marked.find("*"), 0)
         if code.strip():
             _add_rule(table, code, number)
-            check_count(len(table), at(number, 1))
+            check_count(len(table), At(number, 1))
     _check_states(table)
     alphabet = dict.fromkeys(symbol for (_, read), line in table.items() for symbol in (read, line.write))
     alphabet = dict.fromkeys([_BLANK, *alphabet, *word, *symbols])
@@ -75,27 +75,27 @@ def _halts(state: str) -> bool:
 def _add_rule(table: _Table, code: str, number: int) -> None:
     words = list(re.finditer(r"\S+", code))
     fields = [word[0] for word in words]
-    where = at(number, words[0].start() + 1)
+    where = At(number, words[0].start() + 1)
     if len(fields) not in (5, 6) or (len(fields) == 6 and fields[5] != "!"):
         raise FormatError(
             f"a rule has 5 columns, and this one has {len(fields)}",
-            where=where,
+            where=str(where),
             advice="Write: state symbol new-symbol direction new-state, then perhaps ! for a breakpoint; "
             "comments start with ;",
         )
     state, symbol, write, move, target = fields[:5]
-    columns = [at(number, word.start() + 1) for word in words]
+    columns = [At(number, word.start() + 1) for word in words]
     check_name(state, columns[0])
     check_symbol(symbol, columns[1])
     check_symbol(write, columns[2])
     check_name(target, columns[4])
     if move.lower() not in _MOVES:
-        raise FormatError(f"{quoted(move)} is no direction", where=columns[3], advice="Use l, r or *.")
+        raise FormatError(f"{quoted(move)} is no direction", where=str(columns[3]), advice="Use l, r or *.")
     if (state, symbol) in table:
         raise FormatError(
             f"a second rule for state {quoted(state)} and symbol {quoted(symbol)}; "
             f"the first is in line {table[state, symbol].number}",
-            where=where,
+            where=str(where),
             advice="Remove one of them: the machine must be deterministic.",
         )
     table[state, symbol] = _Line(write, _MOVES[move.lower()], target, number)

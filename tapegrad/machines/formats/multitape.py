@@ -14,7 +14,7 @@ from tapegrad.errors import FormatError
 from tapegrad.formats import Format
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
 from tapegrad.machines.formats.text import (
-    at,
+    At,
     check_count,
     check_name,
     check_symbol,
@@ -26,7 +26,7 @@ from tapegrad.machines.formats.text import (
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 
 _MOVES = {"<": LEFT, "-": STAY, ">": RIGHT}
-_HEADER = re.compile(r"\s*(name|init|accept)\s*:\s*(.*?)\s*$")
+_HEADER = re.compile(r"\s*(name|init|accept)\s*:(.*)")
 _MAX_TAPES = 16
 
 _Key = tuple[str, tuple[str, ...]]
@@ -47,7 +47,7 @@ def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:
     for number, line in numbered_lines(decode(data)):
         code = line.partition("//")[0]
         if header := _HEADER.match(code):
-            _add_header(headers, header[1], header[2], number)
+            _add_header(headers, header[1], header[2].strip(), number)
         elif not code.strip():
             continue
         elif pending is None:
@@ -55,18 +55,18 @@ def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:
             if pending in rules:
                 raise FormatError(
                     f"a second rule for {quoted(code.strip())}; the first is in line {lines[pending]}",
-                    where=at(number, 1),
+                    where=str(At(number, 1)),
                     advice="Remove one of them: the machine must be deterministic.",
                 )
             lines[pending] = number
         else:
             rules[pending] = _action(code, number, len(pending[1]))
             pending = None
-            check_count(len(rules), at(number, 1))
+            check_count(len(rules), At(number, 1))
     if pending is not None:
         raise FormatError(
             f"the rule that begins in line {lines[pending]} has no second line",
-            where=at(number, 1),
+            where=str(At(number, 1)),
             advice="Was the text cut off?",
         )
     return Loaded(with_symbols(_machine(headers, rules, lines), symbols), "multi-tape")
@@ -74,7 +74,7 @@ def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:
 
 def _add_header(headers: dict[str, str], key: str, value: str, number: int) -> None:
     if key in headers:
-        raise FormatError(f"a second {key}: header", where=at(number, 1), advice="Remove one of them.")
+        raise FormatError(f"a second {key}: header", where=str(At(number, 1)), advice="Remove one of them.")
     headers[key] = value
 
 
@@ -94,13 +94,13 @@ def _condition(code: str, number: int, rules: dict[_Key, Rule]) -> _Key:
     if len(fields) != tapes + 1:
         raise FormatError(
             f"{len(fields)} parts where a state and {tapes} symbol(s) belong",
-            where=at(number, columns[0]),
+            where=str(At(number, columns[0])),
             advice="Write state,symbol for one tape, state,symbol,symbol for two, "
             f"up to {_MAX_TAPES}, and the same number in every rule.",
         )
-    state = check_name(fields[0], at(number, columns[0]))
+    state = check_name(fields[0], At(number, columns[0]))
     symbols = zip(fields[1:], columns[1:], strict=True)
-    return state, tuple(check_symbol(symbol, at(number, column)) for symbol, column in symbols)
+    return state, tuple(check_symbol(symbol, At(number, column)) for symbol, column in symbols)
 
 
 def _action(code: str, number: int, tapes: int) -> Rule:
@@ -108,15 +108,17 @@ def _action(code: str, number: int, tapes: int) -> Rule:
     if len(fields) != 2 * tapes + 1:
         raise FormatError(
             f"{len(fields)} parts where a state, {tapes} symbol(s) and {tapes} move(s) belong",
-            where=at(number, columns[0]),
+            where=str(At(number, columns[0])),
             advice="The second line of a rule is a state, a symbol for each tape, then <, > or - for each.",
         )
-    places = [at(number, column) for column in columns]
+    places = [At(number, column) for column in columns]
     state = check_name(fields[0], places[0])
     write = tuple(check_symbol(fields[i], places[i]) for i in range(1, tapes + 1))
     for i in range(tapes + 1, 2 * tapes + 1):
         if fields[i] not in _MOVES:
-            raise FormatError(f"{quoted(fields[i])} is no move", where=places[i], advice="Use <, > or -.")
+            raise FormatError(
+                f"{quoted(fields[i])} is no move", where=str(places[i]), advice="Use <, > or -."
+            )
     return Rule(write, tuple(_MOVES[move] for move in fields[tapes + 1 :]), state)
 
 

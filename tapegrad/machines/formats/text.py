@@ -1,13 +1,14 @@
 """What every reader of machine texts shares: decoding, limits, positions, and short quotations for errors."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tapegrad.errors import FormatError
 
-MAX_BYTES = 4 << 20
+MAX_BYTES = 2 << 20
 MAX_LINE = 10_000
 """Characters in a line, for the formats that are read line by line."""
-MAX_RULES = 200_000
+MAX_RULES = 100_000
 """Rules of one machine, counted after wildcards and list keys are expanded."""
 MAX_NAME = 200
 """Characters in the name of a state."""
@@ -52,15 +53,20 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
         if len(line) > MAX_LINE:
             raise FormatError(
                 f"a line of {len(line):,} characters; {MAX_LINE:,} are allowed",
-                where=at(number, MAX_LINE + 1),
+                where=str(At(number, MAX_LINE + 1)),
                 advice="Is this the right file?",
             )
         yield number, line.rstrip("\r")
 
 
-def at(line: int, column: int) -> str:
-    """A position, as errors give it."""
-    return f"line {line}, column {column}"
+class At(NamedTuple):
+    """A position in the text, written out only when an error needs it."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
 
 
 def quoted(text: str) -> str:
@@ -68,32 +74,32 @@ def quoted(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-def check_symbol(symbol: str, where: str) -> str:
+def check_symbol(symbol: str, where: At | str) -> str:
     """The symbol itself, if it is a single character."""
     if len(symbol) != 1:
         raise FormatError(
             f"a symbol is one character, and {quoted(symbol)} is {len(symbol)}",
-            where=where,
+            where=str(where),
         )
     return symbol
 
 
-def check_name(name: str, where: str) -> str:
+def check_name(name: str, where: At | str) -> str:
     """The name of a state itself, if there is one and it is of a sensible length."""
     if not name:
-        raise FormatError("the name of a state is missing", where=where)
+        raise FormatError("the name of a state is missing", where=str(where))
     if len(name) > MAX_NAME:
         raise FormatError(
-            f"the name of a state is {len(name):,} characters long; {MAX_NAME} are allowed", where=where
+            f"the name of a state is {len(name):,} characters long; {MAX_NAME} are allowed", where=str(where)
         )
     return name
 
 
-def check_count(rules: int, where: str) -> None:
+def check_count(rules: int, where: At | str) -> None:
     """Refuse a machine that is too large to hold."""
     if rules > MAX_RULES:
         raise FormatError(
             f"the machine has more than {MAX_RULES:,} rules once they are all written out",
-            where=where,
+            where=str(where),
             advice="Use fewer states or symbols, or fewer wildcards.",
         )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from tapegrad.errors import FormatError
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import check_count, check_name, check_symbol, decode, opening, quoted
+from tapegrad.machines.formats.text import At, check_count, check_name, check_symbol, decode, opening, quoted
 from tapegrad.machines.formats.yaml_tree import Mapping, Node, Place, Scalar, Sequence, parse
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
 
@@ -45,10 +45,10 @@ def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:
 def _place_inside(text: str, source: Scalar) -> Place:
     """Where the lines of a literal block stand in the file around it."""
     if source.style != "|":
-        return Place(source.mark.line, source.mark.column)
+        return Place(source.at.line - 1, source.at.column)
     inner = next((line for line in source.text.split("\n") if line.strip()), "")
-    outer = next((line for line in text.split("\n")[source.mark.line + 1 :] if line.strip()), "")
-    return Place(source.mark.line + 1, max(len(outer) - len(inner), 0))
+    outer = next((line for line in text.split("\n")[source.at.line :] if line.strip()), "")
+    return Place(source.at.line, max(len(outer) - len(inner), 0))
 
 
 def _mapping(node: Node, what: str) -> Mapping:
@@ -93,7 +93,7 @@ class _Reader:
         self.rows: dict[str, Node] = {}
         for key, row in _mapping(table, "the table").entries:
             state = _scalar(key, "the name of a state")
-            self.rows[check_name(state.text, state.where)] = row
+            self.rows[check_name(state.text, state.at)] = row
         self._check_state(self.start, self._where("start state"))
         self.synonyms: dict[str, _Instruction] = {}
         if (synonyms := document.get("synonyms")) is not None and not _is_missing(synonyms):
@@ -119,7 +119,7 @@ class _Reader:
                     if (state, (symbol,)) in rules:
                         raise FormatError(
                             f"a second rule for state {quoted(state)} and symbol {quoted(symbol)}",
-                            where=where,
+                            where=str(where),
                             advice="Remove one of them: the machine must be deterministic.",
                         )
                     rule = Rule(
@@ -154,11 +154,11 @@ class _Reader:
             raise FormatError(f"{key} is a list", where=node.where, advice=f"Write {key}: [...]")
         return [(_scalar(item, "an item").text, item.where) for item in node.items]
 
-    def _check_state(self, state: str, where: str) -> None:
+    def _check_state(self, state: str, where: At | str) -> None:
         if state not in self.rows:
             raise FormatError(
                 f"state {quoted(state)} is not in the table",
-                where=where,
+                where=str(where),
                 advice="Add its row; a halting state has an empty one, as in `done:`. Was the text cut off?",
             )
 
@@ -188,11 +188,11 @@ class _Reader:
         write = None
         if "write" in parts:
             symbol = _scalar(parts["write"], "the symbol to write")
-            write = check_symbol(symbol.text, symbol.where)
+            write = check_symbol(symbol.text, symbol.at)
         target = _scalar(parts[moves[0]], "the next state")
         if target.missing:
             return write, _MOVES[moves[0]], None
-        self._check_state(target.text, target.where)
+        self._check_state(target.text, target.at)
         return write, _MOVES[moves[0]], target.text
 
 
@@ -200,8 +200,8 @@ def _is_missing(node: Node) -> bool:
     return isinstance(node, Scalar) and node.missing
 
 
-def _symbols(key: Node) -> list[tuple[str, str]]:
+def _symbols(key: Node) -> list[tuple[str, At]]:
     """The symbols of a key, which is one or a list, with their positions."""
     items = key.items if isinstance(key, Sequence) else [key]
     scalars = [_scalar(item, "a symbol") for item in items]
-    return [(check_symbol(scalar.text, scalar.where), scalar.where) for scalar in scalars]
+    return [(check_symbol(scalar.text, scalar.at), scalar.at) for scalar in scalars]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import yaml
 
 from tapegrad.errors import FormatError
-from tapegrad.machines.formats.text import at, quoted
+from tapegrad.machines.formats.text import At, quoted
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C where PyYAML has it: the same events, ten times as fast."""
@@ -24,17 +24,28 @@ class Place:
     line: int = 0
     column: int = 0
 
-    def at(self, mark: yaml.Mark) -> str:
-        return at(self.line + mark.line + 1, self.column + mark.column + 1)
+    def at(self, mark: yaml.Mark) -> At:
+        return At(self.line + mark.line + 1, self.column + mark.column + 1)
 
 
-@dataclass(frozen=True)
-class Scalar:
+@dataclass(slots=True)
+class _Placed:
+    at: At
+
+    @property
+    def where(self) -> str:
+        return str(self.at)
+
+
+@dataclass(slots=True)
+class Scalar(_Placed):
     text: str
-    plain: bool
-    where: str
-    mark: yaml.Mark
     style: str | None
+    """None or empty for a plain one, or the mark that opens it: a quotation mark, | or >."""
+
+    @property
+    def plain(self) -> bool:
+        return not self.style
 
     @property
     def missing(self) -> bool:
@@ -42,16 +53,14 @@ class Scalar:
         return self.plain and self.text in ("", "~", "null")
 
 
-@dataclass(frozen=True)
-class Sequence:
+@dataclass(slots=True)
+class Sequence(_Placed):
     items: list["Node"]
-    where: str
 
 
-@dataclass(frozen=True)
-class Mapping:
+@dataclass(slots=True)
+class Mapping(_Placed):
     entries: list[tuple["Node", "Node"]]
-    where: str
 
     def get(self, key: str) -> "Node | None":
         """The value of a scalar key."""
@@ -73,7 +82,7 @@ def parse(text: str, place: Place) -> Node:
         mark = error.problem_mark or error.context_mark
         raise FormatError(
             f"this is not YAML: {error.problem or error.context}",
-            where=place.at(mark) if mark else "",
+            where=str(place.at(mark)) if mark else "",
             advice="Check the indentation, and quote symbols such as '*' or ' '. Was the text cut off?",
         ) from None
     except yaml.YAMLError as error:
@@ -100,7 +109,7 @@ class _Composer:
         if not isinstance(extra := next(self._events), yaml.StreamEndEvent):
             raise FormatError(
                 "a second YAML document begins",
-                where=self._place.at(extra.start_mark),
+                where=str(self._place.at(extra.start_mark)),
                 advice="Put one machine in one file, without --- between.",
             )
         return node
@@ -110,27 +119,27 @@ class _Composer:
         where = self._place.at(event.start_mark)
         self._nodes += 1
         if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
-            raise FormatError("the YAML is nested too deeply or too large for a machine", where=where)
+            raise FormatError("the YAML is nested too deeply or too large for a machine", where=str(where))
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             raise FormatError(
                 "YAML anchors and aliases are not read",
-                where=where,
+                where=str(where),
                 advice="Write the value out, or use synonyms; quote a symbol '*' or '&'.",
             )
         if getattr(event, "tag", None) is not None:
             raise FormatError(
-                "YAML tags are not read", where=where, advice="Remove the tag; quote a symbol '!'."
+                "YAML tags are not read", where=str(where), advice="Remove the tag; quote a symbol '!'."
             )
         if isinstance(event, yaml.ScalarEvent):
-            return Scalar(event.value, event.style in (None, ""), where, event.start_mark, event.style)
+            return Scalar(where, event.value, event.style)
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
             while not isinstance(item := next(self._events), yaml.SequenceEndEvent):
                 items.append(self._node(item, depth + 1))
-            return Sequence(items, where)
+            return Sequence(where, items)
         return self._mapping(where, depth)
 
-    def _mapping(self, where: str, depth: int) -> Mapping:
+    def _mapping(self, where: At, depth: int) -> Mapping:
         entries: list[tuple[Node, Node]] = []
         seen: set[str] = set()
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
@@ -144,4 +153,4 @@ class _Composer:
                     )
                 seen.add(key.text)
             entries.append((key, self._node(next(self._events), depth + 1)))
-        return Mapping(entries, where)
+        return Mapping(where, entries)
