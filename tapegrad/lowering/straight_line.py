@@ -7,7 +7,7 @@ wires alive, and often nothing. The price is a table that grows with the circuit
 carried wires) states for each step. Measured, with 4 wires carried (steps / states):
 
                         1 tape            2 tapes          3 tapes
-    8-bit adder         16 / 46           8 / 16           6 / 18
+    8-bit adder         17 / 48           8 / 16           6 / 18
     ones of 15 bits     39 / 528          19 / 110         11 / 74
     4 x 4 multiplier    182 / 2,886       49 / 603         28 / 326
     8 x 8 multiplier    2,813 / 47,219    937 / 13,828     720 / 9,032

@@ -64,6 +64,17 @@ def test_the_evaluator_machine(circuit):
     check(rewriting)
 
 
+@pytest.mark.slow
+@settings(deadline=None, max_examples=150)
+@given(st.data(), st.integers(1, 4), st.integers(1, 6))
+def test_larger_circuits(data, tapes, carried):
+    seed, size = data.draw(st.integers(0, 10**6)), data.draw(st.integers(30, 200))
+    circuit = random_circuit(seed, inputs=12, size=size, outputs=10)
+    patterns = np.random.default_rng(seed).integers(0, 2, (3, 12))
+    check(straight_line(circuit, tapes, carried), patterns)
+    check(evaluator_machine(circuit), patterns[:1])
+
+
 ADDER = trace(lambda a, b: a + b, UInt(8), UInt(8), name="adder").circuit
 PATTERNS = np.random.default_rng(0).integers(0, 2, (20, 16))
 
