@@ -16,7 +16,7 @@ formats' own simulators do not all count like that:
 
 So one thing must be known: in which states may a run end without a further step being counted? That is
 `Loaded.halting_states`, and `Loaded.counted_steps` goes by it. The row for multi-tape text is the plain
-reading, since no published count was at hand to hold it against; the others agree with published runs.
+reading, since no published count was at hand to hold it against; the others follow published runs or code.
 """
 
 from collections.abc import Iterable
