@@ -76,19 +76,18 @@ class PracticalNet(EmulatorNet):
         """One step of SGD by automatic differentiation of the whole network."""
         if self.done(carry):
             return carry
-        row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0]
         kind = self.weights.dtype
+        row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0]
         label = 2 * int(carry.samples.y[carry.steps]) - 1
         parameters, values = reference.sgd_step(
-            reference.Parameters(jnp.asarray(carry.weights)),
+            reference.Parameters(reference.padded(carry.weights, self.graph.edges)),
             self.levels,
-            jnp.asarray(row, kind),
+            reference.padded(row.astype(kind), self.graph.vertices),
             jnp.asarray(label, kind),
             jnp.asarray(self.constants.rate, kind),
-            self.graph.vertices,
         )
-        seen = np.asarray(values)
-        return self._after(carry, np.asarray(parameters.weights), 1, seen[-1], seen[self.finished])
+        weights, seen = np.asarray(parameters.weights)[: self.graph.edges], np.asarray(values)
+        return self._after(carry, weights, 1, seen[self.graph.vertices - 1], seen[self.finished])
 
     def advance(self, carry: EmulatorCarry, steps: int, engine: str = "reference") -> EmulatorCarry:
         """At most `steps` steps of SGD, by the engine asked for."""
