@@ -122,6 +122,13 @@ def test_outputs_that_are_inputs_constants_or_repeated(way):
     check(circuit_machine(build.circuit(), way))
 
 
+@pytest.mark.parametrize("most", [20, 80])  # before a table is begun, and on the way
+def test_tables_that_would_be_too_large(monkeypatch, most):
+    monkeypatch.setattr("tapegrad.lowering.straight_line.MOST_RULES", most)
+    with pytest.raises(Refused, match="evaluator machine"):
+        straight_line(ADDER)
+
+
 def test_refusals():
     with pytest.raises(Refused):
         circuit_machine(ADDER, "oracle")
