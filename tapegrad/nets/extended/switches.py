@@ -1,13 +1,18 @@
 """The two switches of section 5: one lets the labels in, the other lets the primary network out."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 relu = jax.nn.relu
 
+Numbers = Any
+"""An array or a plain number."""
 
-def cutoff(t: Array, start: Array, end: Array) -> Array:
+
+def cutoff(t: Array, start: Numbers, end: Numbers) -> Array:
     """1 up to `start`, 0 from `end` on, a line between: two ReLUs, one inside the other, so that both
     plateaus are exact in floating point and have derivative exactly 0. (Two ReLUs side by side, as in
     u - (u - 1), would leave a rounding error on the far plateau.)"""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
@@ -16,6 +17,8 @@ from tapegrad.nets.extended.network import (
     LONE_LABELS,
     ExtendedNetwork,
     NoPrimary,
+    Numbers,
+    Primary,
     SquaredError,
     Thresholds,
     Weights,
@@ -24,6 +27,9 @@ from tapegrad.nets.tape import fast, words
 from tapegrad.nets.tape.constants import Constants, choose
 from tapegrad.nets.tape.graph import Graph, build_graph
 from tapegrad.nets.tape.loss import TapeLoss
+from tapegrad.precision import in_double
+
+_NO_PRIMARY = NoPrimary()
 
 
 class TapeNet(DescentNet):
@@ -86,7 +92,9 @@ class TapeNet(DescentNet):
 
     def all_tapes(self, carry: Descent) -> NDArray[np.float64]:
         """The read-only tapes, as the data fill them, and the weights T beside them."""
-        return np.array(carry.weights.T)
+        given = np.asarray(_read_only_tapes(self.error, carry.weights.z))
+        written = np.asarray(carry.weights.T)
+        return np.concatenate([np.broadcast_to(given, (len(written), given.shape[1])), written], axis=1)
 
     def deviation(self, carry: Descent) -> float:
         """How far s and H are from 0 and 1, and T from -1 and +1, at most."""
@@ -167,15 +175,23 @@ class TapeNet(DescentNet):
 
     @classmethod
     def of(
-        cls, graph: Graph, constants: Constants, states: tuple[str, ...], symbols: tuple[str, ...], cells: int
+        cls,
+        graph: Graph,
+        constants: Constants,
+        states: tuple[str, ...],
+        symbols: tuple[str, ...],
+        cells: int,
+        *,
+        primary: Primary = _NO_PRIMARY,
+        x: Numbers = LONE_INPUTS,
+        y: Numbers = LONE_LABELS,
+        read_only: int = 0,
     ) -> Self:
-        """The net of a graph, around an empty primary network."""
+        """The net of a graph, around a primary network and its data; without, around an empty one."""
         low, high = np.float64(constants.low), np.float64(constants.high)
-        network = ExtendedNetwork(
-            TapeLoss.of(graph, constants), NoPrimary(), Thresholds(np.float64(1.0), low, high)
-        )
-        error = SquaredError(network, LONE_INPUTS, LONE_LABELS)
-        return cls(error, fast.prepare(**vars(graph)), graph, constants, states, symbols, cells)
+        bounds = Thresholds(np.sum(np.square(y)), low, high)
+        error = SquaredError(ExtendedNetwork(TapeLoss.of(graph, constants), primary, bounds), x, y)
+        return cls(error, fast.prepare(**vars(graph)), graph, constants, states, symbols, cells, read_only)
 
     def certificate(self) -> dict[str, Any]:
         """The claims that the checker derives again from the arrays. `lead`: by how much, at least, the
@@ -211,6 +227,12 @@ class TapeNet(DescentNet):
         if state not in self.states:
             raise InputError(f"the net knows no state {state!r}")
         return self.states.index(state)
+
+
+@in_double
+@eqx.filter_jit
+def _read_only_tapes(error: SquaredError, z: Numbers) -> Array:
+    return error.network.primary.read_only_tapes(error.x, z)
 
 
 def build(machine: TuringMachine, cells: int = 1024) -> TapeNet:
