@@ -80,7 +80,7 @@ def verify(
     began = time.perf_counter()
     exhaustive = False
     if inputs is None:
-        inputs, exhaustive = default_inputs(compiled.source, seed)
+        inputs, exhaustive = default_inputs(compiled, seed)
     count = total = states = 0
     complete, deviation = True, 0.0
     mismatch: Mismatch | None = None

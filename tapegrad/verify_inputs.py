@@ -16,33 +16,40 @@ EXHAUSTIVE_BITS = 20
 
 RANDOM_PATTERNS = 4096
 BATCH = 1 << 12
+PATTERNS_ONE_BY_ONE = 64
+"""A circuit that runs as a machine takes its inputs one after the other, so fewer are sampled."""
+
 RANDOM_WORDS = 8
 RANDOM_SAMPLES = 64
 
 
-def default_inputs(source: Source, seed: int) -> tuple[Iterator[tuple[Any, ...]], bool]:
-    """Inputs for this source, and whether they are all there are."""
-    random = np.random.default_rng(seed)
+def default_inputs(compiled: Compiled, seed: int) -> tuple[Iterator[tuple[Any, ...]], bool]:
+    """Inputs for the source of a net, and whether they are all there are."""
+    source, random = compiled.source, np.random.default_rng(seed)
     if isinstance(source, Circuit):
         bits = len(source.inputs)
-        if bits <= EXHAUSTIVE_BITS:
-            return _every_pattern(bits), True
-        return iter([(random.integers(0, 2, (RANDOM_PATTERNS, bits), np.uint8),)]), False
+        one_by_one = not any(isinstance(p.after, LayeredCircuit) for p in compiled.passes)
+        most = PATTERNS_ONE_BY_ONE if one_by_one else 1 << EXHAUSTIVE_BITS
+        every = 1 << bits <= most
+        if every:
+            batches = _every_pattern(bits)
+        else:
+            count = min(most, RANDOM_PATTERNS)
+            batches = iter([random.integers(0, 2, (count, bits), np.uint8)])
+        if one_by_one:
+            batches = (row[None] for batch in batches for row in batch)
+        return ((batch,) for batch in batches), every
     if isinstance(source, TuringMachine):
         return _words(source, random), False
-    if isinstance(source, Learner):
-        x = random.integers(0, 2, (RANDOM_SAMPLES, source.inputs), np.uint8)
-        labels = random.integers(0, 2, RANDOM_SAMPLES, np.uint8), x.sum(axis=1) % 2
-        return iter([(x, y, seed) for y in labels]), False
     raise InputError(
         f"there is no standard sample of inputs for {source.name!r}", advice="Give the inputs to check."
     )
 
 
-def _every_pattern(bits: int) -> Iterator[tuple[Any, ...]]:
+def _every_pattern(bits: int) -> Iterator[np.ndarray]:
     for first in range(0, 1 << bits, BATCH):
         numbers = np.arange(first, min(first + BATCH, 1 << bits))[:, None]
-        yield ((numbers >> np.arange(bits) & 1).astype(np.uint8),)
+        yield (numbers >> np.arange(bits) & 1).astype(np.uint8)
 
 
 def _words(machine: TuringMachine, random: np.random.Generator) -> Iterator[tuple[Any, ...]]:

@@ -13,6 +13,9 @@ from tapegrad.commands.output import AsJson, console, print_json
 from tapegrad.compile import compile as compile_source
 from tapegrad.compile import estimate as estimate_source
 from tapegrad.lowering.paths import CONVERSIONS
+from tapegrad.lowering.rewriting import Source
+from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.table import table_text
 from tapegrad.nets import all_targets
 from tapegrad.source_json import source_to_json
@@ -74,7 +77,8 @@ def formats(as_json: AsJson = False) -> None:
     for known in all_formats():
         written = "read and written" if known.write is not None else "read"
         console.print(f"[bold]{known.name}[/bold]  {known.summary} ({written})")
-        for line in known.example.splitlines()[:6]:
+        shown = known.example if known.example.isprintable() or "\n" in known.example else repr(known.example)
+        for line in shown.splitlines()[:6]:
             console.print(f"    {line}", markup=False)
     table = Table("ready name", "what it is", box=None)
     for name, what in ready_names().items():
@@ -93,8 +97,13 @@ def show(source: SourceArgument, as_json: AsJson = False) -> None:
         print_json({"origin": found.origin, **data, **{name: a.tolist() for name, a in arrays.items()}})
         return
     console.print(f"[bold]{found.source.name}[/bold] ({found.origin})")
-    text = summary(found.source) if isinstance(found.source, Circuit) else table_text(found.source)
-    console.print(text, markup=False)
+    console.print(_text(found.source), markup=False)
+
+
+def _text(source: Source) -> str:
+    if isinstance(source, Circuit):
+        return summary(source)
+    return table_text(source) if isinstance(source, TuringMachine | GridMachine) else str(source)
 
 
 def estimate(

@@ -38,23 +38,25 @@ class Conversion:
         return getattr(import_module(self.module), self.function)(source, **options)
 
 
+_UNROLLING = {
+    "steps": Option(..., "how many steps of the machine the circuit takes"),
+    "cells": Option(..., "how many cells of each tape, or rows and columns of the grid, the circuit keeps"),
+    "first": Option(None, "the first of those cells; by default cell 0 is in the middle"),
+}
+
 CONVERSIONS = (
-    Conversion(
-        TuringMachine,
-        Circuit,
-        "tapegrad.lowering.unroll",
-        "unroll",
-        {
-            "steps": Option(..., "how many steps of the machine the circuit takes"),
-            "cells": Option(..., "how many cells of each tape the circuit keeps"),
-        },
-    ),
+    Conversion(TuringMachine, Circuit, "tapegrad.lowering.unroll", "unroll", _UNROLLING),
+    Conversion(GridMachine, Circuit, "tapegrad.lowering.unroll", "unroll", _UNROLLING),
     Conversion(
         Circuit,
         TuringMachine,
         "tapegrad.lowering.circuit_machine",
         "circuit_machine",
-        {"machine": Option("straight-line", "straight-line or evaluator", ("straight-line", "evaluator"))},
+        {
+            "machine": Option("straight-line", "a machine made for the circuit, or the fixed evaluator"),
+            "tapes": Option(1, "tapes of the straight-line machine: more of them make it quicker"),
+            "carried": Option(4, "bits that the straight-line machine carries in its state"),
+        },
     ),
     Conversion(TuringMachine, GridMachine, "tapegrad.lowering.grid", "on_grid"),
 )

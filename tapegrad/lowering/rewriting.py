@@ -41,5 +41,21 @@ class Rewriting:
     after: Source
     encode: Callable[[State], State]
     decode: Callable[[State], State | None]
-    final_only: bool = False
     covers: int | None = None
+
+
+def chained(first: Rewriting, second: Rewriting) -> Rewriting:
+    """Two rewritings, one after the other, as one."""
+
+    def decode(state: State) -> State | None:
+        between = second.decode(state)
+        return None if between is None else first.decode(between)
+
+    return Rewriting(
+        f"{first.name}, {second.name}",
+        first.before,
+        second.after,
+        lambda state: second.encode(first.encode(state)),
+        decode,
+        first.covers,
+    )

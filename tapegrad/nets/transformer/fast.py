@@ -74,7 +74,7 @@ def _with_room(index: Index, layers: int) -> Index:
 
 
 @njit(cache=True)
-def _slot(code: int, mask: int) -> np.int64:
+def _slot(code, mask):
     mixed = np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
     return np.int64(mixed & np.uint64(mask))
@@ -104,7 +104,7 @@ def _rehash_entries(codes: np.ndarray, count: int, size: int) -> np.ndarray:
 
 
 @njit(cache=True)
-def _insert(table: np.ndarray, code: int) -> int:
+def _insert(table, code):
     """1 if the code is new."""
     mask = len(table) - 1
     place = _slot(code, mask)
@@ -117,7 +117,7 @@ def _insert(table: np.ndarray, code: int) -> int:
 
 
 @njit(cache=True)
-def _contains(table: np.ndarray, code: int) -> bool:
+def _contains(table, code):
     mask = len(table) - 1
     place = _slot(code, mask)
     while table[place] != EMPTY:
@@ -128,7 +128,7 @@ def _contains(table: np.ndarray, code: int) -> bool:
 
 
 @njit(cache=True)
-def _entry_of(written: np.ndarray, codes: np.ndarray, code: int) -> int:
+def _entry_of(written, codes, code):
     mask = len(written) - 1
     place = _slot(code, mask)
     while written[place] != EMPTY:

@@ -1,5 +1,6 @@
 """The coordinates of a hidden vector, in the groups of appendix C: st, sym1, sym2, pos1, pos2, pos3, scr."""
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,9 +55,9 @@ class Layout:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The name of every coordinate, in order."""
+        """The name of every coordinate, in order: no two alike, whatever states and symbols are called."""
         return tuple(
-            f"{group}[{','.join(map(str, rest))}]" if rest else str(group) for group, *rest in self._index
+            f"{group}[{','.join(map(_quoted, rest))}]" if rest else str(group) for group, *rest in self._index
         )
 
     def meaning(self, coordinate: int) -> str:
@@ -76,6 +77,11 @@ class Layout:
         keys += [("found",), ("given",), ("bit",)]
         keys += [("pair", state, symbol) for state in self.states for symbol in self.symbols]
         return {key: number for number, key in enumerate(keys)}
+
+
+def _quoted(part: str | int) -> str:
+    text = str(part)
+    return json.dumps(text) if set(text) & set(',[]":') else text
 
 
 MEANING = {

@@ -66,6 +66,8 @@ class TransformerNet(Net):
     theta_cls: NDArray[np.float32]
     theta_halt: NDArray[np.float32]
     layout: Layout = eqx.field(static=True)
+    rules: tuple[tuple[str, str, str, str, int], ...] = eqx.field(static=True)
+    """The table that layer 1 holds: state, symbol, next state, symbol written, move."""
     start_state: str = eqx.field(static=True)
     blank: str = eqx.field(static=True)
     attention: str = eqx.field(static=True)
@@ -94,6 +96,7 @@ class TransformerNet(Net):
             theta_cls=theta_cls,
             theta_halt=theta_halt,
             layout=layout,
+            rules=tuple((q, a, r.state, r.write[0], r.moves[0]) for (q, (a,)), r in machine.rules.items()),
             start_state=machine.start_state,
             blank=machine.blank,
             attention=attention,
@@ -259,6 +262,7 @@ class TransformerNet(Net):
             "states": list(self.layout.states),
             "symbols": list(self.layout.symbols),
             "steps": self.layout.steps,
+            "rules": [list(rule) for rule in self.rules],
             "start_state": self.start_state,
             "blank": self.blank,
             "attention": self.attention,
@@ -280,6 +284,7 @@ class TransformerNet(Net):
             theta_cls=arrays["theta_cls"],
             theta_halt=arrays["theta_halt"],
             layout=layout,
+            rules=tuple((q, a, new, write, int(move)) for q, a, new, write, move in config["rules"]),
             start_state=config["start_state"],
             blank=config["blank"],
             attention=config["attention"],

@@ -1,0 +1,14 @@
+"""Machine to grid machine: a tape is a row of a grid."""
+
+from tapegrad.lowering.rewriting import Rewriting, chained
+from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.passes import one_tape, to_grid
+
+
+def on_grid(machine: TuringMachine) -> Rewriting:
+    """The machine on a grid; several tapes go on one tape first."""
+    if machine.tapes == 1:
+        return to_grid(machine)
+    single = one_tape(machine)
+    assert isinstance(single.after, TuringMachine)
+    return chained(single, to_grid(single.after))
