@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.model import Circuit
+from tapegrad.compile import Compiled
 from tapegrad.errors import InputError
 from tapegrad.learners import Learner
-from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.model import TuringMachine
 
 EXHAUSTIVE_BITS = 20
@@ -22,28 +23,36 @@ PATTERNS_ONE_BY_ONE = 64
 RANDOM_WORDS = 8
 RANDOM_SAMPLES = 64
 
+Inputs = Iterator[tuple[Any, ...]]
 
-def default_inputs(compiled: Compiled, seed: int) -> tuple[Iterator[tuple[Any, ...]], bool]:
+
+def default_inputs(compiled: Compiled, seed: int) -> tuple[Inputs, bool]:
     """Inputs for the source of a net, and whether they are all there are."""
     source, random = compiled.source, np.random.default_rng(seed)
     if isinstance(source, Circuit):
-        bits = len(source.inputs)
-        one_by_one = not any(isinstance(p.after, LayeredCircuit) for p in compiled.passes)
-        most = PATTERNS_ONE_BY_ONE if one_by_one else 1 << EXHAUSTIVE_BITS
-        every = 1 << bits <= most
-        if every:
-            batches = _every_pattern(bits)
-        else:
-            count = min(most, RANDOM_PATTERNS)
-            batches = iter([random.integers(0, 2, (count, bits), np.uint8)])
-        if one_by_one:
-            batches = (row[None] for batch in batches for row in batch)
-        return ((batch,) for batch in batches), every
+        in_batches = any(isinstance(p.after, LayeredCircuit) for p in compiled.passes)
+        return _patterns(len(source.inputs), in_batches, random)
     if isinstance(source, TuringMachine):
         return _words(source, random), False
+    if isinstance(source, Learner):
+        x = random.integers(0, 2, (RANDOM_SAMPLES, source.inputs), np.uint8)
+        labels = random.integers(0, 2, RANDOM_SAMPLES, np.uint8), x.sum(axis=1) % 2
+        return iter([(x, y, seed) for y in labels]), False
     raise InputError(
         f"there is no standard sample of inputs for {source.name!r}", advice="Give the inputs to check."
     )
+
+
+def _patterns(bits: int, in_batches: bool, random: np.random.Generator) -> tuple[Inputs, bool]:
+    """All patterns of a few bits, or a sample."""
+    most = 1 << EXHAUSTIVE_BITS if in_batches else PATTERNS_ONE_BY_ONE
+    if exhaustive := 1 << bits <= most:
+        batches = _every_pattern(bits)
+    else:
+        batches = iter([random.integers(0, 2, (min(most, RANDOM_PATTERNS), bits), np.uint8)])
+    if not in_batches:
+        batches = (row[None] for batch in batches for row in batch)
+    return ((batch,) for batch in batches), exhaustive
 
 
 def _every_pattern(bits: int) -> Iterator[np.ndarray]:
@@ -52,7 +61,7 @@ def _every_pattern(bits: int) -> Iterator[np.ndarray]:
         yield (numbers >> np.arange(bits) & 1).astype(np.uint8)
 
 
-def _words(machine: TuringMachine, random: np.random.Generator) -> Iterator[tuple[Any, ...]]:
+def _words(machine: TuringMachine, random: np.random.Generator) -> Inputs:
     """The empty input, then random words over the symbols that are not blank."""
     yield ()
     letters = [symbol for symbol in machine.alphabet if symbol != machine.blank]
