@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,15 +18,15 @@ from tapegrad.nets.relu import reference
 from tapegrad.nets.relu.corrections import CORRECTIONS, relu_layers
 from tapegrad.nets.relu.exactness import prove
 from tapegrad.nets.relu.explain import explain, unit_names
-from tapegrad.nets.relu.fast import run_layers
 from tapegrad.nets.relu.units import Units, check_places
 from tapegrad.precision import in_double
 
 DTYPES = ("float32", "float64")
 LARGEST_DENSE = 1 << 28
 """Most entries of a matrix that is written out."""
-CHUNK_BYTES = 1 << 25
-"""Activations that `outputs` keeps at a time."""
+CHUNK_BYTES = {"cpu": 1 << 25}
+LARGE_CHUNK = 1 << 30
+"""Activations that `outputs` keeps at a time: what a processor's cache likes, and an accelerator."""
 
 
 class Gates(NamedTuple):
@@ -135,10 +136,14 @@ class ReluNet(Net):
             return carry
         each = relu_layers(self.correction)
         bounds = self.bounds[carry.steps * each : (carry.steps + 1) * each + 1]
-        # Hidden units and cuts are at most twice the gates, so few shapes occur.
-        rows = reference.room(self.layer_width(carry.steps + 1))
+        # Hidden units and cuts are at most twice the gates, and a layer runs in the larger of the rooms
+        # before and after it: so as many programs are compiled as there are rooms.
+        after = reference.room(self.layer_width(carry.steps + 1))
+        rows = max(len(carry.values), after)
         heights = tuple(rows * (2 if i % 2 == 0 else 1) for i in range(each))
-        values = reference.relu_layers(self._weights(), carry.values, bounds, heights)
+        values = reference.resized(carry.values, rows)
+        values = reference.relu_layers(self._weights(), values, bounds, heights)
+        values = reference.resized(values, after)
         return Activations(carry.steps + 1, values)
 
     def advance(self, carry: Activations, steps: int, engine: str = "reference") -> Activations:
@@ -177,13 +182,15 @@ class ReluNet(Net):
         self.check_engine(engine)
         batch = batch_of_bits(bits, self.input_names, "net")
         rows = reference.room(max(self.layer_width(step) for step in range(self.circuit_layers + 1)))
-        chunk = max(1, CHUNK_BYTES // (2 * rows * self.dtype.itemsize))
+        budget = CHUNK_BYTES.get(jax.default_backend(), LARGE_CHUNK)
+        chunk = max(1, budget // (2 * rows * self.dtype.itemsize))
         found = np.empty((len(batch), len(self.output_names)), self.dtype)
         for first in range(0, len(batch), chunk):
-            part = batch[first : first + chunk]
-            carry = self.start(LayerState(0, part))
+            # The last chunk starts early enough to be as large as the others: nothing is compiled again.
+            start = max(0, min(first, len(batch) - chunk))
+            carry = self.start(LayerState(0, batch[start : start + chunk]))
             carry = self.advance(carry, self.circuit_layers, engine)
-            found[first : first + chunk] = self.read_out(carry, engine).T
+            found[start : start + chunk] = self.read_out(carry, engine).T
         return found
 
     @in_double
@@ -200,6 +207,8 @@ class ReluNet(Net):
         return reference.Weights(self.inputs, self.weights, self.biases)
 
     def _fast(self, carry: Activations, bounds: NDArray[np.int64], linear: bool) -> NDArray[np.floating]:
+        from tapegrad.nets.relu.fast import run_layers  # numba is slow to import, and not always needed
+
         inputs, weights, biases = (np.asarray(a) for a in (self.inputs, self.weights, self.biases))
         return run_layers(np.asarray(carry.values), inputs, weights, biases, bounds, linear)
 

@@ -19,6 +19,11 @@ def room(width: int) -> int:
     return max(SMALLEST_ROOM, 1 << (width - 1).bit_length())
 
 
+def resized(values: Array, rows: int) -> Array:
+    """With this many rows: padding added or left out."""
+    return values[:rows] if len(values) >= rows else jnp.pad(values, ((0, rows - len(values)), (0, 0)))
+
+
 class Weights(NamedTuple):
     """The flat arrays of `tapegrad.nets.relu.units`, on the device."""
 

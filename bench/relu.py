@@ -1,0 +1,76 @@
+"""ReLU networks of multipliers: seconds to compile and patterns a second, beside the circuit evaluator.
+
+The circuits grow tenfold from one to the next. `python -m bench.relu reference` leaves out what needs a
+processor (the fast engine and the rival), as on a machine with an accelerator.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from tapegrad.circuits import UInt, trace
+from tapegrad.circuits.model import Circuit
+from tapegrad.compile import compile
+from tapegrad.nets.relu import ReluNet
+
+WIDTHS = (10, 31, 100)
+"""Bits of the factors: about 270, 2,700 and 29,000 gates."""
+LEAST_SECONDS = 0.5
+
+
+def multiplier(bits: int) -> Circuit:
+    return trace(lambda a, b: a * b, UInt(bits), UInt(bits)).circuit
+
+
+def patterns_a_second(run: Callable[[np.ndarray], Any], inputs: int, batch: int) -> float:
+    """The best of three, with batches that grow until one takes long enough to be timed."""
+    random = np.random.default_rng(0)
+    while True:
+        bits = random.integers(0, 2, (batch, inputs)).astype(bool)
+        run(bits)
+        times = []
+        for _ in range(3):
+            begin = time.perf_counter()
+            run(bits)
+            times.append(time.perf_counter() - begin)
+        if min(times) > LEAST_SECONDS or batch >= 1 << 22:
+            return batch / min(times)
+        batch *= 4
+
+
+def rows(engines: Sequence[str] = ReluNet.engines) -> list[dict[str, Any]]:
+    """Every multiplier: compilation, then each engine beside the bit-parallel evaluator of the circuit."""
+    found = []
+    for bits in WIDTHS:
+        circuit = multiplier(bits)
+        name = f"relu, {bits} x {bits} multiplier, {circuit.size:,} gates"
+        begin = time.perf_counter()
+        net = compile(circuit, "relu").net
+        seconds = time.perf_counter() - begin
+        assert isinstance(net, ReluNet)
+        gates = len(net.gates.kinds)
+        size = sum(array.nbytes for array in net.arrays().values())
+        found.append({"what": f"{name}: compile", "value": seconds, "unit": "s"})
+        found.append({"what": f"{name}: gates in layers", "value": gates, "unit": "gates"})
+        found.append({"what": f"{name}: memory a gate in layers", "value": size / gates, "unit": "bytes"})
+        rival = 0.0
+        if "fast" in engines:
+            from tapegrad.circuits.evaluator import Evaluator
+
+            rival = patterns_a_second(Evaluator(circuit), len(circuit.inputs), 1 << 14)
+        for engine in engines:
+            own = patterns_a_second(lambda b, n=net, e=engine: n.outputs(b, e), len(circuit.inputs), 256)
+            row = {"what": f"{name}: {engine} on {jax.default_backend()}", "value": own, "unit": "patterns/s"}
+            if rival:
+                row |= {"rival": f"bit-parallel evaluator, {rival:,.0f} patterns/s", "ratio": own / rival}
+            found.append(row)
+    return found
+
+
+if __name__ == "__main__":
+    for row in rows(sys.argv[1:] or ReluNet.engines):
+        print(row)
