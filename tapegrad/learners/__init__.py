@@ -8,6 +8,7 @@ from tapegrad.learners.model import CircuitLearner, Learner, LearnerState, Respo
 from tapegrad.learners.nearest import nearest
 from tapegrad.learners.parity import parity
 from tapegrad.learners.perceptron import perceptron
+from tapegrad.learners.robust_parity import robust_parity
 from tapegrad.learners.samples import Samples
 from tapegrad.learners.simple import conjunction, majority
 
@@ -27,4 +28,5 @@ __all__ = [
     "nearest",
     "parity",
     "perceptron",
+    "robust_parity",
 ]

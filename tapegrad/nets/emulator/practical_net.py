@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import BrokenNet
 from tapegrad.learners import Learner, LearnerState, Samples
+from tapegrad.learners.samples import as_bits
 from tapegrad.nets.emulator import fast, reference
 from tapegrad.nets.emulator.carry import EmulatorCarry, input_rows
 from tapegrad.nets.emulator.graph import Graph
@@ -109,11 +110,14 @@ class PracticalNet(EmulatorNet):
         answer = int(output > 0) if finished > 0 else None
         return EmulatorCarry(weights, carry.steps + steps, carry.samples, float(output), answer)
 
-    def outputs(self, carry: EmulatorCarry, x: ArrayLike) -> NDArray[np.floating]:
-        """The outputs of the network as trained so far, without training it further."""
-        samples = Samples.drawn(x, np.zeros(len(np.asarray(x))))
-        rows = input_rows(samples, 0, len(samples))
-        return fast.train(self.graph, carry.weights, rows, np.zeros(0), 0.0, self.finished)[1]
+    def outputs(self, carry: EmulatorCarry, x: ArrayLike, guess: ArrayLike | None = None) -> NDArray[Any]:
+        """The outputs of the network as trained so far, without training it further. A network that still
+        learns gives back its guesses (0 unless given)."""
+        rows = as_bits(x, "x")
+        zeros = np.zeros(len(rows), np.uint8)
+        samples = Samples(rows, zeros, zeros, zeros if guess is None else as_bits(guess, "guess"))
+        inputs = input_rows(samples, 0, len(rows))
+        return fast.train(self.graph, carry.weights, inputs, np.zeros(0), 0.0, self.finished)[1]
 
     # Meaning
 
