@@ -46,8 +46,8 @@ def _rules(tables: Tables, contents: Contents, rules: NDArray[np.int64]) -> None
     silent = contents.number(0, 0, 1)
     for number in computing:
         work, symbol, state = contents.facts(number)
-        rule = rules[state, symbol] if state >= 0 else None
-        acts = rule is not None and rule[0] >= 0
+        rule = rules[state, symbol] if state >= 0 else np.full(3, -1)
+        acts = bool(rule[0] >= 0)
         written = int(rule[0]) if acts else symbol
         move = MOVES[rule[1]] if acts else (0, 0)
         stays = state if not acts else int(rule[2]) if move == (0, 0) else -1

@@ -134,7 +134,7 @@ def channel_tables(
     largest = int((np.abs(kernel).sum(axis=(1, 2, 3)) + np.abs(bias)).max())
     if largest != certificate["largest_sum"] or largest >= 1 << 24:
         raise BrokenNet(f"sums reach {largest}, not {certificate['largest_sum']}")
-    _only_neighbours(kernel.any(axis=(0, 1)))
+    _only_neighbours(np.asarray(kernel.any(axis=(0, 1))))
     trace = 3
     seen, slope = {}, {}
     for at in (HERE, *NEIGHBOURS):
@@ -190,7 +190,8 @@ def ternary_tables(
     out = fifth @ fourth
     return Tables(seen, slope, arrays["V3.bias"], out, out[0]), [
         f"{questions:,} questions about one cell are answered by 0 or 1 for each of the "
-        f"{len(contents.possible):,} contents, to {rounding:.3g}; no value is nearer than {margin:.3g} to a kink",
+        f"{len(contents.possible):,} contents, to {rounding:.3g}; no value is nearer than {margin:.3g} to "
+        "a kink",
     ]
 
 

@@ -88,11 +88,14 @@ class ChannelFilter(eqx.Module):
         return self.kernel.shape[1]
 
     def hidden(self, grid: jax.Array) -> jax.Array:
-        """The units, for grids of shape (channels, rows, columns). Highest precision: an accelerator's
-        reduced formats would be exact here too, but nothing should hang on that."""
-        highest = jax.lax.Precision.HIGHEST
-        sums = jax.lax.conv(grid[None], jnp.asarray(self.kernel), (1, 1), "SAME", precision=highest)
-        return jax.nn.relu(sums[0] + self.bias[:, None, None])
+        """The units, for grids of shape (channels, rows, columns): the convolution as one matrix product. Highest
+        precision: an accelerator's reduced formats would be exact too, but nothing should hang on that."""
+        rows, columns = grid.shape[1:]
+        padded = jnp.pad(grid, ((0, 0), (1, 1), (1, 1)))
+        patches = jnp.stack([padded[:, r : r + rows, c : c + columns] for r in range(3) for c in range(3)], 1)
+        weights = jnp.asarray(self.kernel).reshape(len(self.bias), -1)
+        sums = jnp.tensordot(weights, patches.reshape(weights.shape[1], -1), 1, precision="highest")
+        return jax.nn.relu(sums + self.bias[:, None]).reshape(-1, rows, columns)
 
     def __call__(self, grid: jax.Array) -> jax.Array:
         """One layer on the whole grid."""
