@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tapegrad.compile import Progress as Report
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True, highlight=False)
 
 SUCCESS, DISAGREED, BAD_INPUT, UNFINISHED = 0, 1, 2, 3

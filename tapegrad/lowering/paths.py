@@ -8,6 +8,7 @@ from typing import Any
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
+from tapegrad.learners.model import Learner
 from tapegrad.lowering.rewriting import Rewriting, Source
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
@@ -44,6 +45,11 @@ _UNROLLING = {
     "first": Option(None, "the first of those cells; by default cell 0 is in the middle"),
 }
 
+_SAMPLES = {
+    "steps": Option(..., "how many samples are shown: more than the machine takes steps"),
+    "cells": Option(..., "how many cells of each tape the memory holds"),
+}
+
 CONVERSIONS = (
     Conversion(TuringMachine, Circuit, "tapegrad.lowering.unroll", "unroll", _UNROLLING),
     Conversion(GridMachine, Circuit, "tapegrad.lowering.unroll", "unroll", _UNROLLING),
@@ -58,6 +64,7 @@ CONVERSIONS = (
             "carried": Option(4, "bits that the straight-line machine carries in its state"),
         },
     ),
+    Conversion(TuringMachine, Learner, "tapegrad.lowering.machine_learner", "machine_learner", _SAMPLES),
     Conversion(TuringMachine, GridMachine, "tapegrad.lowering.grid", "on_grid"),
 )
 
