@@ -1,5 +1,6 @@
 """The ReLU network against the circuit's own truth tables and interpreter, layer by layer."""
 
+import hashlib
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import sha256
+from tapegrad.circuits import Array, UInt, trace
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.compile import Compiled, compile, estimate
@@ -230,3 +233,15 @@ def test_every_layer_on_all_inputs() -> None:
     assert report.agreed
     assert report.exhaustive
     assert report.inputs == 1 << 14
+
+
+@pytest.mark.slow
+def test_sha256_as_a_network() -> None:
+    """The traced compression, 116,000 gates and 15,412 ReLU layers, against hashlib."""
+    traced = trace(sha256.compress, Array(UInt(32), 8), Array(UInt(32), 16))
+    net = relu_net(compile(traced.circuit, "relu"))
+    messages = [b"", b"abc", b"tapegrad" * 6]
+    bits = [traced.encode(sha256.FIRST_STATE, sha256.blocks(message)[0]) for message in messages]
+    for message, row in zip(messages, net.outputs(bits, engine="fast") > 0, strict=True):
+        found = b"".join(word.to_bytes(4, "big") for word in traced.decode(row.tolist()))
+        assert found == hashlib.sha256(message).digest()
