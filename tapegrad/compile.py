@@ -1,7 +1,7 @@
 """From a source to a net: the list of passes, and the compiled net that remembers them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,9 +42,7 @@ class Compiled:
 
     def encode(self, state: State) -> State:
         """A first state of the user's source as a first state of the lowered one."""
-        for rewriting in self.passes:
-            state = rewriting.encode(state)
-        return state
+        return _encoded(self.passes, state)
 
     def decode(self, state: State | None) -> State | None:
         """A state of the lowered source as one of the user's, or None between two of its steps."""
@@ -123,4 +121,18 @@ def _prepared(
         passes.append(conversion.convert(passes[-1].after if passes else source, **wanted))
     settings = chosen.with_defaults(own)
     passes.extend(chosen.passes(passes[-1].after if passes else source, **settings))
+    if chosen.built_for_inputs and settings["inputs"] is not None:
+        starts = [source.start(*words) for words in _words(settings["inputs"])]
+        settings["inputs"] = [(_encoded(passes, state),) for state in starts]
     return chosen, tuple(passes), settings
+
+
+def _words(inputs: Any) -> Iterable[Iterable[Any]]:
+    """Inputs as a list of lists of words; on the command line `,` separates inputs and `|` tapes."""
+    return [word.split("|") for word in str(inputs).split(",")] if isinstance(inputs, str | int) else inputs
+
+
+def _encoded(passes: Iterable[Rewriting], state: State) -> State:
+    for rewriting in passes:
+        state = rewriting.encode(state)
+    return state

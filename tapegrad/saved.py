@@ -14,7 +14,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad.checker.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
 from tapegrad.compile import Compiled, prepare
-from tapegrad.errors import BrokenNet, TapegradError
+from tapegrad.errors import BrokenNet, InputError, TapegradError
 from tapegrad.files import write_folder
 from tapegrad.nets import target_named
 from tapegrad.source_json import source_from_json, source_to_json
@@ -75,4 +75,10 @@ def load(path: str | os.PathLike[str]) -> Compiled:
 
 
 def _json(data: dict[str, Any]) -> bytes:
-    return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    try:
+        return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except TypeError as error:
+        raise InputError(
+            f"the net was compiled with an option that cannot be saved: {error}",
+            advice="Give inputs as lists of words.",
+        ) from error

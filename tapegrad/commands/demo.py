@@ -67,7 +67,10 @@ def _examples(target: Target) -> Iterator[Example]:
             for name, option in way.options.items()
             if option.default is ...
         }
-        yield Example(source, inputs, {name: SIZES[name] for name in needed})
+        options: dict[str, Any] = {name: SIZES[name] for name in needed}
+        if target.built_for_inputs:
+            options["inputs"] = [inputs]
+        yield Example(source, inputs, options)
     yield target.examples()[0]
 
 

@@ -22,6 +22,7 @@ from tapegrad.commands.output import (
 )
 from tapegrad.compile import compile
 from tapegrad.inputs import parse_inputs
+from tapegrad.nets import target_named
 from tapegrad.show.text import state_json, state_text
 from tapegrad.sources import find
 from tapegrad.verify import verify
@@ -44,8 +45,11 @@ def run(
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
     found = find(source)
-    compiled = compile(found.source, target, **parse_settings(settings))
     words = found.inputs if input is None else parse_inputs(found.source, input)
+    options = parse_settings(settings)
+    if target_named(target).built_for_inputs:
+        options.setdefault("inputs", [words])
+    compiled = compile(found.source, target, **options)
     with steps_progress("running", steps) as progress:
         outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress)
     report = None

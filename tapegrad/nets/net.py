@@ -149,6 +149,9 @@ class Target:
     passes: Callable[..., Sequence[Rewriting]] = lambda source, **options: ()
     """`passes(source, **options)`: the rewritings that make a source of the right kind ready."""
 
+    built_for_inputs: bool = False
+    """Whether a net is built for certain inputs, given by the option `inputs`."""
+
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options with their values; unknown names and values are refused."""
         for name, value in options.items():

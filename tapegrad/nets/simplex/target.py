@@ -69,6 +69,7 @@ TARGET = Target(
     build=build_for_inputs,
     estimate=estimate,
     examples=examples,
+    built_for_inputs=True,
     options={
         "inputs": Option(None, "inputs to build for, as w1|w2,... ; default: every word up to `longest`"),
         "longest": Option(3, "longest word on the first tape, where no inputs are given"),
