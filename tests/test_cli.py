@@ -1,0 +1,119 @@
+"""The command line as a user meets it: output, JSON, exit codes, and errors without tracebacks."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def tapegrad(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tapegrad.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+def test_run_prints_json_for_scripts() -> None:
+    done = tapegrad(
+        "run", "adder4", "--target", "relu", "-i", "a=3", "-i", "b=9", "--engine", "fast", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["output"] == {"out": 12}
+    assert result["verified"] is True
+    assert result["passes"] == ["layers"]
+    for key in ("source", "target", "steps", "halted", "checked", "max_deviation", "parameters", "seconds"):
+        assert key in result
+
+
+def test_compile_check_verify_in_a_row(tmp_path: Path) -> None:
+    assert tapegrad("compile", "adder2", "-t", "relu", "-o", "net", cwd=tmp_path).returncode == 0
+    checked = tapegrad("check", "net", cwd=tmp_path)
+    assert checked.returncode == 0
+    assert "certificate holds" in checked.stdout
+    verified = tapegrad("verify", "net", "--json", "--engine", "fast", cwd=tmp_path)
+    assert json.loads(verified.stdout)["exhaustive"] is True
+    model = tmp_path / "net" / "model.safetensors"
+    model.write_bytes(model.read_bytes()[:-1])
+    refused = tapegrad("check", "net", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "Traceback" not in refused.stderr
+
+
+def test_an_unfinished_run_has_its_own_exit_code() -> None:
+    words = [
+        "run",
+        "busy-beaver-4x2",
+        "-t",
+        "transformer",
+        "--set",
+        "steps=107",
+        "-n",
+        "20",
+        "--engine",
+        "fast",
+    ]
+    done = tapegrad(*words)
+    assert done.returncode == 3
+    assert "step limit" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "nonsense", "-t", "relu"], "nor a text in a known format"),
+        (["run", "nowhere/file.txt", "-t", "relu"], "no file"),
+        (["run", "adder2", "-t", "perceptron"], "no target"),
+        (["run", "adder2", "-t", "relu", "-i", "01"], "2 bits were given for the 4 inputs"),
+        (["run", "adder2", "-t", "relu", "-i", "a=9", "-i", "b=0"], "does not fit"),
+        (["run", "adder2", "-t", "relu", "-i", "a=1"], "no value for b"),
+        (["run", "increment", "-t", "transformer", "-i", "10x"], "no symbol 'x'"),
+        (["run", "increment", "-t", "relu"], "needs"),
+        (["run", "increment", "-t", "transformer", "--set", "steps"], "name=value"),
+        (["check", "nowhere"], "not a folder"),
+        (["verify", "nowhere"], "not a folder"),
+        (["show", "1RB1L"], ""),
+    ],
+)
+def test_bad_input_is_a_paragraph_and_exit_code_2(words: list[str], said: str) -> None:
+    done = tapegrad(*words)
+    assert done.returncode == 2
+    assert " ".join(said.split()) in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+
+
+def test_errors_come_as_json_too() -> None:
+    done = tapegrad("run", "adder2", "-t", "relu", "-i", "01", "--json")
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["error"].startswith("2 bits")
+
+
+@pytest.mark.parametrize(
+    "command", ["run", "compile", "verify", "check", "targets", "formats", "show", "demo"]
+)
+def test_every_command_has_help(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tapegrad.cli", command, "--help"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "100"},
+    )
+    assert done.returncode == 0
+    assert command in done.stdout
+
+
+def test_listings_are_text_and_json() -> None:
+    for command in ("targets", "formats"):
+        assert tapegrad(command).stdout
+        assert json.loads(tapegrad(command, "--json").stdout)
+    assert "find last" in tapegrad("show", "palindrome").stdout
+    assert json.loads(tapegrad("show", "adder2", "--json").stdout)["kind"] == "circuit"
+
+
+def test_a_source_may_be_a_file_of_any_format(tmp_path: Path) -> None:
+    (tmp_path / "half").write_text("aag 3 2 0 1 1\n2\n4\n6\n6 2 4\n")
+    shown = tapegrad("show", "half", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "AND" in shown.stdout

@@ -1,0 +1,117 @@
+"""The spine end to end: the way that `compile` finds, and a `verify` that can say no."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.circuits import Circuit, UInt, trace
+from tapegrad.circuits import library as circuits
+from tapegrad.errors import InputError, Refused
+from tapegrad.machines import library as machines
+from tapegrad.nets import all_targets
+
+
+def sum_of_three(a, b, c):
+    return a + b + c
+
+
+def test_a_traced_function_becomes_a_verified_net() -> None:
+    traced = trace(sum_of_three, UInt(3), UInt(3), UInt(3))
+    net = tg.compile(traced.circuit, "relu")
+    report = tg.verify(net, engine="fast")
+    assert report.agreed
+    assert report.exhaustive
+    assert report.inputs == 2**9
+
+
+def test_a_machine_reaches_relu_by_unrolling() -> None:
+    net = tg.compile(machines.ready("increment"), "relu", steps=8, cells=10)
+    assert [rewriting.name for rewriting in net.passes] == ["unroll", "layers"]
+    run = net.run("1011", engine="fast")
+    assert run.halted
+    assert run.state is not None
+    assert run.state.tapes[0] == {0: "1", 1: "1", 2: "0", 3: "0"}
+    assert tg.verify(net, [("1011",), ("111",)], engine="fast").agreed
+
+
+def test_a_circuit_reaches_a_machine_target() -> None:
+    net = tg.compile(circuits.ready("adder2"), "tape", cells=64, tapes=2)
+    report = tg.verify(net, engine="fast")
+    assert report.agreed
+    assert report.exhaustive
+    assert report.inputs == 16
+
+
+def test_a_lowering_that_lacks_sizes_says_which() -> None:
+    with pytest.raises(Refused, match="steps and cells"):
+        tg.compile(machines.ready("increment"), "relu")
+
+
+def test_unknown_targets_options_and_values_are_refused() -> None:
+    adder = circuits.ready("adder2")
+    with pytest.raises(Refused, match="no target 'rleu'"):
+        tg.compile(adder, "rleu")
+    with pytest.raises(Refused, match="no option 'colour'"):
+        tg.compile(adder, "relu", colour=3)
+    with pytest.raises(Refused, match="cannot be 'halves'"):
+        tg.compile(adder, "relu", correction="halves")
+    with pytest.raises(InputError, match="no engine 'warp'"):
+        tg.compile(adder, "relu").run(np.zeros((1, 4)), engine="warp")
+
+
+def other_circuit(circuit: Circuit) -> Circuit:
+    """The same circuit but for one gate: an AND has become an OR."""
+    kinds = circuit.kinds.copy()
+    kinds[np.flatnonzero(kinds == 0b1000)[0]] = 0b1110
+    return dataclasses.replace(circuit, kinds=kinds)
+
+
+def test_verify_notices_a_net_of_another_circuit() -> None:
+    circuit = circuits.ready("adder2")
+    net = tg.compile(circuit, "relu")
+    wrong = tg.compile(other_circuit(circuit), "relu")
+    report = tg.verify(dataclasses.replace(net, net=wrong.net), engine="fast")
+    assert not report.agreed
+    assert report.mismatch is not None
+    assert "MISMATCH" in str(report)
+
+
+def test_verify_notices_a_net_of_another_machine() -> None:
+    net = tg.compile(machines.ready("busy-beaver-3x2"), "transformer", steps=24)
+    wrong = tg.compile(machines.ready("busy-beaver-2x2"), "transformer", steps=24)
+    report = tg.verify(dataclasses.replace(net, net=wrong.net), [()], engine="fast")
+    assert not report.agreed
+
+
+def test_verify_notices_a_net_that_stops_early() -> None:
+    net = tg.compile(machines.ready("busy-beaver-3x2"), "transformer", steps=24)
+    everywhere = np.where([name.startswith("pair") for name in net.net.layout.names], 1, 0)  # type: ignore[attr-defined]
+    eager = dataclasses.replace(net.net, theta_halt=everywhere.astype(np.float32))  # type: ignore[type-var]
+    report = tg.verify(dataclasses.replace(net, net=eager), [()], engine="fast")
+    assert not report.agreed
+    assert report.mismatch is not None
+    assert report.mismatch.found == "'the net has stopped'"
+
+
+def test_a_run_that_meets_the_step_limit_is_not_called_complete() -> None:
+    net = tg.compile(machines.ready("busy-beaver-4x2"), "transformer", steps=107)
+    report = tg.verify(net, [()], steps=50, engine="fast")
+    assert report.agreed
+    assert not report.complete
+
+
+@pytest.mark.parametrize("target", all_targets(), ids=lambda target: target.name)
+def test_every_target_explains_every_unit_and_estimates_its_cost(target) -> None:
+    example = target.examples()[0]
+    net = tg.compile(example.source, target.name, **example.options)
+    cost = tg.estimate(example.source, target.name, **example.options)
+    assert cost.parameters > 0
+    assert cost.width > 0
+    names = list(net.net.units())
+    assert names
+    chosen = names if len(names) < 200 else names[:: len(names) // 100]
+    assert all(len(net.explain(name)) > 10 for name in chosen)
+    with pytest.raises(InputError):
+        net.explain("no such unit")
