@@ -23,7 +23,7 @@ class GridLearner:
     """A learning machine, and the frame of work cells that it needs around the main grid."""
 
     machine: GridMachine
-    frame: Frame = Frame()
+    frame: Frame = Frame()  # noqa: RUF009
 
 
 def xor_form(X: NDArray[Any], y: NDArray[Any], x: NDArray[Any]) -> NDArray[np.int64]:

@@ -4,9 +4,9 @@ from tapegrad.grid_learners.layout import BLANK, MINUS, PLUS, SIGNS, GridLearner
 
 
 def nearest_neighbour() -> GridLearner:
-    """In XOR form a place of row i differs from the label where sample and test point differ. Round after round
-    one such place in every row is put right; the first row found without any is the nearest. A sample
-    equal to the test point wins in the first round: look-up is the special case."""
+    """In XOR form a place of row i differs from the label where sample and test point differ. Round after
+    round one such place in every row is put right; the first row found without any is the nearest. A
+    sample equal to the test point wins in the first round: look-up is the special case."""
     b = builder("nearest neighbour")
     b.move("up")
     with b.loop():

@@ -4,8 +4,8 @@ from tapegrad.grid_learners.layout import BLANK, MINUS, PLUS, SIGNS, GridLearner
 
 
 def single_coordinate() -> GridLearner:
-    """In XOR form the column of the right coordinate is constant, and its sign is the answer. Columns are tried
-    from the right; if none is constant the answer is +."""
+    """In XOR form the column of the right coordinate is constant, and its sign is the answer. Columns are
+    tried from the right; if none is constant the answer is +."""
     b = builder("single coordinate")
     b.move("left")
     with b.until(BLANK):

@@ -88,8 +88,8 @@ class ChannelFilter(eqx.Module):
         return self.kernel.shape[1]
 
     def hidden(self, grid: jax.Array) -> jax.Array:
-        """The units, for grids of shape (channels, rows, columns): the convolution as one matrix product. Highest
-        precision: an accelerator's reduced formats would be exact too, but nothing should hang on that."""
+        """The units, for grids of shape (channels, rows, columns): the convolution as one matrix product.
+        Highest precision: reduced formats would be exact too, but nothing should hang on that."""
         rows, columns = grid.shape[1:]
         padded = jnp.pad(grid, ((0, 0), (1, 1), (1, 1)))
         patches = jnp.stack([padded[:, r : r + rows, c : c + columns] for r in range(3) for c in range(3)], 1)

@@ -1,5 +1,6 @@
 """The trained network on test points: the forward pass rolls out the machine and adds up to its answer."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -134,3 +135,28 @@ def configuration(network: Rcnn, grid: NDArray[Any]) -> GridConfiguration | None
     (r, c) = heads[0]
     state = network.states[facts[r, c, 2] - HEAD]
     return GridConfiguration(state, marks, (int(r) - top, int(c) - left))
+
+
+def roll_out(network: Rcnn, memory: NDArray[Any], x: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The grid before the first layer and after each, by the engine `reference`."""
+    z = np.append(x, 1.0).astype(memory.dtype)
+    grid = _framed(network, memory, z)
+    yield grid
+    for _ in range(network.layers):
+        grid = _one_layer(network, grid)
+        yield grid
+
+
+@in_double
+def _framed(network: Rcnn, memory: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(network.framed(jnp.asarray(memory), jnp.asarray(z)))
+
+
+@in_double
+def _one_layer(network: Rcnn, grid: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(_compiled_layer(network, jnp.asarray(grid)))
+
+
+@eqx.filter_jit
+def _compiled_layer(network: Rcnn, grid: jax.Array) -> jax.Array:
+    return network.filter(grid)

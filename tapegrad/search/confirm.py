@@ -1,0 +1,80 @@
+"""A machine that a search has found, put into the network: compiled, trained by SGD, compared in steps."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tapegrad.grid_learners.layout import start
+from tapegrad.machines.compiled import run as run_machine
+from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.rcnn.predicting import configuration, predict, roll_out
+from tapegrad.nets.rcnn.training import memorise
+from tapegrad.search.run import SearchResult
+from tapegrad.search.tasks import task_named
+
+MOST_LAYERS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What was seen on one fresh problem. `memory_error` is the largest distance of the memory from
+    Lemma 2, `output` the largest output while memorising; `agreed` of the test points got the machine's
+    own answer, and `layers_compared` layers of the first one decoded to the machine's configuration."""
+
+    samples: int
+    features: int
+    memory_error: float
+    output: float
+    points: int
+    agreed: int
+    right: int
+    layers: int
+    layers_compared: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def confirm(
+    result: SearchResult, *, encoding: str = "ternary", points: int = 32, seed: int = 1
+) -> Confirmation:
+    """Draws a problem of the task, trains the network of the winner on it, and runs it on test points."""
+    rng = np.random.default_rng(seed)
+    problem = task_named(result.task).draw(rng)
+    X, y = problem.X, problem.y
+    machine = result.machine
+    network = Rcnn.of(machine, len(X), X.shape[1], MOST_LAYERS, encoding=encoding)
+    steps = list(memorise(network, X.astype(float), y.astype(float), engine="fast"))
+    memory = steps[-1].memory
+    lemma_2 = np.vstack([np.column_stack([X, np.ones(len(X))]) * y[:, None], np.ones(X.shape[1] + 1)]) / 3
+    T = np.vstack([problem.x, rng.choice([-1, 1], (points - 1, X.shape[1]))])
+    found = predict(network, memory, T)
+    own = [run_machine(machine, start(machine, X, y, x), MOST_LAYERS).final.cells[0, 0] for x in T]
+    agreed = sum(bool(label > 0) == (sign == "+") for label, sign in zip(found.labels, own, strict=True))
+    return Confirmation(
+        samples=len(X),
+        features=X.shape[1],
+        memory_error=float(np.abs(memory - lemma_2).max()),
+        output=max(abs(step.output) for step in steps),
+        points=points,
+        agreed=agreed,
+        right=int(found.labels[0] == problem.answer),
+        layers=int(found.layers.max()),
+        layers_compared=_compared(network.with_layers(int(found.layers[0])), memory, X, y, T[0], machine),
+    )
+
+
+def _compared(network: Rcnn, memory: Any, X: Any, y: Any, x: Any, machine: Any) -> int:
+    """Steps one test point through every layer beside the machine; the first layer puts the head down."""
+    count = 0
+    states = machine.run(start(machine, X, y, x))
+    expected = next(states)
+    for layer, grid in enumerate(roll_out(network, memory, x)):
+        if layer == 0:
+            continue
+        if configuration(network, grid) != expected:
+            break
+        count += 1
+        expected = next(states, expected)
+    return count

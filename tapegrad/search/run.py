@@ -1,0 +1,169 @@
+"""Turing-optimal learning in practice: every small machine tried, the best on fresh problems kept."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import Refused
+from tapegrad.machines.grid import GridMachine
+from tapegrad.search.bounds import deviation_bound
+from tapegrad.search.family import Family, machine_of, table_text
+from tapegrad.search.on_ray import on_ray
+from tapegrad.search.running import evaluate
+from tapegrad.search.shards import enumeration, on_threads, random_search
+from tapegrad.search.store import Store
+from tapegrad.search.tasks import draw_instances, task_named
+
+VALIDATED = 64
+"""Tables that reach the validation set."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How a search goes about it."""
+
+    single: int = 2
+    pairs: int = 0
+    mirrored: bool = False
+    writes: bool = False
+    samples: int | None = None
+    """Random candidates; None enumerates all of them."""
+    instances: int = 24
+    """Problems that every candidate meets."""
+    allowed_errors: int = 1
+    validation: int = 4000
+    """Fresh problems for the best candidates."""
+    confidence: float = 0.99
+    seed: int = 0
+    depth: int = 2
+    """Choices that tell the shards apart."""
+    engine: str = "threads"
+    workers: int | None = None
+    file: str | os.PathLike[str] | None = None
+
+    def family(self) -> Family:
+        return Family(self.single, self.pairs, self.mirrored, self.writes)
+
+
+class SearchProgress(NamedTuple):
+    """Where a search stands."""
+
+    shards_done: int
+    shards: int
+    candidates: int
+    per_second: float
+    """Candidates of this run, not of earlier ones that it goes on from."""
+    fewest_errors: int | None
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found. `error` is that of the winner on fresh problems, and with the confidence given
+    its true error is at most `error + bound`, all validated candidates taken together."""
+
+    task: str
+    family: Family
+    table: NDArray[np.int64]
+    error: float
+    bound: float
+    validated: int
+    complete: int
+    pruned: int
+    discarded: int
+    seconds: float
+    resumed: int
+    """Shards that were found finished."""
+
+    @property
+    def machine(self) -> GridMachine:
+        """The winner with the epilogue: a learner for the network."""
+        return machine_of(self.table, self.family, f"found for {self.task}")
+
+    @property
+    def candidates(self) -> int:
+        return self.complete + self.pruned + self.discarded
+
+    def __str__(self) -> str:
+        return (
+            f"{self.task}: error {self.error:.4g} (at most {self.error + self.bound:.4g}) among "
+            f"{self.candidates:,} machines\n{table_text(self.table, self.family)}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as plain JSON."""
+        return asdict(self) | {"table": self.table.tolist(), "text": table_text(self.table, self.family)}
+
+
+def run(
+    task: str, options: SearchOptions | None = None, progress: Callable[[SearchProgress], None] | None = None
+) -> SearchResult:
+    """Searches for a machine that solves the task. With a file, a stopped search goes on from there."""
+    options = options or SearchOptions()
+    began = time.perf_counter()
+    family, chosen = options.family(), task_named(task)
+    instances = draw_instances(chosen, options.instances, options.seed)
+    random = options.samples is not None
+    shards = (
+        random_search(options.samples or 0, options.seed)
+        if random
+        else enumeration(family, instances, options.allowed_errors, options.depth)
+    )
+    store = Store(options.file, _identity(task, options))
+    try:
+        finished = store.finished()
+        left = [shard for shard in shards if shard.number not in finished]
+        before = sum(store.counts())
+        done, fewest = len(finished), min((errors for errors, _ in store.best(1)), default=None)
+        for number, result in _worked(left, family, instances, options):
+            store.add(number, result)
+            done += 1
+            least = int(result.errors.min())
+            if least < 1 << 40:
+                fewest = least if fewest is None else min(fewest, least)
+            if progress is not None:
+                candidates = sum(store.counts())
+                rate = (candidates - before) / (time.perf_counter() - began)
+                progress(SearchProgress(done, len(shards), candidates, rate, fewest))
+        best, counts = store.best(VALIDATED), store.counts()
+    finally:
+        store.close()
+    if not best:
+        raise Refused(
+            f"none of {sum(counts):,} machines solves {task!r} with at most {options.allowed_errors} errors",
+            advice="Allow more states, or more errors.",
+        )
+    table, error = _validated(task, options, [table for _, table in best])
+    bound = deviation_bound(len(best), options.validation, 1 - options.confidence)
+    seconds = time.perf_counter() - began
+    return SearchResult(task, family, table, error, bound, len(best), *counts, seconds, len(finished))
+
+
+def _worked(left: list[Any], family: Family, instances: Any, options: SearchOptions) -> Any:
+    if options.engine == "ray":
+        return on_ray(left, family, instances, options.allowed_errors)
+    if options.engine != "threads":
+        raise Refused(f"there is no engine {options.engine!r}", advice="Engines are threads and ray.")
+    return on_threads(left, family, instances, options.allowed_errors, options.workers)
+
+
+def _validated(
+    task: str, options: SearchOptions, tables: list[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], float]:
+    """The table with the least error on fresh problems; of several, the one with the fewest entries."""
+    fresh = draw_instances(task_named(task), options.validation, options.seed + 1_000_000_007)
+    states = options.family().states
+    right = evaluate(np.stack(tables), states, fresh.grids, fresh.start, fresh.answer)
+    size = [int((table[:, 1] >= 0).sum()) for table in tables]
+    winner = min(range(len(tables)), key=lambda i: (-right[i], size[i], i))
+    return tables[winner], 1 - right[winner] / options.validation
+
+
+def _identity(task: str, options: SearchOptions) -> dict[str, Any]:
+    """What a file must agree with; where and on how many cores it ran does not matter."""
+    unimportant = {"file", "engine", "workers", "validation", "confidence"}
+    return {"task": task} | {k: v for k, v in asdict(options).items() if k not in unimportant}

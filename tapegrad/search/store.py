@@ -1,0 +1,89 @@
+"""The results of a search in a SQLite file, as they come: a shard is in it completely or not at all."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import FormatError, InputError
+
+VERSION = 1
+
+
+class ShardResult(NamedTuple):
+    """What one shard came to: candidates complete, pruned, discarded; the best tables, their errors."""
+
+    counts: tuple[int, int, int]
+    tables: NDArray[np.int64]
+    errors: NDArray[np.int64]
+
+
+class Store:
+    """A file of finished shards. Opened again with the same search it goes on where it was; with another
+    search, or another version, it is refused."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, search: Mapping[str, Any]) -> None:
+        self.path = str(path) if path is not None else ":memory:"
+        try:
+            self.database = sqlite3.connect(self.path)
+            self.database.execute("CREATE TABLE IF NOT EXISTS search (description TEXT NOT NULL)")
+            self.database.execute(
+                "CREATE TABLE IF NOT EXISTS shard (number INTEGER PRIMARY KEY, complete INTEGER, "
+                "pruned INTEGER, discarded INTEGER, best TEXT)"
+            )
+            self._claim({"version": VERSION, **search})
+        except sqlite3.DatabaseError as error:
+            raise FormatError(
+                f"{self.path} is no file of a search: {error}", advice="Give a new file, or one of a search."
+            ) from error
+
+    def _claim(self, search: Mapping[str, Any]) -> None:
+        with self.database:
+            found = self.database.execute("SELECT description FROM search").fetchall()
+            if not found:
+                self.database.execute("INSERT INTO search VALUES (?)", (json.dumps(search, sort_keys=True),))
+                return
+        known = json.loads(found[0][0])
+        for key in sorted({*known, *search}):
+            if known.get(key) != search.get(key):
+                raise InputError(
+                    f"the file belongs to another search: {key} is {known.get(key)!r} there, "
+                    f"{search.get(key)!r} here",
+                    where=self.path,
+                    advice="Give another file, or the options of the search it belongs to.",
+                )
+
+    def finished(self) -> set[int]:
+        """Numbers of the shards that are done."""
+        return {number for (number,) in self.database.execute("SELECT number FROM shard")}
+
+    def add(self, number: int, result: ShardResult) -> None:
+        """Notes a finished shard, in one transaction."""
+        real = [i for i in range(len(result.errors)) if result.errors[i] < 1 << 40]
+        best = [[int(result.errors[i]), result.tables[i].tolist()] for i in real]
+        with self.database:
+            self.database.execute(
+                "INSERT INTO shard VALUES (?, ?, ?, ?, ?)",
+                (number, *map(int, result.counts), json.dumps(best)),
+            )
+
+    def counts(self) -> tuple[int, int, int]:
+        """Candidates complete, pruned and discarded so far."""
+        sums = "SELECT COALESCE(SUM(complete), 0), COALESCE(SUM(pruned), 0), COALESCE(SUM(discarded), 0)"
+        complete, pruned, discarded = self.database.execute(f"{sums} FROM shard").fetchone()
+        return complete, pruned, discarded
+
+    def best(self, most: int) -> list[tuple[int, NDArray[np.int64]]]:
+        """The tables with the fewest errors, in order of errors, then of shards."""
+        rows: Sequence[tuple[str]] = self.database.execute(
+            "SELECT best FROM shard ORDER BY number"
+        ).fetchall()
+        tables = [(errors, np.array(table)) for (text,) in rows for errors, table in json.loads(text)]
+        return sorted(tables, key=lambda pair: pair[0])[:most]
+
+    def close(self) -> None:
+        self.database.close()

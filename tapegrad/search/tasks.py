@@ -1,0 +1,115 @@
+"""What a search looks for: learning tasks, drawn at random, laid out as the network sees them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError
+from tapegrad.grid_learners.layout import xor_form
+
+OFF = 3
+"""A cell outside the frame; blank, + and - are 0, 1 and 2."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One learning problem with one test point."""
+
+    X: NDArray[np.int64]
+    y: NDArray[np.int64]
+    x: NDArray[np.int64]
+    answer: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """A distribution over learning problems (the meta-distribution of section 5): sizes between bounds,
+    features uniform, and an answer for each."""
+
+    name: str
+    summary: str
+    answer: Callable[[np.random.Generator, NDArray[np.int64]], Callable[[NDArray[np.int64]], int]]
+    """Draws what is unknown, for these training features; gives the labelling."""
+    samples: tuple[int, int] = (3, 6)
+    features: tuple[int, int] = (2, 5)
+    copies_label: bool = False
+    """Whether the answer is the last training label, and the labels are coin tosses."""
+
+    def draw(self, rng: np.random.Generator) -> Problem:
+        m, d = (int(rng.integers(low, high + 1)) for low, high in (self.samples, self.features))
+        X, x = rng.choice([-1, 1], (m, d)), rng.choice([-1, 1], d)
+        if self.copies_label:
+            y = rng.choice([-1, 1], m)
+            return Problem(X, y, x, int(y[-1]))
+        label = self.answer(rng, X)
+        return Problem(X, np.array([label(row) for row in X]), x, label(x))
+
+
+def _single_coordinate(rng: np.random.Generator, X: NDArray[np.int64]) -> Callable[[NDArray[np.int64]], int]:
+    chosen = int(rng.integers(X.shape[1]))
+    return lambda x: int(x[chosen])
+
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task("first-coordinate", "the first feature", lambda rng, X: lambda x: int(x[0])),
+        Task("last-label", "the label of the last sample", lambda rng, X: lambda x: 1, copies_label=True),
+        Task("any-minus", "-1 if any feature is -1", lambda rng, X: lambda x: int(x.min())),
+        Task("parity-of-all", "the product of all features", lambda rng, X: lambda x: int(x.prod())),
+        Task(
+            "single-coordinate",
+            "one feature, and the samples tell which: a learning algorithm",
+            _single_coordinate,
+            samples=(7, 9),
+            features=(3, 5),
+        ),
+    )
+}
+
+
+def task_named(name: str) -> Task:
+    """The task of this name."""
+    if name not in TASKS:
+        raise InputError(f"there is no task {name!r}", advice=f"Choose one of {', '.join(TASKS)}.")
+    return TASKS[name]
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Problems as grids with a frame of one blank cell, all in one array; the head starts at `start`."""
+
+    grids: NDArray[np.int8]
+    start: NDArray[np.int64]
+    answer: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.grids)
+
+
+def draw_instances(task: Task, count: int, seed: int) -> Instances:
+    """`count` problems of the task."""
+    rng = np.random.default_rng(seed)
+    return laid_out([task.draw(rng) for _ in range(count)])
+
+
+def laid_out(problems: list[Problem]) -> Instances:
+    """Problems in XOR form, each in its frame, the rest of the array off the grid."""
+    forms = [xor_form(p.X, p.y, p.x) for p in problems]
+    rows, columns = (max(form.shape[i] for form in forms) + 4 for i in (0, 1))
+    grids = np.full((len(forms), rows, columns), OFF, dtype=np.int8)
+    start = np.zeros(len(forms), dtype=np.int64)
+    for i, form in enumerate(forms):
+        m, d = form.shape
+        grids[i, 1 : m + 3, 1 : d + 3] = 0
+        grids[i, 2 : m + 2, 2 : d + 2] = np.where(form > 0, 1, 2)
+        start[i] = (m + 1) * columns + d + 1
+    return Instances(grids, start, np.array([p.answer for p in problems]))
+
+
+def to_json(task: Task) -> dict[str, Any]:
+    """The task, for people."""
+    return {"name": task.name, "summary": task.summary, "samples": task.samples, "features": task.features}
