@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tapegrad.nets.descent.network import Numbers, Weights
 from tapegrad.nets.extended.formats import NumberFormat
 from tapegrad.nets.extended.lowered import Algorithm, tape_signs
-from tapegrad.nets.extended.network import Numbers, Weights
 from tapegrad.nets.extended.primaries import PrimaryNetwork
 
 

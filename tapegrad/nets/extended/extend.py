@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import TuringMachine
+from tapegrad.nets.descent.net import Descent
+from tapegrad.nets.descent.network import ExtendedNetwork, Numbers, Weights
 from tapegrad.nets.extended.connected import Connected
-from tapegrad.nets.extended.descent import Descent
 from tapegrad.nets.extended.formats import FixedPoint, NumberFormat, require_in_format
 from tapegrad.nets.extended.functions import Function, lower_function
 from tapegrad.nets.extended.lowered import Algorithm, lower
-from tapegrad.nets.extended.network import ExtendedNetwork, Numbers, Weights
 from tapegrad.nets.extended.primaries import PrimaryNetwork
 from tapegrad.nets.tape.constants import choose
 from tapegrad.nets.tape.graph import build_graph
@@ -145,8 +145,8 @@ def extend(
 
     `algorithm` computes theta from x and y. A Python function gets two nested arrays of whole numbers (the
     data in units of the format's last place) and returns a list of `Int(width)`; it is traced. A machine
-    finds the bits of x and y, row by row, on its first tape from cell 1 on, least significant bit of each number
-    first, and leaves those of theta on its second tape in the same way; the first tape is read-only.
+    finds the bits of x and y, row by row, on its first tape from cell 1 on, least significant bit of each
+    number first, and leaves those of theta on its second tape in the same way; the first is read-only.
     `cells` is the length of the tapes; by default a power of two with room to spare around the data.
     """
     x, y = _matrix(x, "inputs"), _matrix(y, "labels")

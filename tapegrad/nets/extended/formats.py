@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.nets.extended.switches import cutoff
+from tapegrad.nets.descent.switches import cutoff
 
 
 class NumberFormat(Protocol):

@@ -1,8 +1,8 @@
 """A machine that tries every threshold network with two inputs, two hidden units and one output.
 
 Nine weights of two bits each (-2, -1, 0, 1), so 2^18 candidates, in the order of a binary counter; four
-samples. The machine keeps the best candidate so far on its result tape, leaves a candidate as soon as it makes
-more mistakes than that, and stops when one makes none or all have been tried.
+samples. The machine keeps the best candidate so far on its result tape, leaves a candidate as soon as it
+makes more mistakes than that, and stops when one makes none or all have been tried.
 
 Tapes: the data (two-bit numbers, read-only), the result, the candidate. Every head moves at every step and no
 two states lead to each other, so the machine needs no rewriting for the target `tape`. Where the heads are

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,35 +37,26 @@ def key(configuration: Configuration) -> Key:
     return configuration.state, tuple(configuration.heads), tapes
 
 
-def wanted_inputs(machine: TuringMachine, inputs: Any, longest: int) -> list[tuple[Any, ...]]:
-    """The inputs that the simplex is for: those given, or every word on the first tape up to a length. On the
-    command line words are separated by `|` (tapes) and `,` (inputs)."""
-    if inputs is None:
-        letters = [symbol for symbol in machine.alphabet if symbol != machine.blank]
-        lengths = range(longest + 1)
-        return [(list(word),) for length in lengths for word in product(letters, repeat=length)]
-    if isinstance(inputs, str):
-        inputs = [word.split("|") for word in inputs.split(",")]
-    if isinstance(inputs, int):  # a word of digits, as an option of the command line
-        inputs = [[str(inputs)]]
-    return [tuple(words) for words in inputs]
+def starts_up_to(machine: TuringMachine, longest: int) -> list[Configuration]:
+    """The start configurations for every word on the first tape up to a length."""
+    letters = [symbol for symbol in machine.alphabet if symbol != machine.blank]
+    lengths = range(longest + 1)
+    return [machine.start(word) for length in lengths for word in product(letters, repeat=length)]
 
 
-def reachable(
-    machine: TuringMachine, inputs: Sequence[tuple[Any, ...]], steps: int, strict: bool
-) -> Vertices:
-    """Runs the machine from every input to its halt and collects what it passes. Where it does not halt
-    within `steps`, the input is refused if `strict`, else left out."""
+def reachable(machine: TuringMachine, starts: Sequence[Configuration], steps: int, strict: bool) -> Vertices:
+    """Runs the machine from every start to its halt and collects what it passes. Where it does not halt
+    within `steps`, the start is refused if `strict`, else left out."""
     number: dict[Key, int] = {}
     rows: list[Configuration] = []
     successor: list[int] = []
-    for words in inputs:
-        path = _path(machine, machine.start(*words), number, steps)
+    for start in starts:
+        path = _path(machine, start, number, steps)
         if path is None:
             if strict:
                 raise Refused(
                     f"the machine {machine.name!r} does not halt within {steps:,} steps",
-                    where=f"input {' | '.join(''.join(word) for word in words)!r}",
+                    where=f"from {start}",
                     advice="Raise the option `steps`, or use the target `tape`, which needs no bound.",
                 )
             continue
@@ -78,7 +68,7 @@ def reachable(
             raise _too_large(machine, rows)
     if not rows:
         raise Refused(
-            f"the machine {machine.name!r} halts on none of {len(inputs):,} inputs within {steps:,} steps",
+            f"the machine {machine.name!r} halts on none of {len(starts):,} inputs within {steps:,} steps",
             advice="Give inputs on which it halts, or raise the option `steps`.",
         )
     return _as_arrays(machine, rows, successor)

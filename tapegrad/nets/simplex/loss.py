@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from tapegrad.nets.extended.network import Numbers
+from tapegrad.nets.descent.network import Numbers
 from tapegrad.nets.simplex.functions import corner, edge
 
 

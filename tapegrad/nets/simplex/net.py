@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 from tapegrad.machines.model import Configuration
-from tapegrad.nets.extended.descent import Descent, DescentNet
-from tapegrad.nets.extended.network import (
+from tapegrad.nets.descent.net import Descent, DescentNet
+from tapegrad.nets.descent.network import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
     LONE_LABELS,

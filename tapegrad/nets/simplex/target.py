@@ -6,9 +6,9 @@ from typing import Any
 from tapegrad.errors import Refused
 from tapegrad.machines.formats import read
 from tapegrad.machines.model import TuringMachine
-from tapegrad.nets.extended.layers import Layer, deepest, extra_layers, widest
+from tapegrad.nets.descent.layers import Layer, deepest, extra_layers, widest
 from tapegrad.nets.net import Estimate, Example, Option, Target
-from tapegrad.nets.simplex.configurations import Vertices, all_configurations, reachable, wanted_inputs
+from tapegrad.nets.simplex.configurations import Vertices, all_configurations, reachable, starts_up_to
 from tapegrad.nets.simplex.net import SimplexNet, build
 
 
@@ -50,8 +50,8 @@ def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> 
     for name, value in (("longest", longest), ("steps", steps)):
         if not isinstance(value, int) or value < 0:
             raise Refused(f"the option {name!r} is a number of at least 0, not {value!r}")
-    wanted = wanted_inputs(machine, inputs, longest)
-    return reachable(machine, wanted, steps, strict=inputs is not None)
+    starts = starts_up_to(machine, longest) if inputs is None else [start for (start,) in inputs]
+    return reachable(machine, starts, steps, strict=inputs is not None)
 
 
 def examples() -> Sequence[Example]:

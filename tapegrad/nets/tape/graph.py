@@ -9,7 +9,7 @@ from tapegrad.errors import Refused
 from tapegrad.machines.model import STAY, TuringMachine
 from tapegrad.nets.tape.constants import Constants
 
-MOST_EDGES = 1 << 24
+MOST_VERTICES, MOST_EDGES = 1 << 22, 1 << 24
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,9 @@ def _check(machine: TuringMachine) -> None:
             advice="Rewrite it with triple_states first.",
         )
     vertices, edges = sizes(machine)
-    if edges > MOST_EDGES:
+    if vertices > MOST_VERTICES or edges > MOST_EDGES:
         raise Refused(
-            f"the graph would have {vertices:,} vertices and {edges:,} edges; the limit is {MOST_EDGES:,}",
+            f"the graph would have {vertices:,} vertices and {edges:,} edges; "
+            f"the limits are {MOST_VERTICES:,} and {MOST_EDGES:,}",
             advice="Use fewer tapes or a smaller alphabet: both numbers double with each binary tape.",
         )

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
-from tapegrad.nets.extended.network import Numbers
+from tapegrad.nets.descent.network import Numbers
 from tapegrad.nets.simplex.functions import corner, directed
 from tapegrad.nets.tape.constants import GAMMA, Constants
 from tapegrad.nets.tape.graph import Graph

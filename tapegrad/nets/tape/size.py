@@ -1,6 +1,6 @@
 """How large the net is: counted from the network as built, beside the paper's bound."""
 
-from tapegrad.nets.extended.layers import Layer, extra_layers
+from tapegrad.nets.descent.layers import Layer, extra_layers
 
 
 def layers(vertices: int, edges: int, tapes: int, cells: int, label_numbers: int) -> list[Layer]:

@@ -8,7 +8,7 @@ from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.formats import read
 from tapegrad.machines.model import STAY, TuringMachine
 from tapegrad.machines.passes import binary_tracks, stay_free, triple_states
-from tapegrad.nets.extended.layers import deepest, widest
+from tapegrad.nets.descent.layers import deepest, widest
 from tapegrad.nets.net import Estimate, Example, Option, Target
 from tapegrad.nets.tape.graph import has_two_cycle, sizes
 from tapegrad.nets.tape.net import TapeNet, build

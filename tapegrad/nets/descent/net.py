@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from tapegrad.errors import Refused
-from tapegrad.nets.extended.network import SquaredError, Weights
+from tapegrad.nets.descent.network import SquaredError, Weights
 from tapegrad.nets.net import Net
 from tapegrad.optimise import OnSimplex, Trained, train
 from tapegrad.precision import in_double

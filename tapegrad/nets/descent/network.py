@@ -8,8 +8,8 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
-from tapegrad.nets.extended.orthogonal import orthogonal
-from tapegrad.nets.extended.switches import halt_switch, label_switch
+from tapegrad.nets.descent.orthogonal import orthogonal
+from tapegrad.nets.descent.switches import halt_switch, label_switch
 
 Numbers = Any
 """A NumPy array at rest, a JAX array while it is differentiated."""
