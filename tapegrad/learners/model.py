@@ -65,7 +65,7 @@ class Learner(ABC):
     def respond(self, memory: Memory, x: Sequence[int], random: int, guess: int) -> Response:
         """What the learner says and would learn; the guess is the answer while it has not finished."""
 
-    def start(self, x: ArrayLike, y: ArrayLike, seed: int = 0, *, guessing: bool = True) -> LearnerState:
+    def start(self, x: ArrayLike, y: ArrayLike, seed: int = 0, guessing: bool = True) -> LearnerState:
         """The first state, on samples with rows `x` and labels `y` of 0 and 1. The two random bits of each
         sample are drawn from the seed; without `guessing` every guess is wrong, so that every sample is
         learned from, as Theorem 5 has it."""

@@ -210,6 +210,6 @@ class PracticalNet(EmulatorNet):
 NET = PracticalNet
 
 
-def compiled(learner: Learner, precision: str, steps: int) -> PracticalNet:
+def compiled(learner: Learner, *, precision: str, steps: int, **others: Any) -> PracticalNet:
     """The practical network of a learner, with constants that fit its size."""
     return PracticalNet.of(learner, choose(learner.cells, steps, precision), precision, steps)

@@ -1,5 +1,7 @@
 """The reference engine: automatic differentiation of the loss of the whole network, every weight trained."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -9,6 +11,8 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tapegrad.nets.emulator.graph import Graph
+
+Activation = Callable[[Array], Array]
 
 
 class Levels(NamedTuple):
@@ -61,12 +65,14 @@ def levels_of(graph: Graph) -> Levels:
     return Levels(*map(jnp.asarray, (edges, sources, slots, vertices, graph.vertices - 1)))
 
 
-def activation(x: Array) -> Array:
-    """The hard tanh between -2 and 2."""
+def hard_tanh(x: Array) -> Array:
+    """max(-2, min(2, x))."""
     return jnp.clip(x, -2.0, 2.0)
 
 
-def values(parameters: Parameters, levels: Levels, inputs: Array) -> Array:
+def values(
+    parameters: Parameters, levels: Levels, inputs: Array, activation: Activation = hard_tanh
+) -> Array:
     """The value of every vertex; `inputs` has those of the input vertices, and zeros for all others."""
     widest = levels.vertices.shape[1]
 
@@ -79,16 +85,23 @@ def values(parameters: Parameters, levels: Levels, inputs: Array) -> Array:
     return jax.lax.scan(level, inputs, levels[:4])[0]
 
 
-def loss(parameters: Parameters, levels: Levels, inputs: Array, label: Array) -> tuple[Array, Array]:
+def loss(
+    parameters: Parameters, levels: Levels, inputs: Array, label: Array, activation: Activation = hard_tanh
+) -> tuple[Array, Array]:
     """(output - label)^2, and the value of every vertex."""
-    every = values(parameters, levels, inputs)
+    every = values(parameters, levels, inputs, activation)
     return (every[levels.output] - label) ** 2, every
 
 
-@jax.jit
+@partial(jax.jit, static_argnames="activation")
 def sgd_step(
-    parameters: Parameters, levels: Levels, inputs: Array, label: Array, rate: Array
+    parameters: Parameters,
+    levels: Levels,
+    inputs: Array,
+    label: Array,
+    rate: Array,
+    activation: Activation = hard_tanh,
 ) -> tuple[Parameters, Array]:
     """One step of plain SGD, batch size one; also the values that it saw."""
-    gradient, every = jax.grad(loss, has_aux=True)(parameters, levels, inputs, label)
+    gradient, every = jax.grad(loss, has_aux=True)(parameters, levels, inputs, label, activation)
     return jax.tree.map(lambda w, g: w - rate * g, parameters, gradient), every
