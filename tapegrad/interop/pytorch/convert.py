@@ -1,0 +1,41 @@
+"""`to_torch`: a compiled net as an `nn.Module`."""
+
+from torch import nn
+
+from tapegrad.compile import Compiled
+from tapegrad.errors import Refused
+from tapegrad.interop.extras import net_of
+from tapegrad.interop.pytorch.descent import DescentModule
+from tapegrad.interop.pytorch.emulator import EmulatorModule
+from tapegrad.interop.pytorch.rcnn import RcnnModule, filter_module
+from tapegrad.interop.pytorch.relu import ReluModule
+from tapegrad.interop.pytorch.transformer import TransformerModule
+from tapegrad.nets.emulator.net import EmulatorNet
+from tapegrad.nets.net import Net
+from tapegrad.nets.rcnn.net import RcnnNet
+from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.relu.net import ReluNet
+from tapegrad.nets.simplex.net import SimplexNet
+from tapegrad.nets.tape.net import TapeNet
+from tapegrad.nets.transformer.net import TransformerNet
+
+
+def to_torch(compiled: Compiled | Net | Rcnn) -> nn.Module:
+    """The net in PyTorch, from its arrays alone. Forward targets (`relu`, `transformer`, `rcnn`'s filter)
+    give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid learner's network) take
+    the net's steps under PyTorch's automatic differentiation and its optimisers."""
+    net = compiled if isinstance(compiled, Rcnn) else net_of(compiled)
+    match net:
+        case ReluNet():
+            return ReluModule(net)
+        case TransformerNet():
+            return TransformerModule(net)
+        case TapeNet() | SimplexNet():
+            return DescentModule(net)
+        case EmulatorNet():
+            return EmulatorModule(net)
+        case RcnnNet():
+            return filter_module(net.filter)
+        case Rcnn():
+            return RcnnModule(net)
+    raise Refused(f"target {net.target!r} has no form in PyTorch")

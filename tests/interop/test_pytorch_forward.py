@@ -1,0 +1,108 @@
+"""Forward targets in PyTorch: every output of every layer, step and cell beside the net's own."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapegrad
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.library import ready as ready_circuit
+from tapegrad.circuits.model import Gate
+from tapegrad.machines.library import ready
+from tapegrad.nets import target_named
+
+torch = pytest.importorskip("torch")
+
+from tapegrad.interop.pytorch import to_torch  # noqa: E402
+
+
+def random_circuit(seed: int, inputs: int = 5, gates: int = 25):
+    """Gates of all kinds, constants and repeated operands included."""
+    random = np.random.default_rng(seed)
+    make = CircuitBuilder(simplify=False)
+    wires = [make.input(f"x{i}") for i in range(inputs)]
+    for _ in range(gates):
+        kind = Gate(random.choice([int(g) for g in Gate]))
+        a, b = (wires[random.integers(len(wires))] for _ in range(2))
+        wires.append(make.gate(kind, a, b))
+    for i in range(4):
+        make.output(f"y{i}", wires[-1 - i])
+    return make.circuit(f"random {seed}")
+
+
+def all_patterns(inputs: int) -> np.ndarray:
+    return (np.arange(1 << inputs)[:, None] >> np.arange(inputs) & 1).astype(bool)
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
+def test_relu_outputs_on_every_pattern(seed, correction):
+    circuit = random_circuit(seed)
+    compiled = tapegrad.compile(circuit, "relu", correction=correction)
+    bits = all_patterns(5)
+    module = to_torch(compiled)
+    with torch.no_grad():
+        found = module(torch.tensor(bits, dtype=torch.float32)).numpy()
+        dense = module.dense()(torch.tensor(bits, dtype=torch.float32)).numpy()
+    wanted = circuit.wire_values(bits)[circuit.output_wires].T
+    for outputs in (found, dense):
+        assert np.array_equal(outputs > 0, wanted)
+        # Both are within `at_outputs` of a sign; with exact thresholds that is 0, bit for bit.
+        radius = 2 * compiled.net.certificate()["at_outputs"]
+        assert np.abs(outputs - compiled.net.outputs(bits, engine="fast")).max() <= radius
+
+
+def test_relu_in_double_precision_and_a_constant_circuit():
+    compiled = tapegrad.compile(ready_circuit("adder8"), "relu", dtype="float64", correction="quarters")
+    bits = np.random.default_rng(0).integers(0, 2, (64, 16)).astype(bool)
+    found = to_torch(compiled)(torch.tensor(bits, dtype=torch.float64))
+    assert found.dtype == torch.float64
+    assert np.array_equal(found.detach().numpy(), compiled.net.outputs(bits, engine="fast"))
+    make = CircuitBuilder(simplify=False)
+    make.input("unused")
+    make.output("one", make.constant(True))
+    constant = to_torch(tapegrad.compile(make.circuit(), "relu", correction="quarters"))
+    assert constant(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
+    assert constant.dense()(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "options"),
+    [
+        ("palindrome", "abba", {"steps": 64}),
+        ("increment", "1011", {"steps": 32, "attention": "softmax"}),
+        ("increment", "111", {"steps": 32, "correction": "thirds"}),
+        ("increment", "", {"steps": 32}),
+    ],
+)
+def test_transformer_outputs_at_every_step(name, word, options):
+    compiled = tapegrad.compile(ready(name), "transformer", **options)
+    carry = compiled.start(word)
+    with torch.no_grad():
+        outputs = to_torch(compiled)(torch.tensor(carry.tokens)).numpy()
+    steps, engine = 0, "reference" if options.keys() & {"attention", "correction"} else "fast"
+    while not compiled.net.done(carry):
+        carry = compiled.net.advance(carry, 1, engine)
+        assert np.array_equal(outputs[steps] > 0.5, carry.output > 0.5)
+        exact = compiled.net.certificate()["exact_correction"]
+        assert np.abs(outputs[steps] - carry.output).max() <= (0 if exact else 1e-6)
+        steps += 1
+    assert steps == len(outputs)
+
+
+@pytest.mark.parametrize("encoding", ["channels", "ternary"])
+def test_rcnn_filter_at_every_step(encoding):
+    example = target_named("rcnn").examples()[0]
+    compiled = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=6)
+    carry = compiled.start(*example.inputs)
+    module, grid = to_torch(compiled), torch.tensor(np.asarray(carry.grid))
+    steps = 0
+    while not compiled.net.done(carry):
+        carry = compiled.net.step(carry)
+        with torch.no_grad():
+            grid = module(grid)
+        # Channels hold small integers; ternary numbers are summed in another order.
+        assert np.abs(grid.numpy() - carry.grid).max() <= (0 if encoding == "channels" else 1e-12)
+        steps += 1
+    assert steps >= 4

@@ -1,0 +1,109 @@
+"""Training targets in PyTorch: the same weights after every step, by PyTorch's own differentiation."""
+
+import numpy as np
+import pytest
+
+import tapegrad
+from tapegrad.errors import Refused
+from tapegrad.machines.library import ready
+from tapegrad.machines.model import TuringMachine
+from tapegrad.nets import target_named
+from tapegrad.nets.emulator.carry import input_rows
+from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.rcnn.training import RATE, memorise
+
+torch = pytest.importorskip("torch")
+
+from tapegrad.interop.pytorch import to_torch  # noqa: E402
+
+
+def follow(compiled, carry, steps):
+    """PyTorch and the net side by side; how many steps both took until the loss was at most B_stop."""
+    module = to_torch(compiled).start(carry)
+    optimisers = module.optimisers()
+    for taken in range(steps):
+        loss = module.loss()
+        if taken and loss.item() <= module.stop:
+            return taken
+        for optimiser in optimisers:
+            optimiser.zero_grad()
+        loss.backward()
+        for optimiser in optimisers:
+            optimiser.step()
+        carry = compiled.net.step(carry)
+        assert module.loss().item() == pytest.approx(compiled.net.loss(carry), rel=1e-12)
+        for name, weights in module.weights().items():
+            assert np.array_equal(weights, getattr(carry.weights, name)), (name, taken)
+    raise AssertionError("not done")
+
+
+def test_tape_weights_at_every_step():
+    """The busy beaver with three states: 21 steps, and one to read the labels."""
+    example = target_named("tape").examples()[0]
+    compiled = tapegrad.compile(example.source, "tape", cells=64)
+    taken = follow(compiled, compiled.start(), 200)
+    machine = compiled.lowered
+    assert isinstance(machine, TuringMachine)
+    assert taken == len(list(machine.run(compiled.encode(compiled.source.start()))))  # states, the first too
+
+
+def test_tape_with_several_tapes_and_an_input():
+    compiled = tapegrad.compile(ready("increment"), "tape", cells=32)
+    follow(compiled, compiled.start("101"), 200)
+
+
+def test_simplex_weights_at_every_step():
+    compiled = tapegrad.compile(ready("increment"), "simplex", inputs=[["101"], ["11"]])
+    follow(compiled, compiled.start("101"), 200)
+
+
+def test_simplex_with_a_line_search_is_refused():
+    compiled = tapegrad.compile(ready("increment"), "simplex", inputs=[["1"]], line_search=True)
+    with pytest.raises(Refused, match="line search"):
+        to_torch(compiled)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_emulator_weights_at_every_step(precision):
+    example = target_named("emulator").examples()[0]
+    compiled = tapegrad.compile(example.source, "emulator", precision=precision)
+    carry = compiled.start(*example.inputs)
+    module = to_torch(compiled).start(carry)
+    optimiser = torch.optim.SGD([module.weights], lr=module.rate)
+    flips = 0
+    while not compiled.net.done(carry):
+        row = torch.tensor(input_rows(carry.samples, carry.steps, carry.steps + 1)[0])
+        optimiser.zero_grad()
+        output = module(row)
+        ((output - (2 * int(carry.samples.y[carry.steps]) - 1)) ** 2).backward()
+        optimiser.step()
+        before, carry = carry, compiled.net.advance(carry, 1, "fast")
+        weights = module.weights.detach().numpy()
+        assert np.array_equal(np.sign(weights), np.sign(carry.weights))
+        # The order of sums differs, so the last bits may.
+        assert np.allclose(weights, carry.weights, rtol=64 * np.finfo(precision).eps, atol=0)
+        assert output.item() == pytest.approx(carry.output, rel=1e-5)
+        flips += compiled.net.decode(carry).memory != compiled.net.decode(before).memory
+    assert carry.steps == 40
+    assert flips > 3
+
+
+@pytest.mark.parametrize("encoding", ["channels", "ternary"])
+def test_memory_of_a_grid_learner_at_every_step(encoding):
+    from tapegrad.grid_learners import single_coordinate
+
+    machine = single_coordinate().machine
+    X = np.array([[1.0, -1.0], [-1.0, -1.0], [1.0, 1.0]])
+    y = X[:, 1]
+    network = Rcnn.of(machine, 3, 2, 10, encoding=encoding)
+    module = to_torch(network)
+    optimiser = torch.optim.SGD([module.memory], lr=RATE)
+    samples = [*zip(X, y, strict=True), (np.ones(2), 1.0)]
+    for (x, label), step in zip(samples, memorise(network, X, y), strict=True):
+        optimiser.zero_grad()
+        output = module(torch.tensor(np.append(x, 1.0)).to(module.memory))
+        ((label - output) ** 2 / 2).backward()
+        optimiser.step()
+        assert output.item() == pytest.approx(step.output, abs=1e-6)
+        assert np.allclose(module.memory.detach().numpy(), step.memory, rtol=0, atol=1e-6)
+    assert np.abs(step.memory).max() > 0.3
