@@ -14,6 +14,7 @@ from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
 from tapegrad.nets.transformer import TransformerNet
 from tapegrad.nets.transformer.layers import parameter_norm
+from tapegrad.nets.transformer.patterns import attention_patterns
 from tapegrad.sampler import random_machine
 
 # One size for all quick tests, so that they share compiled code.
@@ -199,3 +200,19 @@ def test_saved_net_runs_without_the_source(tmp_path) -> None:
     loaded = tg.load(tmp_path / "net")
     assert tg.verify(loaded, [("abba",)]).agreed
     assert tg.check(tmp_path / "net").target == "transformer"
+
+
+@pytest.mark.parametrize("attention", ["hardmax", "softmax"])
+def test_attention_finds_the_last_write(attention: str) -> None:
+    """The plain decoder attends where the machine's own run says that the cell was written last."""
+    machine = ready("busy-beaver-3x2")
+    net = tg.compile(machine, "transformer", steps=STEPS, attention=attention).net
+    assert isinstance(net, TransformerNet)
+    heads = [configuration.heads[0] for configuration in machine.run(machine.start())]
+    patterns = attention_patterns(net, net.start(machine.start()), STEPS)
+    assert len(patterns) == len(heads)
+    for step, seen in enumerate(patterns):
+        writes = [t for t in range(1, step + 1) if heads[t - 1] == heads[step]]
+        copying = seen[-1].weights
+        assert copying.argmax() == (1 + writes[-1] if writes else 0)
+        assert copying.max() > 0.85

@@ -1,0 +1,46 @@
+"""Draws `docs/images/attention.svg`: where each decoder step finds the last write. Run as
+`python docs/figures/attention.py`."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import tapegrad as tg
+from tapegrad.machines.library import ready
+from tapegrad.nets.transformer import TransformerNet
+from tapegrad.nets.transformer.patterns import attention_patterns
+
+MACHINE = "busy-beaver-4x2"
+
+
+def main() -> None:
+    """The attention of the copying layer over time, as a picture."""
+    machine = ready(MACHINE)
+    net = tg.compile(machine, "transformer", steps=128).net
+    assert isinstance(net, TransformerNet)
+    patterns = attention_patterns(net, net.start(machine.start()), 129)
+    picture = np.zeros((len(patterns), len(patterns) + 1))
+    for step, seen in enumerate(patterns):
+        weights = seen[-1].weights
+        picture[step, : len(weights)] = weights
+    figure = Figure(figsize=(6, 5.6))
+    axes = figure.subplots()
+    now, found = np.nonzero(picture[:, 1:])
+    axes.plot([0, len(patterns)], [0, len(patterns)], color="0.85", linewidth=1, zorder=0)
+    axes.scatter(found, now, s=7, color="tab:blue", label="last step that wrote at the head's cell")
+    nothing = np.flatnonzero(picture[:, 0])
+    axes.scatter(
+        np.zeros(len(nothing)), nothing, s=9, color="tab:orange", marker="x", label="null key: never written"
+    )
+    axes.set(
+        xlabel="step attended to", ylabel="decoder step", title=f"{MACHINE}: attention finds the last write"
+    )
+    axes.invert_yaxis()
+    axes.legend(loc="upper right", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(Path(__file__).parents[1] / "images" / "attention.svg", metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    main()
