@@ -1,6 +1,6 @@
 """The extended network of Welper's figure 1, and the ordinary loss it is trained on."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,11 +8,9 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
+from tapegrad.nets.descent.numbers import Numbers
 from tapegrad.nets.descent.orthogonal import orthogonal
 from tapegrad.nets.descent.switches import halt_switch, label_switch
-
-Numbers = Any
-"""A NumPy array at rest, a JAX array while it is differentiated."""
 
 
 class Weights(NamedTuple):
@@ -42,17 +40,17 @@ class Thresholds(eqx.Module):
 class TracingLoss(Protocol):
     """l_TM: a loss whose gradient descent traces a machine (section 4.3 or 4.4)."""
 
-    def __call__(self, s: Array, T: Array, H: Array) -> Array: ...
+    def __call__(self, s: Numbers, T: Numbers, H: Numbers) -> Array: ...
 
 
 class Primary(Protocol):
     """f_theta together with the way its weights are read off the machine, and the read-only tapes."""
 
-    def read_only_tapes(self, x: Array, z: Array) -> Array:
+    def read_only_tapes(self, x: Numbers, z: Numbers) -> Array:
         """The hidden layer that holds x and z, quantised: one row for each cell."""
         ...
 
-    def output(self, x: Array, weights: Weights) -> Array:
+    def output(self, x: Numbers, weights: Weights) -> Array:
         """f_theta(x), theta de-quantised from the weights."""
         ...
 
@@ -60,11 +58,11 @@ class Primary(Protocol):
 class NoPrimary(eqx.Module):
     """The empty primary network: no weights, output 0. Left over is the machine alone."""
 
-    def read_only_tapes(self, x: Array, z: Array) -> Array:
+    def read_only_tapes(self, x: Numbers, z: Numbers) -> Array:
         """None."""
         return jnp.zeros((1, 0))
 
-    def output(self, x: Array, weights: Weights) -> Array:
+    def output(self, x: Numbers, weights: Weights) -> Array:
         """0, in the shape of the labels."""
         return jnp.zeros_like(weights.z)
 
@@ -77,7 +75,7 @@ class ExtendedNetwork(eqx.Module):
     primary: Primary
     thresholds: Thresholds
 
-    def __call__(self, x: Array, weights: Weights) -> Array:
+    def __call__(self, x: Numbers, weights: Weights) -> Array:
         s, written, H, z = weights
         bounds, labels = self.thresholds, stop_gradient(z)
         given = stop_gradient(self.primary.read_only_tapes(x, labels))

@@ -3,8 +3,10 @@
 import jax.numpy as jnp
 from jax import Array
 
+from tapegrad.nets.descent.numbers import Numbers
 
-def orthogonal(z: Array, epsilon: Array) -> Array:
+
+def orthogonal(z: Numbers, epsilon: Numbers) -> Array:
     """f_perp: the projection of v = e_1, or of w = e_2 where z is too nearly parallel to v, normalised.
 
     "Too nearly" is an angle under 45 degrees: then w is at 45 degrees or more, so whichever is taken keeps at

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tapegrad.nets.descent.network import Numbers, Weights
+from tapegrad.nets.descent.network import Weights
+from tapegrad.nets.descent.numbers import Numbers
 from tapegrad.nets.extended.formats import NumberFormat
 from tapegrad.nets.extended.lowered import Algorithm, tape_signs
 from tapegrad.nets.extended.primaries import PrimaryNetwork
@@ -66,7 +67,7 @@ class Connected(eqx.Module):
             result_sign=signs.astype(float),
         )
 
-    def read_only_tapes(self, x: Array, z: Array) -> Array:
+    def read_only_tapes(self, x: Numbers, z: Numbers) -> Array:
         """x, then z, row by row, in bits, each at its place."""
         numbers = jnp.concatenate([jnp.ravel(x), jnp.ravel(z)])
         bits = jnp.ravel(self.data_format.quantise(numbers))
@@ -79,6 +80,6 @@ class Connected(eqx.Module):
         bits = jnp.where(signs >= 0, 1.0, 0.0).reshape(-1, self.weight_format.width)
         return self.weight_format.dequantise(bits)
 
-    def output(self, x: Array, weights: Weights) -> Array:
+    def output(self, x: Numbers, weights: Weights) -> Array:
         """f_theta(x)."""
         return self.network(self.theta(weights), x)

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.nets.descent.net import Descent
-from tapegrad.nets.descent.network import ExtendedNetwork, Numbers, Weights
+from tapegrad.nets.descent.network import ExtendedNetwork, Weights
+from tapegrad.nets.descent.numbers import Numbers
 from tapegrad.nets.extended.connected import Connected
 from tapegrad.nets.extended.formats import FixedPoint, NumberFormat, require_in_format
 from tapegrad.nets.extended.functions import Function, lower_function

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
+from tapegrad.nets.descent.numbers import Numbers
 from tapegrad.nets.descent.switches import cutoff
 
 
@@ -31,23 +32,23 @@ class NumberFormat(Protocol):
         """The largest absolute value."""
         ...
 
-    def quantise(self, numbers: Array) -> Array:
+    def quantise(self, numbers: Numbers) -> Array:
         """The bits of numbers of the format, along a new last axis."""
         ...
 
-    def dequantise(self, bits: Array) -> Array:
+    def dequantise(self, bits: Numbers) -> Array:
         """The numbers that rows of bits stand for."""
         ...
 
 
-def step(t: Array, epsilon: ArrayLike, continuous: bool) -> Array:
+def step(t: Numbers, epsilon: ArrayLike, continuous: bool) -> Array:
     """1 for t >= 0; 0 for t < 0, or with `continuous` for t <= -epsilon, and a line between."""
     if continuous:
         return 1 - cutoff(t + epsilon, 0.0, epsilon)
     return jnp.where(t >= 0, 1.0, 0.0)
 
 
-def binary_digits(number: Array, width: int, continuous: bool) -> Array:
+def binary_digits(number: Numbers, width: int, continuous: bool) -> Array:
     """The digits of whole numbers below 2^width: from the top down, subtract what fits (two layers each)."""
     digits = []
     for place in reversed(range(width)):
@@ -73,13 +74,13 @@ class FixedPoint(eqx.Module):
         """2^(width - 1 - fraction), which is the absolute value of the smallest number."""
         return 2.0 ** (self.width - 1 - self.fraction)
 
-    def quantise(self, numbers: Array) -> Array:
+    def quantise(self, numbers: Numbers) -> Array:
         """Shifted by half the range the numbers are whole and not negative; the top bit is then inverted."""
         shifted = numbers * 2**self.fraction + 2 ** (self.width - 1)
         digits = binary_digits(shifted, self.width, self.continuous)
         return jnp.concatenate([digits[..., :-1], 1 - digits[..., -1:]], axis=-1)
 
-    def dequantise(self, bits: Array) -> Array:
+    def dequantise(self, bits: Numbers) -> Array:
         """One linear layer."""
         places = np.array([*(2.0**i for i in range(self.width - 1)), -(2.0 ** (self.width - 1))])
         return bits @ places / 2**self.fraction
@@ -113,7 +114,7 @@ class FloatingPoint(eqx.Module):
         top = 2**self.exponent - 1 - self.bias
         return (2.0 - 2.0**-self.mantissa) * 2.0**top
 
-    def quantise(self, numbers: Array) -> Array:
+    def quantise(self, numbers: Numbers) -> Array:
         """The paper's loop over the exponents, unrolled: one step for each power of two says how many of
         them fit; the mantissa is the number scaled by the last that does."""
         size = jnp.abs(numbers)
@@ -129,7 +130,7 @@ class FloatingPoint(eqx.Module):
         exponent = binary_digits(stored, self.exponent, self.continuous)
         return jnp.concatenate([digits, exponent, negative[..., None]], axis=-1)
 
-    def dequantise(self, bits: Array) -> Array:
+    def dequantise(self, bits: Numbers) -> Array:
         """Powers of two by products: 2^e is the product of 1 + b_j (2^(2^j) - 1)."""
         mantissa, exponent, sign = jnp.split(bits, [self.mantissa, self.mantissa + self.exponent], axis=-1)
         factors = np.array([2.0 ** (2**j) - 1 for j in range(self.exponent)])

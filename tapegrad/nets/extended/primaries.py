@@ -12,6 +12,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
+from tapegrad.nets.descent.numbers import Numbers
 
 
 class PrimaryNetwork(Protocol):
@@ -23,7 +24,7 @@ class PrimaryNetwork(Protocol):
         """Length of theta."""
         ...
 
-    def __call__(self, theta: Array, x: Array) -> Array:
+    def __call__(self, theta: Numbers, x: Numbers) -> Array:
         """One row of outputs for each row of inputs."""
         ...
 
@@ -51,7 +52,7 @@ class MLP(eqx.Module):
         """All entries of all matrices."""
         return sum(rows * (columns + 1) for columns, rows in pairwise(self.sizes))
 
-    def __call__(self, theta: Array, x: Array) -> Array:
+    def __call__(self, theta: Numbers, x: Numbers) -> Array:
         used = 0
         for layer, (columns, rows) in enumerate(pairwise(self.sizes), 1):
             matrix = theta[used : used + rows * (columns + 1)].reshape(rows, columns + 1)

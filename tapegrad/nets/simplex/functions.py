@@ -9,26 +9,28 @@ vertex, so automatic differentiation there gives the one-sided derivatives that 
 import jax
 from jax import Array
 
+from tapegrad.nets.descent.numbers import Numbers
+
 relu = jax.nn.relu
 
 
-def corner(x_v: Array, mu: float) -> Array:
+def corner(x_v: Numbers, mu: float) -> Array:
     """Lemma A.1: 1 at e_v, 0 beyond the corner of size mu."""
     return relu(1 - (1 - x_v) / mu)
 
 
-def edge(x_v: Array, x_w: Array) -> Array:
+def edge(x_v: Numbers, x_w: Numbers) -> Array:
     """Lemma A.2: 1 in the middle between e_v and e_w, 0 at every vertex and every other such middle."""
     return relu(2 * (x_v + x_w) - 1) - corner(x_v, 1 / 2) - corner(x_w, 1 / 2)
 
 
-def skew(x_v: Array, x_w: Array) -> Array:
+def skew(x_v: Numbers, x_w: Numbers) -> Array:
     """Lemma A.3 with mu = 1/4: 1 at e_v, 0 from a quarter of the way to e_w on, and from half the way to any
     other vertex on."""
     return relu(2 * x_v - 2 * x_w - 1)
 
 
-def directed(x_v: Array, x_w: Array) -> Array:
+def directed(x_v: Numbers, x_w: Numbers) -> Array:
     """(34): on the edge from e_v to e_w it is 1 after a quarter and 1/2 after three quarters of the way; 0 on
     every other edge. Leaving e_v towards e_w it rises with slope 4, leaving e_w towards e_v with slope 2.
     This is `edge + corner(x_v, 1/2) - skew` with the corner that appears twice left out."""

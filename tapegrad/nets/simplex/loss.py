@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from tapegrad.nets.descent.network import Numbers
+from tapegrad.nets.descent.numbers import Numbers
 from tapegrad.nets.simplex.functions import corner, edge
 
 
@@ -24,7 +24,7 @@ class SimplexLoss(eqx.Module):
     edge_weight: Numbers
     outside: Numbers
 
-    def __call__(self, s: Array, T: Array, H: Array) -> Array:
+    def __call__(self, s: Numbers, T: Numbers, H: Numbers) -> Array:
         vertices = jnp.sum((self.vertex_weight - self.outside) * corner(s, 1 / 2))
         joined = edge(s[self.edge_from], s[self.edge_to])
         return self.outside + vertices + jnp.sum((self.edge_weight - self.outside) * joined)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapegrad.errors import Refused
-from tapegrad.machines.formats import read
+from tapegrad.machines.library.busy_beavers import busy_beaver
 from tapegrad.machines.model import TuringMachine
 from tapegrad.nets.descent.layers import Layer, deepest, extra_layers, widest
 from tapegrad.nets.net import Estimate, Example, Option, Target
@@ -56,8 +56,11 @@ def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> 
 
 def examples() -> Sequence[Example]:
     """The busy beaver with four states, and the one with three by line search."""
-    three, four = (read(text).machine for text in (b"1RB1RZ_1LB0RC_1LC1LA", b"1RB1LB_1LA0LC_1RZ1LD_1RD0RA"))
-    return [Example(four, (), {"inputs": [[]]}), Example(three, (), {"inputs": [[]], "line_search": True})]
+    for_blank = {"inputs": [[]]}
+    return [
+        Example(busy_beaver("4x2"), (), for_blank),
+        Example(busy_beaver("3x2"), (), for_blank | {"line_search": True}),
+    ]
 
 
 TARGET = Target(

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
-from tapegrad.nets.descent.network import Numbers
+from tapegrad.nets.descent.numbers import Numbers
 from tapegrad.nets.simplex.functions import corner, directed
 from tapegrad.nets.tape.constants import GAMMA, Constants
 from tapegrad.nets.tape.graph import Graph
@@ -47,7 +47,7 @@ class TapeLoss(eqx.Module):
             c=np.float64(constants.c),
         )
 
-    def __call__(self, s: Array, T: Array, H: Array) -> Array:
+    def __call__(self, s: Numbers, T: Numbers, H: Numbers) -> Array:
         moved = stop_gradient(self.shifted(s, H))
         under_heads = jnp.sum(T * stop_gradient(H), axis=0)
         read_next = stop_gradient(jnp.sum(T * moved, axis=0))
@@ -56,12 +56,12 @@ class TapeLoss(eqx.Module):
         move = _squared(moved - H)
         return self.c + self.on_simplex(s) + GAMMA * (write + 4 * self.b**2 * read + move)
 
-    def on_simplex(self, s: Array) -> Array:
+    def on_simplex(self, s: Numbers) -> Array:
         """l_S of (19): weights on vertices and on directed edges."""
         vertices = jnp.sum(self.vertex_weight * corner(s, 1 / 4))
         return vertices + jnp.sum(self.edge_weight * directed(s[self.edge_from], s[self.edge_to]))
 
-    def shifted(self, s: Array, H: Array) -> Array:
+    def shifted(self, s: Numbers, H: Numbers) -> Array:
         """S(s) H, linear in both: the head indicators where the heads go next. What is pushed over the end
         of the tape is gone; the net notices."""
         nothing = jnp.zeros_like(H[:1])
@@ -70,5 +70,5 @@ class TapeLoss(eqx.Module):
         return (s @ self.right) * to_right + (s @ self.left) * to_left + (s @ self.still) * H
 
 
-def _squared(difference: Array) -> Array:
+def _squared(difference: Numbers) -> Array:
     return jnp.sum(difference**2) / 2

@@ -17,12 +17,12 @@ from tapegrad.nets.descent.network import (
     LONE_LABELS,
     ExtendedNetwork,
     NoPrimary,
-    Numbers,
     Primary,
     SquaredError,
     Thresholds,
     Weights,
 )
+from tapegrad.nets.descent.numbers import Numbers
 from tapegrad.nets.tape import fast, words
 from tapegrad.nets.tape.constants import Constants, choose
 from tapegrad.nets.tape.graph import Graph, build_graph

@@ -5,7 +5,7 @@ from typing import cast
 
 from tapegrad.errors import Refused
 from tapegrad.lowering.rewriting import Rewriting
-from tapegrad.machines.formats import read
+from tapegrad.machines.library.busy_beavers import busy_beaver
 from tapegrad.machines.model import STAY, TuringMachine
 from tapegrad.machines.passes import binary_tracks, stay_free, triple_states
 from tapegrad.nets.descent.layers import deepest, widest
@@ -59,8 +59,7 @@ def estimate(machine: TuringMachine, *, cells: int) -> Estimate:
 
 def examples() -> Sequence[Example]:
     """The busy beavers with three and four states: 21 and 107 steps of the machine."""
-    champions = (b"1RB1RZ_1LB0RC_1LC1LA", b"1RB1LB_1LA0LC_1RZ1LD_1RD0RA")
-    return [Example(read(text).machine, (), {"cells": 64}) for text in champions]
+    return [Example(busy_beaver(size), (), {"cells": 64}) for size in ("3x2", "4x2")]
 
 
 def _has_many_symbols(machine: TuringMachine) -> bool:

@@ -1,4 +1,4 @@
-"""The extended network: training on real data ends with the primary network holding what the algorithm says."""
+"""The extended network: training on data ends with the primary network holding what the algorithm says."""
 
 import jax
 import numpy as np
@@ -120,7 +120,7 @@ def test_bad_algorithms_are_refused():
         extend(linear(2), writes, X, Y, data_format=FORM)
     with pytest.raises(Refused, match="at least two tapes"):
         extend(linear(2), TuringMachine({}, "a", blank="0", alphabet=("0", "1")), X, Y, data_format=FORM)
-    with pytest.raises(InputError, match="theta does not fit.*12"):
+    with pytest.raises(InputError, match=r"theta does not fit.*12"):
         extend(linear(2), lambda x, y: [x[0][0], x[0][1]], X, Y, data_format=FORM)
     with pytest.raises(InputError, match="theta does not fit"):
         extend(linear(2), lambda x, y: [Int(5)(1), Int(3)(1), Int(4)(1)], X, Y, data_format=FORM)
