@@ -156,8 +156,8 @@ def test_an_error_grows_by_the_predicted_factor_at_every_flip(p: Fraction) -> No
 
 def test_with_small_exponents_errors_grow_worse() -> None:
     """With p = 11/9 the factor would be 18. But an error e also leaves e at the vertex that closes the other
-    path. The derivative along that path is then e^(p - 1) at v_4 and (e^p)^(p - 1) at v_5, in all e^(p^2 - 1),
-    which is more than e wherever p^2 < 2: an error of 10^-60 becomes one of 10^-29 in a single flip."""
+    path. The derivative along it is then e^(p - 1) at v_4 and (e^p)^(p - 1) at v_5, in all e^(p^2 - 1), which
+    is more than e wherever p^2 < 2: an error of 10^-60 becomes one of 10^-29 in a single flip."""
     p = Fraction(11, 9)
     with localcontext(prec=150):
         for exponent in (60, 90):
