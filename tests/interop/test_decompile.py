@@ -1,0 +1,73 @@
+"""`decompile` beside the circuit that was compiled, and beside weights that are no circuit."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapegrad
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.library import ready as ready_circuit
+from tapegrad.circuits.model import Gate
+from tapegrad.errors import Refused
+from tapegrad.interop.decompile import decompile
+from tapegrad.machines.library import ready
+from tests.interop.cases import all_patterns, random_circuit
+
+
+def outputs(circuit, bits):
+    return circuit.wire_values(bits)[circuit.output_wires].T
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
+def test_same_function_on_every_pattern(seed, correction):
+    circuit = random_circuit(seed)
+    found = decompile(tapegrad.compile(circuit, "relu", correction=correction))
+    bits = all_patterns(5)
+    assert (found.inputs, found.outputs) == (circuit.inputs, circuit.outputs)
+    assert np.array_equal(outputs(found, bits), outputs(circuit, bits))
+    assert not (found.kinds == Gate.ID).any()
+
+
+def test_provenance_is_not_looked_at():
+    """With every gate that the net remembers changed to FALSE, the weights still say adder."""
+    circuit = ready_circuit("adder8")
+    net = tapegrad.compile(circuit, "relu").net
+    forgotten = replace(net, gates=net.gates._replace(kinds=np.zeros_like(net.gates.kinds)))
+    found = decompile(forgotten)
+    bits = np.random.default_rng(1).integers(0, 2, (2000, 16)).astype(bool)
+    assert np.array_equal(outputs(found, bits), outputs(circuit, bits))
+    assert found.size <= circuit.size
+
+
+def test_after_saving_and_loading(tmp_path):
+    circuit = random_circuit(3)
+    tapegrad.save(tapegrad.compile(circuit, "relu"), tmp_path / "net")
+    found = decompile(tapegrad.load(tmp_path / "net"))
+    assert np.array_equal(outputs(found, all_patterns(5)), outputs(circuit, all_patterns(5)))
+
+
+def test_gates_that_no_kind_has_names_for():
+    """a and not b, written into the weights of an AND by hand: relu(a - b)."""
+    make = CircuitBuilder()
+    a, b = make.input("a"), make.input("b")
+    make.output("y", make.and_(a, b))
+    net = tapegrad.compile(make.circuit(), "relu", correction="none").net
+    weights, biases = np.array(net.weights), np.array(net.biases)
+    weights[0], biases[0] = np.where(np.asarray(net.inputs)[0] == 0, 1, -1), 0
+    changed = eqx.tree_at(lambda n: (n.weights, n.biases), net, (jnp.asarray(weights), jnp.asarray(biases)))
+    assert outputs(decompile(changed), all_patterns(2)).ravel().tolist() == [False, True, False, False]
+    weights[0], biases[0] = (1, 1), 0
+    changed = eqx.tree_at(lambda n: (n.weights, n.biases), net, (jnp.asarray(weights), jnp.asarray(biases)))
+    with pytest.raises(Refused, match="not near 0 or 1"):
+        decompile(changed)
+
+
+def test_other_targets_are_refused():
+    with pytest.raises(Refused, match="relu"):
+        decompile(tapegrad.compile(ready("increment"), "transformer", steps=8))
