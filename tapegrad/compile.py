@@ -3,11 +3,14 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tapegrad.lowering.paths import route
 from tapegrad.lowering.rewriting import Rewriting, Source, State
 from tapegrad.nets import Carry, Estimate, Net, Target, target_named
+
+if TYPE_CHECKING:
+    from tapegrad.show.notebook import Shown
 
 Progress = Callable[[int], None]
 """Called now and then with the number of steps taken so far."""
@@ -25,7 +28,7 @@ class Run:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Compiled:
     """A net together with the source it runs and the way from the one to the other."""
 
@@ -34,6 +37,10 @@ class Compiled:
     source: Source
     passes: tuple[Rewriting, ...]
     options: dict[str, Any]
+
+    def __repr__(self) -> str:
+        way = " -> ".join([self.source.name, *(p.name for p in self.passes), self.target.name])
+        return f"<compiled {way}: {self.net.parameters:,} numbers>"
 
     @property
     def lowered(self) -> Source:
@@ -81,6 +88,13 @@ class Compiled:
             deviation=self.net.deviation(carry),
             seconds=time.perf_counter() - began,
         )
+
+    def show(self, *inputs: Any, steps: int = 5_000) -> "Shown":
+        """A run to watch: notebooks draw it, `.save("page.html")` writes it as a page."""
+        from tapegrad.show.notebook import Shown  # which stands on this module
+        from tapegrad.show.recorder import record
+
+        return Shown(record(self, *inputs, steps=steps))
 
     def explain(self, unit: str) -> str:
         """What a weight or unit stands for, in words."""
