@@ -1,0 +1,5 @@
+"""Abbe, Sandon: On the universality of deep learning."""
+
+from tapegrad.claims.ledger import Paper
+
+PAPER = Paper("abbe-sandon", "Abbe, Sandon: On the universality of deep learning")

@@ -1,0 +1,8 @@
+"""Goel, Kakade, Kalai, Zhang: Recurrent convolutional neural networks learn succinct learning algorithms."""
+
+from tapegrad.claims.ledger import Paper
+
+PAPER = Paper(
+    "goel",
+    "Goel, Kakade, Kalai, Zhang: Recurrent convolutional neural networks learn succinct learning algorithms",
+)
