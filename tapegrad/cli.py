@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tapegrad.commands import demo, listing, net_folder, run
+from tapegrad.commands import claims, demo, listing, net_folder, player, run
 from tapegrad.commands.output import BAD_INPUT, errors, print_json
 from tapegrad.errors import TapegradError
 
@@ -27,6 +27,8 @@ for command in (
     listing.targets,
     listing.formats,
     demo.demo,
+    claims.claims,
+    player.studio,
 ):
     app.command()(command)
 

@@ -43,10 +43,8 @@ def ready_names() -> dict[str, str]:
 
 def find(text: str) -> Found:
     """A ready name, else an existing file, else the text itself in one of the formats."""
-    if text in machine_library.READY:
-        return Found(machine_library.ready(text), "ready machine", machine_library.READY[text].example)
-    if text in circuit_library.READY:
-        return Found(circuit_library.ready(text), "ready circuit")
+    if text in ready_names():
+        return find_text(text)
     path = Path(text)
     if "\n" not in text and len(text) < 4096 and path.is_file():
         if path.stat().st_size > LARGEST:
@@ -54,6 +52,15 @@ def find(text: str) -> Found:
         return _parsed(path.read_bytes(), str(path))
     if "\n" not in text and (os.sep in text or path.suffix in _ENDINGS):
         raise InputError(f"there is no file {text!r}")
+    return find_text(text)
+
+
+def find_text(text: str) -> Found:
+    """A ready name, else the text itself in one of the formats: never a file."""
+    if text in machine_library.READY:
+        return Found(machine_library.ready(text), "ready machine", machine_library.READY[text].example)
+    if text in circuit_library.READY:
+        return Found(circuit_library.ready(text), "ready circuit")
     return _parsed(text.encode(), "text")
 
 

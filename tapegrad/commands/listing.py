@@ -1,6 +1,7 @@
 """`tapegrad targets`, `formats`, `show`, `estimate` and `explain`: looking before leaping."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,8 +9,16 @@ from rich.table import Table
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.summary import summary
-from tapegrad.commands.options import SetOption, SourceArgument, TargetOption, parse_settings
+from tapegrad.commands.options import (
+    InputOption,
+    SetOption,
+    SourceArgument,
+    StepsOption,
+    TargetOption,
+    parse_settings,
+)
 from tapegrad.commands.output import AsJson, console, print_json
+from tapegrad.commands.player import write_page
 from tapegrad.compile import compile as compile_source
 from tapegrad.compile import estimate as estimate_source
 from tapegrad.lowering.paths import CONVERSIONS
@@ -18,6 +27,7 @@ from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.table import table_text
 from tapegrad.nets import all_targets
+from tapegrad.show.recorder import MOST_STEPS
 from tapegrad.source_json import source_to_json
 from tapegrad.sources import all_formats, find, ready_names
 
@@ -86,11 +96,29 @@ def formats(as_json: AsJson = False) -> None:
     console.print(table)
 
 
-def show(source: SourceArgument, as_json: AsJson = False) -> None:
-    """Show a source as text: a machine's table, or a circuit's summary.
+def show(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="SOURCE", help="A source, a folder with a compiled net, or `example`."),
+    ],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Show a run on this target, as a page.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write.")] = None,
+    input: InputOption = None,
+    steps: StepsOption = MOST_STEPS,
+    settings: SetOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show a source as text, or a run of it on a target as a page to watch in a browser.
 
-    Example: tapegrad show 1RB1LB_1LA1RZ
+    Examples: tapegrad show 1RB1LB_1LA1RZ
+
+    tapegrad show increment --target tape --input 1011 -o page.html
     """
+    if target is not None or output is not None:
+        write_page(source, target, output, input, steps, settings, as_json)
+        return
     found = find(source)
     if as_json:
         data, arrays = source_to_json(found.source)

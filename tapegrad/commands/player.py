@@ -1,0 +1,90 @@
+"""Pages on which a run can be watched: `tapegrad show ... -o page.html` and `tapegrad studio`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tapegrad.checker.folder import CONFIG
+from tapegrad.commands.options import parse_settings
+from tapegrad.commands.output import DISAGREED, console, print_json, steps_progress
+from tapegrad.compile import Compiled
+from tapegrad.errors import InputError
+from tapegrad.files import write_atomically
+from tapegrad.saved import load
+from tapegrad.show.page import page
+from tapegrad.show.recorder import record
+from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source, inputs_for
+from tapegrad.show.studio import SECONDS, Studio
+from tapegrad.sources import find
+
+
+def write_page(
+    source: str,
+    target: str | None,
+    output: Path | None,
+    input: Sequence[str] | None,
+    steps: int,
+    settings: Sequence[str] | None,
+    as_json: bool,
+) -> None:
+    """Runs a source on a target, or a saved net, and writes the page of the run."""
+    if output is None:
+        raise InputError("there is no place for the page", advice="Say where it goes, as in -o page.html.")
+    compiled, inputs = _opened(source, target, input, settings)
+    with steps_progress("recording", steps) as progress:
+        recording = record(compiled, *inputs, steps=steps, progress=progress)
+    content = page(recording).encode()
+    write_atomically(output, content)
+    if as_json:
+        print_json(
+            {
+                "source": recording.title,
+                "target": recording.target,
+                "passes": recording.passes,
+                "steps": recording.steps,
+                "frames": len(recording.frames),
+                "halted": recording.ended,
+                "verified": recording.agreed,
+                "bytes": len(content),
+                "page": str(output),
+            }
+        )
+    else:
+        console.print(
+            f"{recording.title} on {recording.target}: {recording.steps:,} steps in "
+            f"{len(recording.frames):,} frames, {len(content) / 1024:.0f} KiB",
+            markup=False,
+        )
+        console.print(f"written to {output}; open it in a browser", markup=False)
+    if not recording.agreed:
+        raise typer.Exit(DISAGREED)
+
+
+def _opened(
+    source: str, target: str | None, input: Sequence[str] | None, settings: Sequence[str] | None
+) -> tuple[Compiled, tuple[Any, ...]]:
+    if (Path(source) / CONFIG).is_file():
+        if target is not None or settings:
+            raise InputError(f"{source} is a compiled net", advice="Leave out --target and --set.")
+        compiled = load(source)
+        return compiled, inputs_for(compiled.source, input)
+    if target is None:
+        raise InputError("there is no target", advice="Choose one, as in --target tape.")
+    if source == EXAMPLE:
+        return compiled_example(target)
+    return compiled_source(find(source), target, input, parse_settings(settings))
+
+
+def studio(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+    seconds: Annotated[float, typer.Option(min=1, help="Most time for one run.")] = SECONDS,
+) -> None:
+    """Serve the player on this machine, with a box to paste a machine or circuit into.
+
+    Example: tapegrad studio
+    """
+    with Studio(port, seconds) as server:
+        console.print(f"Open {server.url}\nOnly this machine can reach it. Ctrl-C stops it.", markup=False)
+        server.serve_forever()

@@ -1,0 +1,72 @@
+"""A recording as one HTML file that needs nothing else: no network, no fonts, no build step.
+
+Its Content-Security-Policy names the hashes of its one style and its one script and forbids everything else:
+nothing that a recording contains could load or run anything.
+"""
+
+import base64
+import hashlib
+import html
+import json
+from importlib.resources import files
+
+from tapegrad.show.recording import Recording
+
+_SCRIPTS = ("panels.js", "player.js")
+
+
+def page(recording: Recording) -> str:
+    """The whole page, with the recording inside."""
+    data = f'<script type="application/json" id="recording">{embedded(recording.to_json())}</script>'
+    return assembled(title=f"{recording.title} on {recording.target}", data=data)
+
+
+def embedded(data: object) -> str:
+    """JSON that cannot end the element it stands in: no `<`, no `>`, no `&`, no odd line ends."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def assembled(*, title: str, data: str = "", studio: str = "", scripts: tuple[str, ...] = ()) -> str:
+    """The template with its parts in place; `data` and `studio` are markup, `title` is text."""
+    style = asset("player.css")
+    script = "\n".join(asset(name) for name in (*_SCRIPTS, *scripts))
+    rules = [
+        "default-src 'none'",
+        f"style-src '{_hash(style)}'",
+        f"script-src '{_hash(script)}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    if scripts:
+        rules.append("connect-src 'self'")
+    return filled(
+        asset("player.html"),
+        policy="; ".join(rules),
+        title=html.escape(title),
+        style=style,
+        studio=studio,
+        data=data,
+        script=script,
+    )
+
+
+def asset(name: str) -> str:
+    """A file of the folder `assets`."""
+    return files("tapegrad.show").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def filled(template: str, **parts: str) -> str:
+    """Puts each part in the place of `{{name}}`, in one go: what a part contains is never looked at."""
+    pieces = template.split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name], rest]
+    return "".join(filled)
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

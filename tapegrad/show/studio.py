@@ -1,0 +1,189 @@
+"""The studio: the player on loopback, with a box to paste a machine or circuit into.
+
+Whoever knows the address with its token may use it, from this machine and from its own page alone: the token
+keeps out other users and programs, the checks of Host and Origin keep out other web pages (also those
+that reach 127.0.0.1 under a name of their own). Every request is carried out in a process that is
+killed when its time is up.
+"""
+
+import html
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tapegrad.errors import InputError
+from tapegrad.nets import all_targets
+from tapegrad.show.page import assembled, asset, filled
+from tapegrad.show.starting import EXAMPLE
+from tapegrad.sources import ready_names
+
+LOOPBACK = "127.0.0.1"
+LARGEST_REQUEST = 1 << 18
+"""Bytes of a request's body."""
+LARGEST_ANSWER = 1 << 26
+SECONDS = 60.0
+
+
+class Studio(ThreadingHTTPServer):
+    """The server. `url` is where it answers, token included; `folder` is the only place it writes to."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int = 0, seconds: float = SECONDS) -> None:
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OSError as error:
+            raise InputError(
+                f"port {port} cannot be used: {error.strerror}", advice="Leave out --port to get a free one."
+            ) from error
+        self.seconds = seconds
+        self.token = secrets.token_urlsafe(24)
+        self._temporary = tempfile.TemporaryDirectory(prefix="tapegrad-studio-")
+        self.folder = self._temporary.name
+        self.one_at_a_time = threading.Lock()
+        self.page = _page()
+
+    @property
+    def hosts(self) -> tuple[str, str]:
+        """The names by which a browser on this machine may call the server."""
+        return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+        return f"http://{self.hosts[0]}/?token={self.token}"
+
+    def server_close(self) -> None:
+        """Frees the port and removes the folder."""
+        super().server_close()
+        self._temporary.cleanup()
+
+    def carry_out(self, request: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
+        """The answer of a fresh process to one request."""
+        quiet = {"NUMBA_CACHE_DIR": self.folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "tapegrad.show.studio_job"],
+                input=request,
+                capture_output=True,
+                timeout=self.seconds,
+                cwd=self.folder,
+                env=os.environ | quiet,
+                check=True,
+            )
+            if len(done.stdout) > LARGEST_ANSWER:
+                return HTTPStatus.UNPROCESSABLE_ENTITY, {"error": "The recording is too large to be shown."}
+            answer = json.loads(done.stdout)
+        except subprocess.TimeoutExpired:
+            said = f"This took longer than {self.seconds:g} seconds and was stopped. Try something smaller."
+            return HTTPStatus.GATEWAY_TIMEOUT, {"error": said}
+        except (subprocess.CalledProcessError, ValueError):
+            said = "The request could not be carried out: its process failed, perhaps for want of memory."
+            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": said}
+        return HTTPStatus.UNPROCESSABLE_ENTITY if "error" in answer else HTTPStatus.OK, answer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Studio  # type: ignore[assignment]
+    timeout = 30
+    server_version, sys_version = "tapegrad", ""
+
+    def do_GET(self) -> None:
+        if self._allowed() and self._at("/"):
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page.encode())
+
+    def do_POST(self) -> None:
+        if not (self._allowed() and self._at("/run")):
+            return
+        body = self._body()
+        if body is None:
+            return
+        if not self.server.one_at_a_time.acquire(blocking=False):
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "Another run is under way: wait for it.")
+            return
+        try:
+            status, answer = self.server.carry_out(body)
+        finally:
+            self.server.one_at_a_time.release()
+        self._send_json(status, answer)
+
+    def _allowed(self) -> bool:
+        """Host and Origin are this server's, and the token is right."""
+        origins = [f"http://{host}" for host in self.server.hosts]
+        origin = self.headers.get("Origin")
+        token = parse_qs(urlsplit(self.path).query).get("token", [""])[0]
+        if self.headers.get("Host") not in self.server.hosts:
+            self._refuse(HTTPStatus.FORBIDDEN, "Wrong host.")
+        elif origin not in origins and not (origin is None and self.command == "GET"):
+            self._refuse(HTTPStatus.FORBIDDEN, "Wrong origin.")
+        elif not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            self._refuse(
+                HTTPStatus.FORBIDDEN, "Open the address that `tapegrad studio` printed, with its token."
+            )
+        else:
+            return True
+        return False
+
+    def _at(self, path: str) -> bool:
+        if urlsplit(self.path).path == path:
+            return True
+        self._refuse(HTTPStatus.NOT_FOUND, "There is nothing here.")
+        return False
+
+    def _body(self) -> bytes | None:
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal()):
+            self._refuse(HTTPStatus.LENGTH_REQUIRED, "The request does not say how long it is.")
+        elif len(length) > 12 or int(length) > LARGEST_REQUEST:
+            self._refuse(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"At most {LARGEST_REQUEST >> 10} KiB can be pasted."
+            )
+        else:
+            return self.rfile.read(int(length))
+        return None
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        self.close_connection = True
+        self._send_json(status, {"error": why})
+
+    def _send_json(self, status: HTTPStatus, data: dict[str, Any]) -> None:
+        self._send(status, "application/json", json.dumps(data).encode())
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", "frame-ancestors 'none'")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Says nothing: the address, which has the token in it, belongs in no log."""
+
+
+def _page() -> str:
+    """The player with the form on top."""
+    ready = {EXAMPLE: "the target's own example", **ready_names()}
+    form = filled(
+        asset("studio.html"),
+        largest=str(LARGEST_REQUEST // 2),
+        ready="".join(_option(name, f"{name}: {what}") for name, what in ready.items()),
+        targets="".join(_option(t.name, f"{t.name}: {t.summary}", t.name == "tape") for t in all_targets()),
+    )
+    return assembled(title="studio", studio=form, scripts=("studio.js",))
+
+
+def _option(value: str, text: str, selected: bool = False) -> str:
+    return f'<option value="{html.escape(value)}"{" selected" * selected}>{html.escape(text)}</option>'

@@ -1,0 +1,66 @@
+"""One request of the studio, carried out in a process of its own: JSON in, a recording or an error out.
+
+`python -m tapegrad.show.studio_job` reads the request from standard input. The studio kills it when its time
+is up.
+"""
+
+import json
+import sys
+from typing import Any
+
+from tapegrad.commands.options import parse_settings
+from tapegrad.errors import FormatError, InputError, TapegradError
+from tapegrad.show.recorder import record
+from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source
+from tapegrad.sources import find_text
+
+MOST_STEPS = 2_000
+MOST_FRAMES = 300
+MOST_MEMORY = 16 << 30
+"""Address space of the process, in bytes; most of it is what numerical libraries reserve and never use."""
+
+FIELDS = ("source", "target", "input", "options")
+
+
+def answer(request: Any) -> dict[str, Any]:
+    """The recording as JSON, or the error in words."""
+    try:
+        if not isinstance(request, dict) or any(not isinstance(request.get(f), str) for f in FIELDS):
+            raise FormatError(f"a request has the texts {', '.join(FIELDS)}")
+        source, target = request["source"].strip(), request["target"]
+        if source == EXAMPLE:
+            compiled, inputs = compiled_example(target)
+        else:
+            settings = parse_settings(request["options"].split())
+            compiled, inputs = compiled_source(find_text(source), target, _texts(request["input"]), settings)
+        return {"recording": record(compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES).to_json()}
+    except TapegradError as error:
+        return {"error": str(error)}
+    except MemoryError:
+        return {"error": f"This needs more than {MOST_MEMORY >> 30} GiB of memory. Try something smaller."}
+
+
+def _texts(typed: str) -> list[str] | None:
+    """A line for each tape; nothing typed means the source's own input. Named inputs may share a line."""
+    if not typed.strip():
+        return None
+    return typed.split() if "=" in typed else typed.splitlines()
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+    except ImportError:  # no such limits on this system
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = MOST_MEMORY if most == resource.RLIM_INFINITY else min(MOST_MEMORY, most)
+    resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
+
+
+if __name__ == "__main__":
+    _limit_memory()
+    try:
+        asked = json.loads(sys.stdin.buffer.read())
+    except (ValueError, RecursionError) as error:
+        raise InputError("the request is not JSON") from error
+    sys.stdout.write(json.dumps(answer(asked), ensure_ascii=True, allow_nan=False))

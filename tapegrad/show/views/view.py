@@ -1,0 +1,20 @@
+"""What a view of a net provides."""
+
+from typing import Any, Protocol
+
+from tapegrad.nets import Carry
+from tapegrad.show.panels import Panel
+
+
+class NetView(Protocol):
+    """The weights or activations that matter for a target, at every step of one run."""
+
+    step_name: str
+    """What a step is called: `gradient step`, `decoder step`, ..."""
+    curve_name: str
+    panels: list[Panel]
+    notes: list[str]
+
+    def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
+        """What each panel shows, and the height of the curve. Called once for every step, in order."""
+        ...
