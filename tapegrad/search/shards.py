@@ -17,7 +17,7 @@ from tapegrad.search.tree import SKIPPED, explore, sample
 
 KEPT = 8
 """Tables that a shard hands back."""
-MOST_SHARDS = 1 << 20
+MOST_SHARDS = 1 << 16
 SAMPLES = 1 << 14
 """Candidates in a shard of a random search."""
 

@@ -75,7 +75,7 @@ class RcnnNet(Net):
 
     def step(self, carry: Sheet) -> Sheet:
         """One application of the filter to every cell."""
-        grid = np.asarray(_apply(self.filter, carry.grid))
+        grid, _ = _layer(self.filter, carry.grid)
         if not self._heads(grid) and (before := self._heads(carry.grid)):
             raise self._left(carry, before[0])
         return Sheet(grid, carry.corner)
@@ -105,7 +105,7 @@ class RcnnNet(Net):
 
     def done(self, carry: Sheet) -> bool:
         """Whether no unit of a rule is active: the machine has halted, and the grid is a fixed point."""
-        return not bool(_rule_applies(self.filter, carry.grid))
+        return not _layer(self.filter, carry.grid)[1]
 
     def deviation(self, carry: Sheet) -> float:
         return self.encoding.deviation(carry.grid)
@@ -194,20 +194,12 @@ _PLACES = {
 
 
 @in_double
-def _apply(filter: Filter, grid: Grid) -> jax.Array:
-    return _compiled_apply(filter, jnp.asarray(grid))
+def _layer(filter: Filter, grid: Grid) -> tuple[Grid, bool]:
+    """The grid a layer later, and whether a rule applies now; compiled together, as both are wanted."""
+    after, running = _compiled_layer(filter, jnp.asarray(grid))
+    return np.asarray(after), bool(running)
 
 
 @eqx.filter_jit
-def _compiled_apply(filter: Filter, grid: jax.Array) -> jax.Array:
-    return filter(grid)
-
-
-@in_double
-def _rule_applies(filter: Filter, grid: Grid) -> bool:
-    return bool(_compiled_rule_applies(filter, jnp.asarray(grid)))
-
-
-@eqx.filter_jit
-def _compiled_rule_applies(filter: Filter, grid: jax.Array) -> jax.Array:
-    return filter.rule_applies(grid)
+def _compiled_layer(filter: Filter, grid: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return filter(grid), filter.rule_applies(grid)

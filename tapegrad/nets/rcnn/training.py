@@ -121,7 +121,7 @@ def check_features(network: Rcnn, X: NDArray[np.float64]) -> None:
     if not good.all():
         row, column = np.argwhere(~good)[0]
         raise InputError(
-            f"features must be -1 or +1, not {X[row, column]!r}",
+            f"features must be -1 or +1, not {X[row, column].item()!r}",
             where=f"sample {row + 1}, feature {column + 1}",
             advice="For features of 0 and 1 say so (zero_one=True).",
         )

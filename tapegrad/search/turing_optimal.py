@@ -1,0 +1,56 @@
+"""The (s, k)-Turing-optimal learner: the best of all machines of s states on the extra examples."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.machines.grid import GridMachine
+from tapegrad.search.algorithm2 import Examples
+from tapegrad.search.family import Family, Table, machine_of
+from tapegrad.search.running import evaluate
+from tapegrad.search.tasks import Problem, laid_out
+from tapegrad.search.tree import explore
+
+KEPT = 16
+
+
+@dataclass(frozen=True)
+class FoundClassifier:
+    """What a machine makes of the samples: its answer for a test point."""
+
+    table: Table
+    family: Family
+    samples: Examples
+
+    def __call__(self, x: NDArray[np.int64]) -> int:
+        instance = laid_out([Problem(*self.samples, x, 1)])
+        tables = self.table[None]
+        right = evaluate(tables, self.family.states, instance.grids, instance.start, instance.answer)
+        return 1 if right[0] else -1
+
+    @property
+    def machine(self) -> GridMachine:
+        return machine_of(self.table, self.family)
+
+
+def best_machine(s: int, k: int, samples: Examples, extra: Examples, limit: int) -> FoundClassifier | None:
+    """`A_{s,k}` of Claim 1: enumerates the machines of s states, each an algorithm that is given the
+    samples and one extra point at a time, and keeps the one with the fewest errors on the extra examples.
+
+    A machine that only reads halts within `s (m + 3)(d + 3)` steps or never, which is below the paper's
+    time bound `(2 d m)^k` but for tiny sizes, so k decides nothing here; `limit` bounds the number of
+    examples that the candidates are run on.
+    """
+    X, y = samples
+    points, labels = (part[:limit] for part in extra)
+    family = Family(s)
+    instances = laid_out([Problem(X, y, x, int(label)) for x, label in zip(points, labels, strict=True)])
+    allowed = len(points) // 2
+    none = np.zeros(0, dtype=np.int64)
+    _, kept, errors, found = explore(
+        family.code(), instances.grids, instances.start, instances.answer, allowed, none, 0, KEPT
+    )
+    if found == 0:
+        return None
+    return FoundClassifier(kept[int(np.argmin(errors))], family, samples)
