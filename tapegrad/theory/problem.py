@@ -1,0 +1,74 @@
+"""A net on given inputs as a function of all its parameters: what attacks and noise work on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+Parameters = Any
+"""A pytree of ordinary matrices, zeros included, in stacks of layers."""
+
+LEAK = 0.2
+"""Slope of a ReLU that is off, in the slopes that guide an attack."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`margins(parameters, guide)` are the outputs with the sign that makes them positive as long as the
+    predictions are right. `guide` is 0 or 1: at 1 the values are the same, but their derivatives pass through
+    corrections and ReLUs that are off, where the true ones vanish. They only tell an attack where to look."""
+
+    parameters: Parameters
+    real: Parameters
+    """1 for every parameter; 0 for padding, with which layers are brought to one shape to compile quickly."""
+    margins: Callable[[Parameters, float], Array]
+    bits: Callable[[Parameters], Array]
+    """Everything that is decoded from the net, as bits."""
+    windows: tuple[Parameters, ...]
+    """Parts of the net, as pytrees of 0 and 1 for each layer: neighbours with nothing corrected in between.
+    Noise spread over more than one part is corrected in each, and wasted."""
+
+
+def relu(z: Array, guide: float) -> Array:
+    """`max(z, 0)`; with a guide its derivative is never 0."""
+    off = LEAK * jnp.minimum(z, 0)
+    return jnp.maximum(z, 0) + guide * (off - jax.lax.stop_gradient(off))
+
+
+def corrected(before: Array, after: Array, guide: float) -> Array:
+    """`after`; with a guide its derivative also has that of `before`, as if nothing had been corrected."""
+    return after + guide * (before - jax.lax.stop_gradient(before))
+
+
+def norm(tree: Parameters) -> Array:
+    """The 2-norm of all numbers together."""
+    return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)))
+
+
+def scaled(tree: Parameters, factor: Any) -> Parameters:
+    """Every number times a factor."""
+    return jax.tree.map(lambda leaf: leaf * factor, tree)
+
+
+def masked(tree: Parameters, *masks: Parameters) -> Parameters:
+    """Every number times 0 or 1."""
+    for mask in masks:
+        tree = jax.tree.map(jnp.multiply, tree, mask)
+    return tree
+
+
+def added(tree: Parameters, other: Parameters) -> Parameters:
+    """The sum of two."""
+    return jax.tree.map(jnp.add, tree, other)
+
+
+def random_like(tree: Parameters, seed: int) -> Parameters:
+    """Normal numbers in the same shapes."""
+    leaves, shape = jax.tree.flatten(tree)
+    keys = jax.random.split(jax.random.key(seed), len(leaves))
+    return jax.tree.unflatten(
+        shape, [jax.random.normal(key, leaf.shape, leaf.dtype) for key, leaf in zip(keys, leaves, strict=True)]
+    )
