@@ -119,6 +119,11 @@ class PracticalNet(EmulatorNet):
         inputs = input_rows(samples, 0, len(rows))
         return fast.train(self.graph, carry.weights, inputs, np.zeros(0), 0.0, self.finished)[1]
 
+    def has_finished(self, carry: EmulatorCarry) -> bool:
+        """Whether the network, as trained so far, answers rather than guesses."""
+        row = np.ones((1, self.graph.inputs), np.int8)
+        return bool(fast.train(self.graph, carry.weights, row, np.zeros(0), 0.0, self.finished)[2][0] > 0)
+
     # Meaning
 
     def decode(self, carry: EmulatorCarry) -> LearnerState:
