@@ -29,10 +29,9 @@ class OnSimplex(eqx.Module):
 
 
 class Trained(NamedTuple):
-    """Where training stands: parameters, their loss, and the steps taken."""
+    """Where training stands: the parameters, and the steps taken."""
 
     parameters: Parameters
-    loss: Array
     steps: Array
 
 
@@ -65,21 +64,23 @@ def train(loss: Loss, parameters: Parameters, rates: Parameters, stop: float, bu
 
 @eqx.filter_jit
 def _train(loss: Loss, parameters: Parameters, rates: Parameters, stop: Array, budget: Array) -> Trained:
-    value_and_gradient = jax.value_and_grad(loss)
+    """Each round asks the bound about the step before it, then takes one: so the gradient, which is most of
+    what there is to compile, stands in the loop once."""
 
-    def going(state: tuple[Trained, Parameters]) -> Array:
-        trained, _ = state
-        return (trained.steps < budget) & ((trained.steps == 0) | (trained.loss > stop))
+    def going(state: tuple[Trained, Array]) -> Array:
+        trained, stopped = state
+        return ~stopped & (trained.steps < budget)
 
-    def step(state: tuple[Trained, Parameters]) -> tuple[Trained, Parameters]:
-        trained, gradient = state
-        new = descend(loss, trained.parameters, rates, gradient)
-        value, gradient = value_and_gradient(new)
-        return Trained(new, value, trained.steps + 1), gradient
+    def step(state: tuple[Trained, Array]) -> tuple[Trained, Array]:
+        (old, steps), _ = state
+        value, gradient = jax.value_and_grad(loss)(old)
+        stopped = (steps > 0) & (value <= stop)
+        stepped = descend(loss, old, rates, gradient)
+        new = jax.tree.map(lambda before, after: jnp.where(stopped, before, after), old, stepped)
+        return Trained(new, jnp.where(stopped, steps, steps + 1)), stopped
 
-    value, gradient = value_and_gradient(parameters)
-    first = Trained(parameters, value, jnp.asarray(0))
-    return jax.lax.while_loop(going, step, (first, gradient))[0]
+    first = Trained(parameters, jnp.asarray(0))
+    return jax.lax.while_loop(going, step, (first, jnp.asarray(False)))[0]
 
 
 def _is_on_simplex(rate: Any) -> bool:

@@ -51,4 +51,4 @@ def test_the_line_search_finds_the_bottom_of_a_piecewise_linear_valley(valley):
 def test_the_bound_is_asked_after_a_step_never_before_the_first():
     result = train(lambda t: t**2, np.asarray(1.0), 0.25, stop=5.0, budget=10)
     assert int(result.steps) == 1
-    assert float(result.loss) == 0.25
+    assert float(result.parameters) == 0.5
