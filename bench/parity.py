@@ -30,8 +30,8 @@ class Learned:
     """Samples consumed until the network says that it has finished."""
     learned: int
     """Samples that it learned from: those where its guess was wrong."""
-    accuracy: tuple[float, ...]
-    """While it trains, on 100 of the test images; in the end, on all of them."""
+    accuracy: tuple[tuple[int, float], ...]
+    """After how many samples: while it trains, on 100 of the test images; in the end, on all of them."""
     agrees: bool
     """With Gaussian elimination, on every test image."""
     build_seconds: float
@@ -93,7 +93,8 @@ def learn(train: np.ndarray, test: np.ndarray, subset: np.ndarray, seed: int = 0
     accuracy, step, few = [], max(1, 2 * train.shape[1] // 20), slice(0, 100)
     while carry.answer is None and not net.done(carry):
         if carry.steps % step == 0:
-            accuracy.append(float(np.mean((net.outputs(carry, test[few], guesses[few]) > 0) == truth[few])))
+            guessed = net.outputs(carry, test[few], guesses[few]) > 0
+            accuracy.append((carry.steps, float(np.mean(guessed == truth[few]))))
         before = time.perf_counter()
         last, carry = carry, net.advance(carry, 1, "fast")
         trained += time.perf_counter() - before
@@ -101,7 +102,7 @@ def learn(train: np.ndarray, test: np.ndarray, subset: np.ndarray, seed: int = 0
     tested = time.perf_counter()
     said = net.outputs(carry, test, guesses) > 0
     test_seconds = time.perf_counter() - tested
-    accuracy.append(float(np.mean(said == truth)))
+    accuracy.append((last.steps, float(np.mean(said == truth))))
     used = first.samples.guess[: last.steps] != first.samples.y[: last.steps]
     solved = eliminated(train[: last.steps][used], (train @ subset % 2)[: last.steps][used])
     return Learned(
@@ -147,9 +148,8 @@ def figure(result: Headline, path: str | Path) -> None:
     drawing = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = drawing.subplots(1, 2, sharey=True)
     for contest in result.contests:
-        accuracy = contest.learned.accuracy
-        points = np.linspace(0, contest.learned.samples, len(accuracy))
-        left.plot(points, [100 * a for a in accuracy], label=contest.name)
+        points, shares = zip(*contest.learned.accuracy, strict=True)
+        left.plot(points, [100 * share for share in shares], label=contest.name)
         for errors, kind, line in ((contest.mlp_train, "training", "--"), (contest.mlp_test, "test", "-")):
             share = [100 * (1 - e) for e in errors]
             right.plot(range(1, len(errors) + 1), share, line, label=f"{contest.name}, {kind}")
@@ -169,7 +169,7 @@ def report(result: Headline) -> list[dict]:
         {
             "what": f"parity of {result.side} x {result.side} images, {contest.name}: test accuracy after "
             f"{contest.learned.samples} samples ({contest.learned.learned} learned from)",
-            "value": 100 * contest.learned.accuracy[-1],
+            "value": 100 * contest.learned.accuracy[-1][1],
             "unit": "%",
             "agrees_with_elimination": contest.learned.agrees,
             "seconds": contest.learned.seconds,
@@ -199,7 +199,7 @@ def other_rows() -> list[dict]:
         found.append(
             {
                 "what": f"parity of {hidden} of {n} bits: test accuracy after {learned.samples} samples",
-                "value": 100 * learned.accuracy[-1],
+                "value": 100 * learned.accuracy[-1][1],
                 "unit": "%",
                 "agrees_with_elimination": learned.agrees,
                 "seconds": learned.seconds,
