@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # The corpus of machines and circuits written by others, if it is at hand; its tests are skipped otherwise.
 export TAPEGRAD_CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint bench docs clean
 
 help:
 	@echo "make demo      set up, then compile, run and verify something on every target"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all  the tests and the long runs"
 	@echo "make lint      ruff and pyright only"
 	@echo "make bench     benchmarks, written to bench/out"
+	@echo "make docs      the documentation as a site, written to site"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +37,13 @@ test-all: lint
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+$(VENV)/.docs-ready: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs-ready
+	$(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
