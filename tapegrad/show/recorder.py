@@ -68,7 +68,7 @@ def record(
         step_name=network.step_name,
         curve_name=network.curve_name,
         ended=ended,
-        agreed=run.all_agree,
+        agreed=run.all_agree and (not ended or run.at_its_end()),
         notes=notes,
         panels=panels,
         frames=[
@@ -148,15 +148,20 @@ class _SideBySide:
         if decoded is None:
             return
         found = [self.compiled.decode(decoded), decoded]
+        self.agrees = True
         for number, (state, run) in enumerate(zip(found, self._runs, strict=True)):
             if state is None:
                 continue
             self._taken += number == 0
             expected = next(run, None)
-            self.agrees = expected is not None and _equal(state, expected)
-            self.all_agree &= self.agrees
+            self.agrees &= expected is not None and _equal(state, expected)
             if expected is not None:
                 self.states[number] = expected
+        self.all_agree &= self.agrees
+
+    def at_its_end(self) -> bool:
+        """Whether the interpreters have halted too, as they must when the net says that it is done."""
+        return all(next(run, None) is None for run in self._runs)
 
 
 def _equal(a: State, b: State) -> bool:

@@ -38,6 +38,7 @@ class Studio(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, port: int = 0, seconds: float = SECONDS) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="tapegrad-studio-")
         try:
             super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
@@ -46,7 +47,6 @@ class Studio(ThreadingHTTPServer):
             ) from error
         self.seconds = seconds
         self.token = secrets.token_urlsafe(24)
-        self._temporary = tempfile.TemporaryDirectory(prefix="tapegrad-studio-")
         self.folder = self._temporary.name
         self.one_at_a_time = threading.Lock()
         self.page = _page()

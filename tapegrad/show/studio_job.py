@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from tapegrad.commands.options import parse_settings
-from tapegrad.errors import FormatError, InputError, TapegradError
+from tapegrad.errors import FormatError, TapegradError
 from tapegrad.show.recorder import record
 from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source
 from tapegrad.sources import find_text
@@ -22,9 +22,10 @@ MOST_MEMORY = 16 << 30
 FIELDS = ("source", "target", "input", "options")
 
 
-def answer(request: Any) -> dict[str, Any]:
+def answer(asked: bytes) -> dict[str, Any]:
     """The recording as JSON, or the error in words."""
     try:
+        request = _parsed(asked)
         if not isinstance(request, dict) or any(not isinstance(request.get(f), str) for f in FIELDS):
             raise FormatError(f"a request has the texts {', '.join(FIELDS)}")
         source, target = request["source"].strip(), request["target"]
@@ -38,6 +39,13 @@ def answer(request: Any) -> dict[str, Any]:
         return {"error": str(error)}
     except MemoryError:
         return {"error": f"This needs more than {MOST_MEMORY >> 30} GiB of memory. Try something smaller."}
+
+
+def _parsed(asked: bytes) -> Any:
+    try:
+        return json.loads(asked)
+    except (ValueError, RecursionError) as error:
+        raise FormatError("the request is not JSON") from error
 
 
 def _texts(typed: str) -> list[str] | None:
@@ -59,8 +67,4 @@ def _limit_memory() -> None:
 
 if __name__ == "__main__":
     _limit_memory()
-    try:
-        asked = json.loads(sys.stdin.buffer.read())
-    except (ValueError, RecursionError) as error:
-        raise InputError("the request is not JSON") from error
-    sys.stdout.write(json.dumps(answer(asked), ensure_ascii=True, allow_nan=False))
+    sys.stdout.write(json.dumps(answer(sys.stdin.buffer.read()), allow_nan=False))

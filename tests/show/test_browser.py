@@ -1,0 +1,163 @@
+"""The player and the studio in a real browser, skipped where Chromium is not installed."""
+
+import json
+import threading
+
+import pytest
+
+import tapegrad as tg
+from tapegrad.machines.model import TuringMachine
+from tapegrad.show.page import page
+from tapegrad.show.recorder import record
+from tapegrad.show.studio import Studio
+from tapegrad.sources import find
+from tests.show.chrome import Chrome, installed
+from tests.show.test_page import hostile_machine
+
+pytestmark = pytest.mark.skipif(installed() is None, reason="there is no Chromium")
+
+TAPE = (
+    "[...document.querySelectorAll('#source .cells')].map(row => "
+    "[...row.querySelectorAll('.cell')].map(cell => cell.textContent).join('').replace(/^0+|0+$/g, ''))[0]"
+)
+HEAD = "document.querySelector('#source .cell.mark').textContent"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Chrome() as chrome:
+        yield chrome
+
+
+@pytest.fixture
+def beaver(browser, tmp_path):
+    """The page of the busy beaver with three states, open in the browser; and its states."""
+    machine = find("busy-beaver-3x2").source
+    assert isinstance(machine, TuringMachine)
+    path = tmp_path / "page.html"
+    path.write_text(page(record(tg.compile(machine, "tape", cells=32))))
+    browser.problems.clear()
+    browser.open(path.as_uri())
+    return browser, list(machine.run(machine.start()))
+
+
+def expected(state) -> str:
+    cells = state.tapes[0]
+    return "".join(cells.get(i, "0") for i in range(min(cells), max(cells) + 1)) if cells else ""
+
+
+def scrub(browser, frame: int) -> None:
+    browser.value(
+        f"(() => {{ const s = document.getElementById('scrubber'); s.value = {frame};"
+        "s.dispatchEvent(new Event('input')); })()"
+    )
+
+
+def test_scrubbing_shows_the_right_tape_everywhere(beaver):
+    browser, states = beaver
+    for step, state in enumerate(states):
+        scrub(browser, step + 1)
+        assert browser.value(TAPE) == expected(state)
+        assert browser.value(HEAD) == state.tapes[0].get(state.heads[0], "0")
+        weights = browser.value(
+            "[...document.querySelectorAll('#network .cell')].slice(0, "
+            "document.querySelectorAll('#network .cell').length / 2).map(c => c.textContent)"
+        )
+        assert "".join("1" if w == "1" else "0" for w in weights).strip("0") == expected(state)
+        assert f"gradient step {step + 1} of" in browser.value("document.getElementById('step').textContent")
+    assert browser.problems == []
+
+
+def test_keys_buttons_and_play_move_it(beaver):
+    browser, states = beaver
+    now = "Number(document.getElementById('scrubber').value)"
+    last = len(states)
+    browser.press("End", 35)
+    assert browser.value(now) == last
+    browser.press("ArrowLeft", 37)
+    assert browser.value(now) == last - 1
+    browser.press("Home", 36)
+    assert browser.value(now) == 0
+    browser.value("document.getElementById('forward').click()")
+    assert browser.value(now) == 1
+    browser.value("document.getElementById('speed').value = 60")
+    browser.value("document.activeElement.blur()")
+    browser.press(" ", 32)
+    assert browser.value("document.getElementById('play').getAttribute('aria-label')") == "Pause"
+    browser.wait(f"{now} === {last}")
+    assert browser.value("document.getElementById('play').getAttribute('aria-label')") == "Play"
+    assert browser.problems == []
+
+
+def test_hovering_explains_a_weight_in_words(beaver):
+    browser, _ = beaver
+    scrub(browser, 1)
+    words = "document.getElementById('words').textContent"
+    browser.hover("#network .cell.mark")
+    browser.wait(f"{words}.includes('Tape 1, cell 0')")
+    browser.value("document.querySelector('#network .cells').focus()")
+    browser.press("ArrowDown", 40)
+    browser.press("ArrowDown", 40)
+    assert "the head of tape 1 is at cell 0" in browser.value(words)
+    assert "Now 1." in browser.value(words)
+
+
+def test_light_and_dark(beaver):
+    browser, _ = beaver
+    colour = "getComputedStyle(document.body).backgroundColor"
+    light = browser.value(colour)
+    browser.value("document.getElementById('theme').click()")
+    assert browser.value(colour) != light
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.call("Page.reload")
+    browser.wait(f"document.readyState === 'complete' && {colour} !== '{light}'")
+    browser.call("Emulation.setEmulatedMedia", features=[])
+
+
+def test_nothing_is_wider_than_a_phone(beaver):
+    browser, _ = beaver
+    browser.call(
+        "Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True
+    )
+    try:
+        assert browser.value("document.documentElement.scrollWidth") <= 360
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_hostile_names_are_shown_and_do_nothing(browser, tmp_path):
+    path = tmp_path / "page.html"
+    machine = hostile_machine()
+    path.write_text(page(record(tg.compile(machine, "tape", cells=16))))
+    browser.problems.clear()
+    browser.open(path.as_uri())
+    assert browser.value("document.getElementById('title').textContent") == f"{machine.name} on tape"
+    assert browser.value("document.images.length") == 0
+    assert browser.problems == []
+
+
+def test_studio_paste_run_scrub_and_errors(browser):
+    with Studio(seconds=50) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        browser.problems.clear()
+        browser.open(server.url)
+        _submit(browser, "1RB1RZ_1LB0RC_1LC1LA", "cells=32")
+        browser.wait("!document.getElementById('player').hidden")
+        machine = find("busy-beaver-3x2").source
+        assert isinstance(machine, TuringMachine)
+        for step, state in enumerate(machine.run(machine.start())):
+            scrub(browser, step + 1)
+            assert browser.value(TAPE) == expected(state)
+        assert browser.problems == []
+        _submit(browser, "this is no machine", "")
+        browser.wait("!document.getElementById('error').hidden")
+        assert "known format" in browser.value("document.getElementById('error').textContent")
+        server.shutdown()
+        thread.join()
+
+
+def _submit(browser, source: str, options: str) -> None:
+    for field, text in (("source-text", source), ("options", options)):
+        browser.value(f"document.getElementById('{field}').value = {json.dumps(text)}")
+    browser.value("document.getElementById('go').click()")

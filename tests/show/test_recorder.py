@@ -1,0 +1,176 @@
+"""Frames of a recording against the plain interpreters, run once more and apart from the recorder."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.nets import all_targets
+from tapegrad.show.recorder import record
+from tapegrad.show.recording import Recording
+from tapegrad.sources import find, read
+
+
+def panel(recording: Recording, title: str) -> int:
+    """The number of the panel with this title."""
+    return next(i for i, p in enumerate(recording.panels) if p["title"] == title)
+
+
+def line(recording: Recording, title: str, frame: dict, row: int = 0) -> dict[int, object]:
+    """The cells of one row that differ from the default, by column."""
+    shown = frame["panels"][panel(recording, title)]
+    return {shown["first"] + c: value for r, c, value in shown["cells"] if r == row}
+
+
+def head(recording: Recording, title: str, frame: dict) -> int:
+    shown = frame["panels"][panel(recording, title)]
+    return shown["first"] + shown["marks"][0][1]
+
+
+def states(machine: TuringMachine, *words: str) -> list[Configuration]:
+    return list(machine.run(machine.start(*words)))
+
+
+@pytest.mark.parametrize("name", ["tape", "simplex", "transformer"])
+def test_a_machine_and_its_net_are_where_the_interpreter_is(name):
+    machine = find("busy-beaver-3x2").source
+    assert isinstance(machine, TuringMachine)
+    options = {"tape": {"cells": 32}, "simplex": {"inputs": [[]]}, "transformer": {"steps": 32}}[name]
+    recording = record(tg.compile(machine, name, **options))
+    expected = states(machine)
+    assert recording.agreed
+    assert recording.ended
+    assert [f["source_step"] for f in recording.frames] == [0, *range(len(expected))]
+    for frame in recording.frames:
+        state = expected[frame["source_step"]]
+        assert line(recording, "Tape", frame) == state.tapes[0]
+        assert head(recording, "Tape", frame) == state.heads[0]
+        assert dict(frame["panels"][0])["state"] == state.state
+
+
+def test_tape_and_head_weights_are_the_tape_and_the_head():
+    machine = find("increment").source
+    assert isinstance(machine, TuringMachine)
+    compiled = tg.compile(machine, "tape", cells=32)
+    recording = record(compiled, "1011")
+    lowered = compiled.lowered
+    assert isinstance(lowered, TuringMachine)
+    expected = list(lowered.run(compiled.encode(machine.start("1011"))))
+    for frame, state in zip(recording.frames[1:], expected, strict=True):
+        for tape in range(lowered.tapes):
+            title = f"Weights of tape {tape + 1}"
+            assert line(recording, title, frame, 0) == dict.fromkeys(state.tapes[tape], 1)
+            assert line(recording, title, frame, 1) == {state.heads[tape]: 1}
+        vertices = recording.panels[panel(recording, "State weights s")]["names"]
+        [[vertex, weight]] = frame["panels"][panel(recording, "State weights s")]
+        assert weight == 1
+        assert vertices[vertex].startswith(state.state)
+
+
+def test_the_loss_of_simplex_falls_at_every_step():
+    recording = record(tg.compile(find("busy-beaver-3x2").source, "simplex", inputs=[[]]))
+    losses = [frame["curve"] for frame in recording.frames[1:]]
+    assert all(after < before for before, after in pairwise(losses))
+
+
+def test_relu_shows_every_layer_and_the_sum():
+    recording = record(tg.compile(read("adder8"), "relu"), _bits(100, 55))
+    last = recording.frames[-1]
+    assert dict(last["panels"][panel(recording, "Outputs")]) == {"out": "155"}
+    signs = [value for _, _, value in last["panels"][-1]["cells"]]
+    assert sum(1 << i for i, value in enumerate(signs) if value > 0) == 155
+    assert all("·" in dict(f["panels"][1]).values() for f in recording.frames[:-1])
+
+
+def _bits(a: int, b: int) -> np.ndarray:
+    return np.array([[a >> i & 1 for i in range(8)] + [b >> i & 1 for i in range(8)]])
+
+
+def test_attention_finds_the_last_write_to_a_cell():
+    machine = find("busy-beaver-3x2").source
+    assert isinstance(machine, TuringMachine)
+    recording = record(tg.compile(machine, "transformer", steps=32))
+    expected = states(machine)
+    title = "Attention to past steps"
+    copying = len(recording.panels[panel(recording, title)]["rows"]) - 1
+    for frame in recording.frames[2:]:
+        now = frame["source_step"]
+        here = expected[now].heads[0]
+        # Step i of the decoder writes at the head of step i - 1 of the machine.
+        writers = [step for step in range(1, now + 1) if expected[step - 1].heads[0] == here]
+        wanted = {writers[-1]: 1} if writers else {-1: 1}
+        assert line(recording, title, frame, copying) == wanted
+
+
+@pytest.mark.parametrize("target", [t.name for t in all_targets()])
+def test_every_target_shows_its_own_example(target):
+    example = next(t for t in all_targets() if t.name == target).examples()[0]
+    recording = record(tg.compile(example.source, target, **example.options), *example.inputs)
+    assert recording.agreed
+    assert recording.ended
+    assert {p["side"] for p in recording.panels} == {"source", "network"}
+    assert any(p["kind"] != "fields" for p in recording.panels if p["side"] == "network")
+
+
+def test_memory_cells_of_the_emulator_are_the_learners_memory():
+    example = next(t for t in all_targets() if t.name == "emulator").examples()[0]
+    compiled = tg.compile(example.source, "emulator", **example.options)
+    recording = record(compiled, *example.inputs)
+    expected = list(example.source.run(example.source.start(*example.inputs)))
+    assert len(recording.frames) == len(expected)
+    for frame, state in zip(recording.frames, expected, strict=True):
+        shown = frame["panels"][panel(recording, "Memory cells as weights")]["cells"]
+        negative = {16 * r + c for r, c, value in shown if value < 0}
+        assert negative == {i for i, bit in enumerate(state.memory) if bit}
+
+
+def test_a_long_run_is_thinned_and_says_so():
+    machine = find("busy-beaver-4x2").source
+    assert isinstance(machine, TuringMachine)
+    recording = record(tg.compile(machine, "tape", cells=64), frames=20)
+    expected = states(machine)
+    assert len(recording.frames) <= 21
+    assert recording.frames[0]["step"] == 0
+    assert recording.frames[-1]["step"] == recording.steps == 108
+    assert any("Every 8th of 108 steps" in note for note in recording.notes)
+    for frame in recording.frames:
+        assert line(recording, "Tape", frame) == expected[frame["source_step"]].tapes[0]
+
+
+def test_a_run_that_is_cut_off_says_so():
+    recording = record(tg.compile(find("busy-beaver-4x2").source, "tape", cells=64), steps=10)
+    assert not recording.ended
+    assert recording.steps == 10
+    assert any("cut off after 10 steps" in note for note in recording.notes)
+
+
+def test_a_net_that_goes_wrong_is_found_out(monkeypatch):
+    compiled = tg.compile(find("busy-beaver-3x2").source, "tape", cells=32)
+    right = type(compiled.net).decode
+
+    def wrong(net, carry):
+        state = right(net, carry)
+        return state if state is None or carry.steps != 5 else replace(state, tapes=({99: "1"},))
+
+    monkeypatch.setattr(type(compiled.net), "decode", wrong)
+    recording = record(compiled)
+    assert not recording.agreed
+    assert [f["step"] for f in recording.frames if not f["agrees"]] == [5]
+
+
+def test_a_net_that_stops_early_is_found_out(monkeypatch):
+    compiled = tg.compile(find("busy-beaver-3x2").source, "tape", cells=32)
+    monkeypatch.setattr(type(compiled.net), "done", lambda net, carry: carry.steps >= 5)
+    recording = record(compiled)
+    assert all(f["agrees"] for f in recording.frames)
+    assert not recording.agreed
+
+
+def test_a_target_without_a_view_shows_what_it_decodes_to(monkeypatch):
+    monkeypatch.setattr("tapegrad.show.views.find_spec", lambda name: None)
+    recording = record(tg.compile(find("increment").source, "transformer", steps=32), "11")
+    shown = dict(recording.frames[-1]["panels"][panel(recording, "Decoded from the network")])
+    assert "tape '100'" in shown["state"]

@@ -1,0 +1,185 @@
+"""The studio over real HTTP on loopback: who may ask, how much, and what comes back."""
+
+import http.client
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from tapegrad.errors import InputError
+from tapegrad.show import studio_job
+from tapegrad.show.studio import LARGEST_REQUEST, Studio
+
+BEAVER = {"source": "1RB1LB_1LA1RZ", "target": "tape", "input": "", "options": "cells=16"}
+
+
+@pytest.fixture(scope="module")
+def studio():
+    with Studio(seconds=50) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def ask(studio, method="GET", path="/", *, token=None, host=None, origin=None, body=None, headers=None):
+    """The status, the body and the headers of an answer; what is left out is as a browser sends it."""
+    own = f"127.0.0.1:{studio.server_port}"
+    sent = {"Host": own if host is None else host}
+    origin = f"http://{own}" if origin is None and method == "POST" else origin
+    if origin:
+        sent["Origin"] = origin
+    connection = http.client.HTTPConnection("127.0.0.1", studio.server_port, timeout=60)
+    query = f"?token={studio.token if token is None else token}" if token != "" else ""
+    connection.request(method, path + query, body, sent | (headers or {}))
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer.status, content.decode(), answer.headers
+
+
+def run(studio, **request):
+    status, content, _ = ask(studio, "POST", "/run", body=json.dumps(BEAVER | request))
+    return status, json.loads(content)
+
+
+def test_it_listens_on_loopback_only(studio):
+    assert studio.server_address[0] == "127.0.0.1"
+
+
+def test_the_page_is_served_with_its_token(studio):
+    status, content, headers = ask(studio)
+    assert status == 200
+    assert '<form id="studio"' in content
+    assert "connect-src 'self'" in content
+    assert headers["Cache-Control"] == "no-store"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert studio.token not in content
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("token", ["", "wrong", "ä"])
+def test_without_the_token_nothing(studio, method, token):
+    path = "/" if method == "GET" else "/run"
+    token = token.encode().hex() if not token.isascii() else token
+    assert ask(studio, method, path, token=token, body=json.dumps(BEAVER))[0] == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example"])
+def test_another_host_is_refused(studio, host):
+    assert ask(studio, host=host)[0] == 403
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://127.0.0.1:1"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_another_origin_is_refused(studio, method, origin):
+    path = "/" if method == "GET" else "/run"
+    assert ask(studio, method, path, origin=origin, body=json.dumps(BEAVER))[0] == 403
+
+
+def test_a_post_must_say_where_it_comes_from(studio):
+    connection = http.client.HTTPConnection("127.0.0.1", studio.server_port, timeout=60)
+    connection.request("POST", f"/run?token={studio.token}", json.dumps(BEAVER))
+    assert connection.getresponse().status == 403
+    connection.close()
+
+
+def test_localhost_is_this_machine_too(studio):
+    assert ask(studio, host=f"localhost:{studio.server_port}")[0] == 200
+
+
+def test_other_paths_and_methods(studio):
+    assert ask(studio, path="/etc/passwd")[0] == 404
+    assert ask(studio, path="/../studio.py")[0] == 404
+    assert ask(studio, "DELETE")[0] == 501
+
+
+def test_too_large_a_request_is_refused(studio):
+    status, content, _ = ask(studio, "POST", "/run", headers={"Content-Length": str(LARGEST_REQUEST + 1)})
+    assert status == 413
+    assert "256 KiB" in content
+
+
+@pytest.mark.parametrize("length", ["-1", "1e3", "", "²"])
+def test_a_length_that_is_none_is_refused(studio, length):
+    headers = {"Content-Length": length.encode("latin-1")}
+    assert ask(studio, "POST", "/run", headers=headers)[0] == 411
+
+
+def test_a_run_comes_back_as_a_recording(studio):
+    status, answer = run(studio)
+    assert status == 200
+    recording = answer["recording"]
+    assert recording["agreed"]
+    assert recording["steps"] == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"source": "/etc/passwd"}, "neither a ready machine"),
+        ({"target": "nonsense"}, "no target"),
+        ({"options": "cells"}, "name=value"),
+        ({"input": "7"}, "no symbol '7'"),
+        ({"source": "adder8", "target": "relu"}, "needs an input"),
+    ],
+)
+def test_bad_input_comes_back_as_words(studio, request_, said):
+    status, answer = run(studio, **request_)
+    assert status == 422
+    assert said in answer["error"]
+
+
+def answer(**request):
+    return studio_job.answer(json.dumps(BEAVER | request).encode())
+
+
+@pytest.mark.parametrize("request_", [b"null", b"[]", b"{}", b'{"source": 3}'])
+def test_a_malformed_request_is_said_to_be_one(request_):
+    assert "a request has the texts" in studio_job.answer(request_)["error"]
+    assert "a request has the texts" in answer(options=None)["error"]
+
+
+@pytest.mark.parametrize("request_", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_is_said_to_be_none(request_):
+    assert "not JSON" in studio_job.answer(request_)["error"]
+
+
+def test_the_job_never_reads_a_file(tmp_path):
+    path = tmp_path / "machine.txt"
+    path.write_text(BEAVER["source"])
+    assert "neither a ready machine" in answer(source=str(path))["error"]
+
+
+def test_the_job_answers_in_words():
+    assert "no target" in answer(target="nonsense")["error"]
+    assert "no symbol '7'" in answer(input="7")["error"]
+    assert "leaves the tape" in answer(options="cells=2")["error"]
+
+
+def test_named_inputs_may_share_a_line():
+    recording = answer(source="adder8", target="relu", input="a=1 b=2", options="")["recording"]
+    assert dict(recording["frames"][-1]["panels"][1]) == {"out": "3"}
+
+
+def test_a_run_that_takes_too_long_is_stopped():
+    with Studio(seconds=0.3) as server:
+        status, answer = server.carry_out(json.dumps(BEAVER).encode())
+    assert status == 504
+    assert "longer than 0.3 seconds" in answer["error"]
+    assert not Path(server.folder).exists()
+
+
+def test_one_run_at_a_time(studio):
+    with studio.one_at_a_time:
+        status, answer = run(studio)
+    assert status == 503
+    assert "under way" in answer["error"]
+
+
+def test_a_port_in_use_is_said_to_be(studio):
+    with pytest.raises(InputError, match="cannot be used"):
+        Studio(studio.server_port)
