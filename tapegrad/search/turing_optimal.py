@@ -1,4 +1,4 @@
-"""The (s, k)-Turing-optimal learner: the best of all machines of s states on the extra examples."""
+"""The (s, k)-Turing-optimal learner: the best of many random machines of s states on the extra examples."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from tapegrad.search.algorithm2 import Examples
 from tapegrad.search.family import Family, Table, machine_of
 from tapegrad.search.running import evaluate
 from tapegrad.search.tasks import Problem, laid_out
-from tapegrad.search.tree import explore
+from tapegrad.search.tree import sample
 
 KEPT = 16
 
@@ -35,22 +35,18 @@ class FoundClassifier:
 
 
 def best_machine(s: int, k: int, samples: Examples, extra: Examples, limit: int) -> FoundClassifier | None:
-    """`A_{s,k}` of Claim 1: enumerates the machines of s states, each an algorithm that is given the
-    samples and one extra point at a time, and keeps the one with the fewest errors on the extra examples.
+    """`A_{s,k}` by Corollary 2: `limit` random machines of s states, each an algorithm that is given the
+    samples and one extra point at a time; the one with the fewest errors on the extra examples is kept.
 
     A machine that only reads halts within `s (m + 3)(d + 3)` steps or never, which is below the paper's
-    time bound `(2 d m)^k` but for tiny sizes, so k decides nothing here; `limit` bounds the number of
-    examples that the candidates are run on.
+    time bound `(2 d m)^k` but for tiny sizes, so k only changes the random seed here.
     """
     X, y = samples
-    points, labels = (part[:limit] for part in extra)
+    points, labels = extra
     family = Family(s)
     instances = laid_out([Problem(X, y, x, int(label)) for x, label in zip(points, labels, strict=True)])
-    allowed = len(points) // 2
-    none = np.zeros(0, dtype=np.int64)
-    _, kept, errors, found = explore(
-        family.code(), instances.grids, instances.start, instances.answer, allowed, none, 0, KEPT
+    _, kept, errors, _ = sample(
+        family.code(), instances.grids, instances.start, instances.answer, len(points), s * k, limit, KEPT
     )
-    if found == 0:
-        return None
-    return FoundClassifier(kept[int(np.argmin(errors))], family, samples)
+    best = int(np.argmin(errors))
+    return FoundClassifier(kept[best], family, samples) if errors[best] <= len(points) else None
