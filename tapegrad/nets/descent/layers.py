@@ -1,4 +1,8 @@
-"""Layers and widths of the extended network as it is built, to set beside Corollaries 2.2 and 2.3."""
+"""Layers and widths of the extended network, to set beside Corollaries 2.2 and 2.3.
+
+Layers are counted as in section 5.5: a sum of squares, a product, a quotient or a ReLU with the linear map in
+front of it is one layer; what does not depend on each other runs side by side.
+"""
 
 from dataclasses import dataclass
 

@@ -33,5 +33,5 @@ def plot_history(history: History, path: str | os.PathLike[str]) -> None:
             -cells[first:last], aspect="auto", cmap="gray", interpolation="nearest", vmin=-1.5, vmax=1
         )
         panel.plot(own_heads[:, first:last, tape].argmax(axis=1), color="tab:orange", linewidth=0.8)
-        panel.set(xlabel="gradient step", ylabel=f"tape {tape + 1}: weights T, head H")
+        panel.set(xlabel="gradient step", ylabel=f"tape {tape + 1}: cells in use")
     figure.savefig(path)

@@ -41,8 +41,8 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
 
 
 def layers(vertices: int, edges: int, label_numbers: int) -> list[Layer]:
-    """Each vertex has one ReLU, each edge one more beside those of its ends."""
-    relus = Layer(1, "ReLUs of vertices and edges", vertices + edges)
+    """Each vertex has the ReLU of its corner, each edge the three of `edge`."""
+    relus = Layer(1, "ReLUs of vertices and edges", vertices + 3 * edges)
     return extra_layers([relus, Layer(2, "outer sum of (13)", 1)], label_numbers)
 
 

@@ -5,12 +5,11 @@ from tapegrad.nets.descent.layers import Layer, extra_layers
 
 def layers(vertices: int, edges: int, tapes: int, cells: int, label_numbers: int) -> list[Layer]:
     """Corollary 2.3 counts the weights, 2^d |Q| + 2 d tau + O(nm). The widest layer is larger: every vertex
-    has the two ReLUs of its corners, every edge the two of `directed` that are its own, and from each
-    vertex lead 2^d edges."""
+    has the ReLU of its corner, every edge the three of `directed`, and from each vertex lead 2^d edges."""
     cells_in_all = tapes * cells
     return extra_layers(
         [
-            Layer(1, "ReLUs of vertices and edges", 2 * vertices + 2 * edges),
+            Layer(1, "ReLUs of vertices and edges", vertices + 3 * edges),
             Layer(1, "symbols to write and symbols of the vertex", 2 * tapes),
             Layer(1, "S(s) H and products T H", 4 * cells_in_all),
             Layer(2, "l_S, symbols under the heads and at their next places", 1 + 2 * tapes),

@@ -3,6 +3,7 @@
 from itertools import islice
 from typing import cast
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from tapegrad.nets import target_named
 from tapegrad.nets.tape.constants import choose
 from tapegrad.nets.tape.net import TapeNet, build
 from tapegrad.nets.tape.size import layers, paper_width
+from tapegrad.precision import in_double
 from tapegrad.verify import verify
 from tests.nets.tape.random_machines import random_machine, random_start
 
@@ -141,12 +143,21 @@ def test_sizes_beside_corollary_23():
     assert len(machine.graph.down) == vertices
     counted = layers(vertices, len(machine.graph.edge_from), 1, 64, 2)
     assert max(layer.depth for layer in counted) < 12
+    assert counted[0].units == _relus(machine.error.network.machine, compiled.start().weights)
     trained = sum(np.size(array) for array in compiled.start().weights)
     assert trained == paper_width(vertices, 1, 64) + 2
     known = estimate(busy_beaver("4x2"), "tape", cells=64)
     assert known.depth == 11
     assert known.parameters == machine.parameters
     assert known.bytes == sum(array.nbytes for array in machine.arrays().values())
+
+
+@in_double
+def _relus(loss, weights):
+    """How many numbers go through a ReLU when the loss is evaluated, counted in its trace."""
+    traced = jax.make_jaxpr(loss)(weights.s, weights.T, weights.H)
+    relus = [equation for equation in traced.eqns if equation.primitive.name == "custom_jvp_call"]
+    return sum(int(np.prod(relu.outvars[0].aval.shape)) for relu in relus)
 
 
 def test_every_unit_is_explained_and_others_are_refused():
