@@ -12,6 +12,7 @@ from tapegrad.compile import Compiled, Progress
 from tapegrad.errors import InputError
 from tapegrad.lowering.rewriting import State
 from tapegrad.verify_inputs import default_inputs
+from tapegrad.verify_leaps import Leaps
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
@@ -42,6 +43,8 @@ class Report:
     deviation: float
     mismatch: Mismatch | None
     engine: str
+    every: int
+    """States were compared every so many steps, 1 being all of them."""
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
@@ -56,8 +59,9 @@ class Report:
             )
         extent = "all inputs" if self.exhaustive else f"{self.inputs:,} input(s)"
         end = "" if self.complete else " (stopped at the step limit)"
+        compared = "every one of" if self.every == 1 else f"every {self.every:,}th of"
         return (
-            f"agreed at every one of {self.steps:,} steps on {extent}{end}; "
+            f"agreed at {compared} {self.steps:,} steps on {extent}{end}; "
             f"largest deviation {self.deviation:.3g}"
         )
 
@@ -69,13 +73,15 @@ def verify(
     steps: int = 10_000,
     engine: str = "reference",
     seed: int = 0,
+    every: int = 1,
     progress: Progress | None = None,
 ) -> Report:
     """Runs the net and the plain interpreters in lockstep and compares every decoded state, both with the
     lowered source (at every step of the net) and with the user's own (at every step of that).
 
     Without `inputs`, a circuit of at most 20 inputs is checked on all of them, everything else on a seeded
-    sample. At most `steps` steps of the net are taken for each input.
+    sample. At most `steps` steps of the net are taken for each input. For runs of millions of steps, `every`
+    compares only every so many steps, with the compiled interpreter, and at the end.
     """
     began = time.perf_counter()
     exhaustive = False
@@ -85,8 +91,10 @@ def verify(
     complete, deviation = True, 0.0
     mismatch: Mismatch | None = None
     for one in inputs:
-        lockstep = _Lockstep(compiled, one, engine)
-        mismatch = lockstep.follow(steps, progress)
+        lockstep = Leaps(compiled, one, engine, every) if every > 1 else _Lockstep(compiled, one, engine)
+        parted = lockstep.follow(steps, progress)
+        if parted is not None:
+            mismatch = Mismatch(_brief(one), lockstep.steps, *map(_brief, parted))
         count += _patterns(one)
         total += lockstep.steps
         states += lockstep.states
@@ -106,18 +114,16 @@ def verify(
         deviation=deviation,
         mismatch=mismatch,
         engine=engine,
+        every=every,
         seconds=time.perf_counter() - began,
     )
-
-
-_ENDED = object()
 
 
 class _Lockstep:
     """One input, followed through the net, the lowered source and the user's source at once."""
 
     def __init__(self, compiled: Compiled, inputs: Inputs, engine: str) -> None:
-        self.compiled, self.inputs, self.engine = compiled, inputs, engine
+        self.compiled, self.engine = compiled, engine
         first = compiled.source.start(*inputs)
         lowered = compiled.encode(first)
         self.carry = compiled.net.start(lowered)
@@ -130,14 +136,14 @@ class _Lockstep:
         self.deviation = 0.0
         self.ended = False
 
-    def follow(self, limit: int, progress: Progress | None) -> Mismatch | None:
-        """Steps until the net is done, the limit is reached or a state differs."""
+    def follow(self, limit: int, progress: Progress | None) -> tuple[State, State] | None:
+        """Steps until the net is done or the limit is reached; expected and found where they differ."""
         net = self.compiled.net
         while True:
-            found = self._compare()
+            parted = self._compare()
             self.deviation = max(self.deviation, net.deviation(self.carry))
-            if found is not None:
-                return found
+            if parted is not None:
+                return parted
             if net.done(self.carry):
                 self.ended = True
                 return self._leftover()
@@ -148,33 +154,30 @@ class _Lockstep:
             if progress is not None:
                 progress(self.steps)
 
-    def _compare(self) -> Mismatch | None:
+    def _compare(self) -> tuple[State, State] | None:
         state = self.compiled.net.decode(self.carry)
         if state is None:
             return None
         expected = next(self.lowered, _ENDED)
-        if expected is _ENDED or not _equal(state, expected):
-            return self._mismatch(expected, state)
+        if not _equal(state, expected):
+            return expected, state
         own = self.compiled.decode(state)
         if own is None:
             return None
         expected = next(self.source, _ENDED)
         self.states += 1
-        if expected is _ENDED or not _equal(own, expected):
-            return self._mismatch(expected, own)
-        return None
+        return None if _equal(own, expected) else (expected, own)
 
-    def _leftover(self) -> Mismatch | None:
+    def _leftover(self) -> tuple[State, State] | None:
         """The net says it is done: then both interpreters must have halted too."""
         for run in (self.lowered, self.source):
             expected = next(run, _ENDED)
-            if expected is not _ENDED:
-                return self._mismatch(expected, "the net has stopped")
+            if not (isinstance(expected, str) and expected == _ENDED):
+                return expected, "the net has stopped"
         return None
 
-    def _mismatch(self, expected: State, found: State) -> Mismatch:
-        wanted = "the source has halted" if expected is _ENDED else _brief(expected)
-        return Mismatch(_brief(self.inputs), self.steps, wanted, _brief(found))
+
+_ENDED = "the source has halted"
 
 
 def _equal(a: State, b: State) -> bool:
@@ -184,6 +187,8 @@ def _equal(a: State, b: State) -> bool:
 
 
 def _brief(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     text = np.array_repr(value.astype(int)) if isinstance(value, np.ndarray) else repr(value)
     return text if len(text) <= 500 else f"{text[:480]} ... ({len(text):,} characters)"
 

@@ -92,7 +92,7 @@ def test_verify_notices_a_net_that_stops_early() -> None:
     report = tg.verify(dataclasses.replace(net, net=eager), [()], engine="fast")
     assert not report.agreed
     assert report.mismatch is not None
-    assert report.mismatch.found == "'the net has stopped'"
+    assert report.mismatch.found == "the net has stopped"
 
 
 def test_a_run_that_meets_the_step_limit_is_not_called_complete() -> None:
@@ -100,6 +100,19 @@ def test_a_run_that_meets_the_step_limit_is_not_called_complete() -> None:
     report = tg.verify(net, [()], steps=50, engine="fast")
     assert report.agreed
     assert not report.complete
+
+
+def test_long_runs_are_verified_in_leaps() -> None:
+    machine = machines.ready("busy-beaver-2x4")
+    net = tg.compile(machine, "tape", cells=8192)
+    report = tg.verify(net, [()], steps=200_000, engine="fast", every=10_000)
+    assert report.agreed, report
+    assert report.states == 21
+    other = tg.compile(machines.ready("busy-beaver-2x3"), "tape", cells=8192)
+    wrong = dataclasses.replace(other, net=net.net)
+    assert not tg.verify(wrong, [()], steps=200_000, engine="fast", every=10_000).agreed
+    with pytest.raises(InputError, match="leaps"):
+        tg.verify(tg.compile(circuits.ready("adder2"), "relu"), every=5)
 
 
 @pytest.mark.parametrize("target", all_targets(), ids=lambda target: target.name)

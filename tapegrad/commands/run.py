@@ -27,6 +27,9 @@ from tapegrad.show.text import state_json, state_text
 from tapegrad.sources import find
 from tapegrad.verify import verify
 
+LONG, COMPARISONS = 1_000_000, 100
+"""Runs longer than this are compared that many times instead of at every step, and the report says so."""
+
 
 def run(
     source: SourceArgument,
@@ -36,6 +39,9 @@ def run(
     engine: EngineOption = "reference",
     settings: SetOption = None,
     check: bool = typer.Option(True, "--verify/--no-verify", help="Compare every step with the source."),
+    every: int = typer.Option(
+        0, min=0, help="Compare every so many steps; by default all, up to a million steps."
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Compile SOURCE, run the network on an input and compare every step with the source.
@@ -55,7 +61,10 @@ def run(
     report = None
     if check:
         with steps_progress("verifying", steps) as progress:
-            report = verify(compiled, [words], steps=steps, engine=engine, progress=progress)
+            leap = max(1, outcome.steps // COMPARISONS) if outcome.steps > LONG else 1
+            report = verify(
+                compiled, [words], steps=steps, engine=engine, every=every or leap, progress=progress
+            )
     agreed = None if report is None else report.agreed
     if as_json:
         print_json(
