@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.checker.emulator_exact import check_exact
 from tapegrad.checker.emulator_gates import Wired, check_gates
+from tapegrad.checker.emulator_noise import check_noise_tolerant
 from tapegrad.errors import BrokenNet
 
 Arrays = dict[str, NDArray[Any]]
@@ -40,8 +42,10 @@ class _Net(NamedTuple):
 
 def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
     """What was re-derived, in sentences; `BrokenNet` names the first thing that does not hold."""
-    if config["memory"] != "practical":
-        return _not_practical(config)
+    if config["memory"] == "exact":
+        return check_exact(config, arrays)
+    if config["memory"] == "noise-tolerant":
+        return check_noise_tolerant(config, arrays)
     net = _shape(config, arrays)
     margin = _flat(net)
     _require(margin >= certificate["flat_margin"], "the computation is not as flat as claimed")
@@ -70,10 +74,6 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
         check_gates(arrays, graph, net.cells, flips, answer)
         statements.append("the vertices that compute are, gate by gate, the circuit of the saved learner")
     return statements
-
-
-def _not_practical(config: dict[str, Any]) -> list[str]:
-    raise BrokenNet(f"there is no checker for the memory {config['memory']!r}")
 
 
 def _require(holds: Any, otherwise: str) -> None:

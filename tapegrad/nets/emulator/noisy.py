@@ -39,7 +39,7 @@ PATH = tuple(power(-2, Decimal(-t) / 2) for t in range(5))
 """3^(-t/2)/4, from v_t to v_(t+1)."""
 READ = Decimal(128)
 """From v_1 to v_r."""
-BEFORE, AFTER = -power(-81, -9), -power(-41, -9)
+BEFORE, AFTER = power(-81, -9).copy_negate(), power(-41, -9).copy_negate()
 """From v_c and v_c', which close v_4 before and after it is written."""
 RATE = power(third(716), 24)
 LOW, HIGH = power(-21, Decimal("-1.5")), power(-15, Decimal("-1.5"))

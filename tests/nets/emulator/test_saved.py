@@ -11,7 +11,7 @@ from tapegrad.checker import check
 from tapegrad.checker.emulator import check as check_arrays
 from tapegrad.compile import compile
 from tapegrad.errors import BrokenNet, InputError
-from tapegrad.learners import CircuitLearner, parity
+from tapegrad.learners import CircuitLearner, conjunction, parity
 from tapegrad.nets import target_named
 from tapegrad.nets.emulator import reference
 from tapegrad.nets.emulator.carry import input_rows
@@ -44,8 +44,31 @@ def test_the_checker_agrees(case: Case, tmp_path: Path) -> None:
         assert len(check(tmp_path / precision).statements) == 7
 
 
-def parts_of(learner) -> tuple[dict, dict, dict]:
-    net = compile(learner, "emulator").net
+PAPER = [
+    (parity(3), {"memory": "exact"}),
+    (conjunction(2, 3), {"memory": "exact", "exponent": "11/9"}),
+    (parity(2), {"memory": "noise-tolerant", "samples": 3}),
+    (conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2, "arithmetic": "decimal"}),
+]
+
+
+@pytest.mark.parametrize(("learner", "options"), PAPER, ids=lambda value: str(value)[:40])
+def test_the_checker_knows_the_papers_networks(learner, options: dict) -> None:
+    config, arrays, claims = parts_of(learner, **options)
+    assert len(check_arrays(config, arrays, claims)) == 3
+    output = len(arrays["sources"]) - 1
+    for name, edge in (("kinds", 0), ("kinds", 1), ("kinds", output), ("sources", 1)):
+        altered = arrays | {name: arrays[name].copy()}
+        altered[name][edge] = 3 if altered[name][edge] != 3 else 4
+        with pytest.raises(BrokenNet):
+            check_arrays(config, altered, claims)
+    if "m0" in config:
+        with pytest.raises(BrokenNet, match="below 1"):
+            check_arrays(config | {"m0": str(int(config["m0"]) - 1)}, arrays, claims)
+
+
+def parts_of(learner, **options) -> tuple[dict, dict, dict]:
+    net = compile(learner, "emulator", **options).net
     arrays = {name: array.copy() for name, array in net.arrays().items()}
     source = {f"source.{name}": array.copy() for name, array in source_to_json(learner)[1].items()}
     return net.config(), arrays | source, net.certificate()
