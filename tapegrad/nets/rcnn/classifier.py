@@ -40,6 +40,10 @@ class RCNNClassifier(ClassifierMixin, BaseEstimator):
         self.engine = engine
         self.zero_one = zero_one
 
+    def __sklearn_clone__(self) -> "RCNNClassifier":
+        """A copy without what was learned; machines are immutable and shared."""
+        return RCNNClassifier(**self.get_params(deep=False))
+
     def fit(self, X: Any, y: Any) -> "RCNNClassifier":
         """Algorithm 1: one SGD step for each sample, and one for the dummy sample."""
         if self.machine is None:

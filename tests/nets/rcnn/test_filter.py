@@ -144,4 +144,4 @@ def test_the_five_maps_written_out_are_the_filter():
             x = np.maximum(x, 0) if i in (0, 2) else x
         expected[r, c] = x[0]
     assert np.abs(net.step(carry).grid[0] - expected).max() < 1e-10
-    assert not jax.config.jax_enable_x64  # the user's flag is left alone
+    assert not jax.config.read("jax_enable_x64")  # the user's flag is left alone

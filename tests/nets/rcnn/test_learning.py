@@ -25,7 +25,7 @@ def lemma_2(X, y, steps):
 
 
 def trained(learner, X, y, encoding, engine="fast", layers=5000):
-    network = Rcnn.of(learner.machine, *X.shape, layers, encoding=encoding, frame=learner.frame)
+    network = Rcnn.of(learner.machine, len(X), X.shape[1], layers, encoding=encoding, frame=learner.frame)
     return network, list(memorise(network, X.astype(float), y.astype(float), engine=engine))
 
 
