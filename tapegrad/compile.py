@@ -89,7 +89,7 @@ class Compiled:
             seconds=time.perf_counter() - began,
         )
 
-    def show(self, *inputs: Any, steps: int = 5_000) -> "Shown":
+    def show(self, *inputs: Any, steps: int = 2_000) -> "Shown":
         """A run to watch: notebooks draw it, `.save("page.html")` writes it as a page."""
         from tapegrad.show.notebook import Shown  # which stands on this module
         from tapegrad.show.recorder import record

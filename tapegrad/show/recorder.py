@@ -15,7 +15,7 @@ from tapegrad.show.recording import Recording
 from tapegrad.show.source_views import source_view
 from tapegrad.show.views import net_view
 
-MOST_STEPS = 5_000
+MOST_STEPS = 2_000
 MOST_FRAMES = 400
 """A longer run is thinned: every second frame is dropped, as often as needed."""
 
@@ -37,17 +37,18 @@ def record(
     kept: list[_Moment] = []
     stride = 1
     while True:
-        values, curve = network.frame(run.carry)
-        shown = [view.frame(state) for (_, view), state in zip(views, run.states, strict=False)]
-        moment = _Moment(run.steps, run.source_step, curve, run.agrees, [*shown, values])
         ended = compiled.net.done(run.carry)
         last = ended or run.steps >= steps
-        if run.steps % stride == 0 or last:
-            kept.append(moment)
-        if len(kept) > frames and not last:
-            kept, stride = kept[::2], 2 * stride
+        keep = last or run.steps % stride == 0
+        shown = [view.frame(state) for (_, view), state in zip(views, run.states, strict=False)]
+        if keep or network.sees_every_step:
+            values, curve = network.frame(run.carry)
+            if keep:
+                kept.append(_Moment(run.steps, run.source_step, curve, run.agrees, [*shown, values]))
         if last:
             break
+        if len(kept) > frames:
+            kept, stride = kept[::2], 2 * stride
         run.step(engine)
         if progress is not None:
             progress(run.steps)

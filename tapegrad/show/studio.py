@@ -28,6 +28,8 @@ from tapegrad.sources import ready_names
 LOOPBACK = "127.0.0.1"
 LARGEST_REQUEST = 1 << 18
 """Bytes of a request's body."""
+LARGEST_READ = 1 << 22
+"""Bytes that are read of a request that is too large."""
 LARGEST_ANSWER = 1 << 26
 SECONDS = 60.0
 
@@ -65,6 +67,11 @@ class Studio(ThreadingHTTPServer):
         """Frees the port and removes the folder."""
         super().server_close()
         self._temporary.cleanup()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that was closed before its answer came is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def carry_out(self, request: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
         """The answer of a fresh process to one request."""
@@ -143,6 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not (length.isascii() and length.isdecimal()):
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "The request does not say how long it is.")
         elif len(length) > 12 or int(length) > LARGEST_REQUEST:
+            # A browser hears the answer only once it has been listened to; more than this it is not.
+            self.rfile.read(min(int(length[:12]), LARGEST_READ))
             self._refuse(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"At most {LARGEST_REQUEST >> 10} KiB can be pasted."
             )
@@ -178,7 +187,6 @@ def _page() -> str:
     ready = {EXAMPLE: "the target's own example", **ready_names()}
     form = filled(
         asset("studio.html"),
-        largest=str(LARGEST_REQUEST // 2),
         ready="".join(_option(name, f"{name}: {what}") for name, what in ready.items()),
         targets="".join(_option(t.name, f"{t.name}: {t.summary}", t.name == "tape") for t in all_targets()),
     )

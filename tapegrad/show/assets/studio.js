@@ -10,6 +10,8 @@ function complain(text) {
 async function ask(event) {
   event.preventDefault();
   complain("");
+  pause();
+  at("player").hidden = true;
   at("go").disabled = true;
   at("busy").textContent = "compiling and running …";
   try {
@@ -25,7 +27,10 @@ async function ask(event) {
     });
     const said = await answer.json();
     if (said.error) complain(said.error);
-    else play(said.recording);
+    else {
+      play(said.recording);
+      at("player").scrollIntoView({ block: "start" });
+    }
   } catch (problem) {
     complain(`The studio does not answer: ${problem.message}. Is it still running?`);
   } finally {

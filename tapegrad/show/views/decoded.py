@@ -13,6 +13,7 @@ class DecodedView:
 
     step_name = "step"
     curve_name = "deviation"
+    sees_every_step = False
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled

@@ -17,6 +17,7 @@ class EmulatorView:
 
     step_name = "SGD step"
     curve_name = "loss (output - label)²"
+    sees_every_step = False
 
     def __init__(self, net: EmulatorNet, carry: EmulatorCarry) -> None:
         self.net = net

@@ -13,6 +13,7 @@ class RcnnView:
 
     step_name = "layer"
     curve_name = "cells that hold a symbol"
+    sees_every_step = False
 
     def __init__(self, net: RcnnNet, carry: Sheet) -> None:
         self.net = net

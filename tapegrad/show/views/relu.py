@@ -30,6 +30,7 @@ class ReluView:
 
     step_name = "circuit layer"
     curve_name = "values that are on"
+    sees_every_step = True
 
     def __init__(self, net: ReluNet, carry: Activations) -> None:
         self.net = net

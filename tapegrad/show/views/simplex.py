@@ -15,6 +15,7 @@ class SimplexView:
 
     step_name = "gradient step"
     curve_name = "loss"
+    sees_every_step = False
 
     def __init__(self, net: SimplexNet, carry: Descent) -> None:
         self.net = net

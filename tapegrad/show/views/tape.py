@@ -16,6 +16,7 @@ class TapeView:
 
     step_name = "gradient step"
     curve_name = "loss"
+    sees_every_step = False
 
     def __init__(self, net: TapeNet, carry: Descent) -> None:
         self.net = net

@@ -23,6 +23,7 @@ class TransformerView:
 
     step_name = "decoder step"
     curve_name = "position of the head"
+    sees_every_step = True
 
     def __init__(self, net: TransformerNet, carry: Decoding) -> None:
         self.net, self.decoder = net, _WatchedDecoder(net, carry)
