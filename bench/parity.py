@@ -124,7 +124,7 @@ def noise_sweep(n: int, rates: list[float], runs: int, *, robust: bool, seed: in
     """For every rate of wrong labels the share of runs in which the trained network is right everywhere."""
     random = np.random.default_rng(seed)
     samples = 40 * n if robust else 8 * n
-    learner = robust_parity(n, samples // 2 - 3 * n) if robust else parity(n)
+    learner = robust_parity(n, samples // 3) if robust else parity(n)
     net = compile(learner, "emulator").net
     assert isinstance(net, PracticalNet)
     shares = {}
