@@ -57,7 +57,9 @@ class MarginConstants:
     def __str__(self) -> str:
         lines = [f"{name.rstrip('_'):<12} {value:.6g}" for name, value in asdict(self).items()]
         # sigma_theta and sigma_xi were chosen to be no less than the others: they are not the reason.
-        others = {name: value for name, value in self.terms.items() if name not in ("sigma_theta", "sigma_xi")}
+        others = {
+            name: value for name, value in self.terms.items() if name not in ("sigma_theta", "sigma_xi")
+        }
         return "\n".join([*lines, f"least term   {min(others, key=others.__getitem__)}"])
 
 

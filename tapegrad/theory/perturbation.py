@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from tapegrad.precision import in_double
-from tapegrad.theory.attack import descend
-from tapegrad.theory.problem import Parameters, Problem, added, masked, norm, random_like, scaled
+from tapegrad.theory.attack import FlatProblem, Vector
+from tapegrad.theory.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class PerturbationReport:
     changed: int
 
     def __str__(self) -> str:
-        tried = f"{self.random} random and {self.adversarial} adversarial perturbations of norm {self.radius:.4g}"
+        tried = (
+            f"{self.random} random and {self.adversarial} adversarial perturbations of norm {self.radius:.4g}"
+        )
         return f"{tried}: {self.changed} changed a decoded bit"
 
 
@@ -29,15 +31,16 @@ def perturbation_test(problem: Problem, radius: float, trials: int = 10, seed: i
     """Noise of norm `radius` on all parameters: in random directions, and down the guided slope of the
     smallest margin within every promising part of the net. All decoded bits are compared, not only the
     prediction: of a transformer, every output of every decoder step."""
-    bits = jax.jit(problem.bits)
-    before = bits(problem.parameters)
+    flat = FlatProblem(problem)
+    bits = jax.jit(lambda p: problem.bits(flat.unravel(p)))
+    before = np.asarray(bits(flat.start))
 
-    def changed(change: Parameters) -> bool:
-        length = norm(change)
-        full = scaled(change, radius / length) if length else change
-        return bool(jnp.any(bits(added(problem.parameters, full)) != before))
+    def changes_a_bit(change: Vector) -> bool:
+        full = change * (radius / np.linalg.norm(change))
+        return bool((np.asarray(bits(flat.start + full)) != before).any())
 
-    noises = (masked(random_like(problem.parameters, seed + trial), problem.real) for trial in range(trials))
-    count = sum(changed(noise) for noise in noises)
-    changes = descend(problem, radius, seed)
-    return PerturbationReport(radius, trials, len(changes), count + sum(map(changed, changes)))
+    random = np.random.default_rng(seed)
+    noises = (random.normal(size=len(flat.start)) * flat.real for _ in range(trials))
+    found = [flat.descend(radius, mask, 1.0, seed)[1] for mask in flat.promising.values()]
+    changed = sum(map(changes_a_bit, noises)) + sum(map(changes_a_bit, found))
+    return PerturbationReport(radius, trials, len(found), changed)

@@ -41,34 +41,3 @@ def relu(z: Array, guide: float) -> Array:
 def corrected(before: Array, after: Array, guide: float) -> Array:
     """`after`; with a guide its derivative also has that of `before`, as if nothing had been corrected."""
     return after + guide * (before - jax.lax.stop_gradient(before))
-
-
-def norm(tree: Parameters) -> Array:
-    """The 2-norm of all numbers together."""
-    return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)))
-
-
-def scaled(tree: Parameters, factor: Any) -> Parameters:
-    """Every number times a factor."""
-    return jax.tree.map(lambda leaf: leaf * factor, tree)
-
-
-def masked(tree: Parameters, *masks: Parameters) -> Parameters:
-    """Every number times 0 or 1."""
-    for mask in masks:
-        tree = jax.tree.map(jnp.multiply, tree, mask)
-    return tree
-
-
-def added(tree: Parameters, other: Parameters) -> Parameters:
-    """The sum of two."""
-    return jax.tree.map(jnp.add, tree, other)
-
-
-def random_like(tree: Parameters, seed: int) -> Parameters:
-    """Normal numbers in the same shapes."""
-    leaves, shape = jax.tree.flatten(tree)
-    keys = jax.random.split(jax.random.key(seed), len(leaves))
-    return jax.tree.unflatten(
-        shape, [jax.random.normal(key, leaf.shape, leaf.dtype) for key, leaf in zip(keys, leaves, strict=True)]
-    )

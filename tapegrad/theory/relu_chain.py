@@ -44,7 +44,8 @@ def relu_affine(net: ReluNet, layer: int) -> Affine:
     # Both inputs of a unit may come from one place: their weights add up.
     width = int(inputs.max(initial=0)) + 1
     places, which = np.unique(rows * width + columns, return_inverse=True)
-    values = np.bincount(which, weights[rows, sides], len(places))
+    values = np.zeros(len(places))
+    np.add.at(values, which, weights[rows, sides])
     return Affine(places // width, places % width, values, np.asarray(net.biases[units], np.float64))
 
 

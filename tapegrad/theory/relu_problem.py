@@ -73,6 +73,4 @@ def _windows(layers: int, each: int) -> tuple[Parameters, ...]:
     number = np.arange(layers)
     first = range(0, layers, each) if each == 4 else [None]
     on = [(number >= f - 2) & (number < f + 4) if f is not None else number >= 0 for f in first]
-    return tuple(
-        {"W": jnp.asarray(o[:, None, None], float), "b": jnp.asarray(o[:, None], float)} for o in on
-    )
+    return tuple({"W": jnp.asarray(o[:, None, None], float), "b": jnp.asarray(o[:, None], float)} for o in on)

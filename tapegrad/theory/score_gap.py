@@ -37,13 +37,11 @@ def score_gaps(attention: Attention) -> Gaps:
     return Gaps(float(gap), float(min(best - null, null - (best - gap))))
 
 
-def _row_values(weight: NDArray[np.floating], bias: NDArray[np.floating]) -> list[tuple[float, ...]]:
+def _row_values(weight: NDArray[np.floating], bias: NDArray[np.floating]) -> list[list[float]]:
     if (np.count_nonzero(weight, axis=1) > 1).any():
         raise Refused("a row of this attention reads more than one bit")
     ends = weight.sum(axis=1) + bias
-    return [
-        tuple(sorted({float(low), float(high)})) for low, high in zip(bias, ends, strict=True)
-    ]
+    return [sorted({float(low), float(high)}) for low, high in zip(bias, ends, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,9 @@ def _written(layer: TransformerLayer) -> list[int]:
     """The coordinates that its attentions add to."""
     attentions = [a for a in (layer.self_attention, layer.encoder_attention) if a is not None]
     return [
-        int(c) for a in attentions for c in np.flatnonzero(np.abs(a.W_V).sum(axis=1) + np.abs(a.b_V) + np.abs(a.V_0))
+        int(c)
+        for a in attentions
+        for c in np.flatnonzero(np.abs(a.W_V).sum(axis=1) + np.abs(a.b_V) + np.abs(a.V_0))
     ]
 
 

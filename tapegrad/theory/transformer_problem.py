@@ -32,7 +32,9 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
     if not net.done(ended):
         raise InputError("the machine does not halt on this input within T steps")
     if ended.steps > MOST_STEPS:
-        raise Refused(f"the run takes {ended.steps:,} steps, too many to attack", advice="Use a shorter input.")
+        raise Refused(
+            f"the run takes {ended.steps:,} steps, too many to attack", advice="Use a shorter input."
+        )
     parameters, real = _parameters(net, corrections)
     sym1, pos1, states = (net.layout.group(group) for group in ("sym1", "pos1", "st"))
     symbols = jnp.asarray(start.tokens[:, sym1].argmax(axis=1), int)
@@ -64,10 +66,12 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
 
 def _parameters(net: TransformerNet, corrections: bool) -> tuple[Parameters, Parameters]:
     """h_0, E, theta_cls and the layers in groups of neighbours with the same modules, each matrix stacked;
-    and which entries are real: rows of queries and keys are padded to the most that a layer of the group has."""
+    and which entries are real: rows of queries and keys are padded to the most in the group."""
     names = ("W_1", "b_1", *CORRECTION) if corrections else ("W_1", "b_1")
     groups, real = [], []
-    for _, run in groupby(net.layers, lambda layer: [getattr(layer, field) is None for field in KINDS.values()]):
+    for _, run in groupby(
+        net.layers, lambda layer: [getattr(layer, field) is None for field in KINDS.values()]
+    ):
         matrices: dict[str, list[Any]] = {}
         for layer in run:
             for name in names:
@@ -85,7 +89,9 @@ def _parameters(net: TransformerNet, corrections: bool) -> tuple[Parameters, Par
 
 def _stack(arrays: list[Any]) -> Array:
     shape = np.max([a.shape for a in arrays], axis=0)
-    padded = [np.pad(a, [(0, want - have) for want, have in zip(shape, a.shape, strict=True)]) for a in arrays]
+    padded = [
+        np.pad(a, [(0, want - have) for want, have in zip(shape, a.shape, strict=True)]) for a in arrays
+    ]
     return jnp.asarray(np.stack(padded), float)
 
 

@@ -1,0 +1,39 @@
+"""`tapegrad margins`: how much noise the parameters of a network bear."""
+
+from tapegrad.commands.options import (
+    InputOption,
+    SetOption,
+    SourceArgument,
+    TargetOption,
+    parse_settings,
+)
+from tapegrad.commands.output import AsJson, console, print_json
+from tapegrad.compile import compile
+from tapegrad.inputs import parse_inputs
+from tapegrad.sources import find
+
+
+def margins(
+    source: SourceArgument,
+    target: TargetOption,
+    input: InputOption = None,
+    settings: SetOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bracket the all-layer margin: the least change of the parameters that flips a prediction.
+
+    The lower bounds are proved, for every input; the upper bound is found by attack on one input.
+
+    Example: tapegrad margins adder4 --target relu
+    """
+    from tapegrad.theory import all_layer_margins  # the attack compiles JAX programs: not needed to start
+
+    found = find(source)
+    compiled = compile(found.source, target, **parse_settings(settings))
+    words = found.inputs if input is None else parse_inputs(found.source, input)
+    result = all_layer_margins(compiled, *words)
+    if as_json:
+        print_json({"source": found.source.name, "target": target, **result.to_json()})
+        return
+    console.print(f"[bold]{found.source.name}[/bold] ({found.origin}) on target [bold]{target}[/bold]")
+    console.print(str(result), markup=False)
