@@ -1,6 +1,7 @@
 """Algorithm 1 of Goel et al.: plain SGD on the memory layer, one pass, and the dummy sample at the end."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
+from tapegrad.nets.rcnn.memorising import contents_while_memorising, memorising_part
 from tapegrad.nets.rcnn.network import Rcnn
 from tapegrad.precision import in_double
 
@@ -54,8 +56,9 @@ def memorise(
 ) -> Iterator[SgdStep]:
     """Algorithm 1: one step for each sample, then one for the dummy sample (1, ..., 1; 1).
 
-    The engine `fast` differentiates only the layers before the grid comes to rest. It checks that the
-    layer after that changes neither the grid nor the gradient, so the layers left out change nothing.
+    The engine `fast` differentiates only the layers before the grid comes to rest, and only the units that
+    can be active while memorising. It checks that all cells have contents of that phase, and that the
+    layer after the last one changes neither the grid nor the gradient, so what is left out is 0.
     """
     check_samples(network, X, y)
     memory = network.empty_memory()
@@ -72,13 +75,16 @@ def memorise(
 def _shortest(network: Rcnn) -> Rcnn:
     """The message needs a layer for each row; then the grid is at rest, and one more layer sorts out which
     parts of a gradient pass for ever."""
-    return network.with_layers(min(network.layers, network.rows + 2))
+    part = memorising_part(network.filter, network.encoding)
+    return replace(network, filter=part, layers=min(network.layers, network.rows + 2))
 
 
 @in_double
 def _require_rest(network: Rcnn, memory: NDArray[np.float64], x: NDArray[np.float64]) -> None:
     z = np.append(x, 1.0).astype(memory.dtype)
-    if not bool(_at_rest(network, jnp.asarray(memory), jnp.asarray(z))):
+    grids, rests = _at_rest(network, jnp.asarray(memory), jnp.asarray(z))
+    met = np.unique([network.encoding.decode(np.asarray(grid)) for grid in grids])
+    if not bool(rests) or not np.isin(met, contents_while_memorising(network.encoding.cells)).all():
         raise InputError(
             "the grid is still changing after the message has passed, so layers cannot be left out",
             advice="Take engine='reference'.",
@@ -86,15 +92,18 @@ def _require_rest(network: Rcnn, memory: NDArray[np.float64], x: NDArray[np.floa
 
 
 @eqx.filter_jit
-def _at_rest(network: Rcnn, memory: jax.Array, z: jax.Array) -> jax.Array:
-    start = network.framed(memory, z)
-    layers = network.layers - 1
-    grid, _ = jax.lax.scan(lambda grid, _: (network.filter(grid), None), start, length=layers)
+def _at_rest(network: Rcnn, memory: jax.Array, z: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The grid of every layer, and whether the last one is a fixed point, of the gradient too."""
+
+    def layer(grid: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+        return network.filter(grid), grid
+
+    grid, grids = jax.lax.scan(layer, network.framed(memory, z), length=network.layers - 1)
     after, back = jax.vjp(network.filter, grid)
     (once,) = back(jax.grad(network.answer)(grid))
     (twice,) = back(once)
     moved = jnp.abs(network.main(twice - once)).max()
-    return (jnp.abs(after - grid).max() <= SETTLED) & (moved <= SETTLED * jnp.abs(once).max())
+    return grids, (jnp.abs(after - grid).max() <= SETTLED) & (moved <= SETTLED * jnp.abs(once).max())
 
 
 def check_samples(network: Rcnn, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
