@@ -18,6 +18,7 @@ def spot_check(extended, steps):
         assert all(np.allclose(ours, reference, rtol=1e-12, atol=1e-9) for ours, reference in pairs)
 
 
+@pytest.mark.slow
 def test_the_perceptron_rule():
     """Against Rosenblatt's rule in plain Python."""
     w, labels = np.zeros(3), [0, 1, 1, 1]

@@ -1,5 +1,6 @@
 """Switches, the orthogonal vector and the number formats: the properties that section 5 asks for."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,8 +46,9 @@ def test_the_orthogonal_vector_has_unit_length_also_where_z_is_nearly_parallel_t
     ]
     for tiny in (0.0, 1e-17, 1e-9, 1e-3):
         vectors += [np.eye(size)[0] + tiny * random.normal(size=size), np.eye(size)[1] + tiny]
+    perpendicular = jax.jit(orthogonal)
     for z in vectors:
-        found = np.asarray(orthogonal(z, np.float64(min(z @ z, 1.0))))
+        found = np.asarray(perpendicular(z, np.float64(min(z @ z, 1.0))))
         assert np.linalg.norm(found) == pytest.approx(1, abs=1e-14)
         assert found @ z / np.linalg.norm(z) == pytest.approx(0, abs=1e-14)
 
@@ -57,25 +59,35 @@ def test_the_orthogonal_vector_is_finite_at_zero_and_exact_for_unit_labels():
     assert np.array_equal(orthogonal(np.array([[1.0, 0.0]]), np.float64(1.0)), [[0, 1]])
 
 
+@eqx.filter_jit
+def quantise(form, numbers):
+    return form.quantise(numbers)
+
+
+@eqx.filter_jit
+def dequantise(form, bits):
+    return form.dequantise(bits)
+
+
 def every_pattern(width):
     return (np.arange(2**width)[:, None] >> np.arange(width) & 1).astype(float)
 
 
 @in_double
 @pytest.mark.parametrize("continuous", [False, True])
-@pytest.mark.parametrize(("width", "fraction"), [(1, 0), (2, 0), (8, 4), (10, 12)])
+@pytest.mark.parametrize(("width", "fraction"), [(1, 0), (8, 4)])
 def test_fixed_point_networks_are_exact_on_every_number(width, fraction, continuous):
     form = FixedPoint(width, fraction, continuous)
     bits = every_pattern(width)
     whole = np.arange(2**width)
     whole = np.where(whole >= 2 ** (width - 1), whole - 2**width, whole)  # two's complement, by hand
-    assert np.array_equal(form.dequantise(bits), whole / 2**fraction)
-    assert np.array_equal(form.quantise(jnp.asarray(whole / 2**fraction)), bits)
+    assert np.array_equal(dequantise(form, bits), whole / 2**fraction)
+    assert np.array_equal(quantise(form, jnp.asarray(whole / 2**fraction)), bits)
 
 
 @in_double
 @pytest.mark.parametrize("continuous", [False, True])
-@pytest.mark.parametrize(("exponent", "mantissa"), [(1, 1), (2, 3), (4, 3), (5, 2), (5, 6)])
+@pytest.mark.parametrize(("exponent", "mantissa"), [(1, 1), (4, 3)])
 def test_floating_point_networks_are_exact_on_every_number(exponent, mantissa, continuous):
     form = FloatingPoint(exponent, mantissa, continuous)
     bits = every_pattern(form.width)
@@ -85,10 +97,10 @@ def test_floating_point_networks_are_exact_on_every_number(exponent, mantissa, c
         np.maximum(stored, 1) - form.bias - mantissa
     )
     value = np.where(bits[:, -1] > 0, -size, size)
-    assert np.array_equal(form.dequantise(bits), value)
+    assert np.array_equal(dequantise(form, bits), value)
     kept = value != 0  # zero has two patterns
-    assert np.array_equal(np.asarray(form.quantise(jnp.asarray(value)))[kept], bits[kept])
-    assert not np.any(form.quantise(jnp.zeros(1)))
+    assert np.array_equal(np.asarray(quantise(form, jnp.asarray(value)))[kept], bits[kept])
+    assert not np.any(quantise(form, jnp.zeros(1)))
 
 
 @in_double
@@ -99,8 +111,8 @@ def test_half_precision_is_the_same_as_numpys():
     numbers = patterns.view(np.float16).astype(float)
     finite = np.isfinite(numbers) & (numbers != 0)
     bits = (patterns[:, None].astype(int) >> np.arange(16) & 1).astype(float)
-    assert np.array_equal(form.dequantise(bits[finite]), numbers[finite])
-    assert np.array_equal(form.quantise(jnp.asarray(numbers[finite])), bits[finite])
+    assert np.array_equal(dequantise(form, bits[finite]), numbers[finite])
+    assert np.array_equal(quantise(form, jnp.asarray(numbers[finite])), bits[finite])
 
 
 @in_double

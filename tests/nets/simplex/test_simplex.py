@@ -57,7 +57,7 @@ def test_every_iterate_is_the_machines_configuration(engine, line_search):
     assert report.deviation == 0
 
 
-@settings(deadline=None, max_examples=6)
+@settings(deadline=None, max_examples=4)
 @given(seed=st.integers(0, 10_000), tapes=st.integers(1, 2), symbols=st.integers(2, 3))
 def test_random_machines_by_the_fast_engine(seed, tapes, symbols):
     machine = random_machine(seed, states=3, symbols=symbols, tapes=tapes, halt=0.3)
