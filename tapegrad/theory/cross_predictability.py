@@ -47,7 +47,9 @@ def exact(values: ArrayLike) -> float:
     """CP of a class that is written out: a row for each function, a column for each input, both uniform."""
     table = np.asarray(values, np.float64)
     if table.ndim != 2 or table.size == 0:
-        raise InputError("cross-predictability needs a table: a row for each function, a column for each input")
+        raise InputError(
+            "cross-predictability needs a table: a row for each function, a column for each input"
+        )
     together = table @ table.T / table.shape[1]
     return float(np.mean(together**2))
 

@@ -1,4 +1,4 @@
-"""What no noisy gradient descent can exceed: Theorem 3, Corollary 2 and Theorem 6 of Abbe, Sandon, as numbers.
+"""What no noisy descent can exceed: Theorem 3, Corollary 2 and Theorem 6 of Abbe, Sandon, as numbers.
 
 Each step is W <- W - E G(W(X), F(X)) + Z, with noise Z of standard deviation sigma on every weight, and G the
 gradient of a sample times the rate, cut off at the overflow range. The accuracy after T steps exceeds 1/2 by
