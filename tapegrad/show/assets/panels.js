@@ -124,8 +124,12 @@ function cellsPanel(panel, say) {
     return rest.join("; ");
   }
 
-  // A tape wider than its box is scrolled so that the head stays in sight.
+  // What is larger than its box is scrolled so that the head, or the last row in use, stays in sight.
   function follow() {
+    if (frame.widths && body.scrollHeight > body.clientHeight + 1) {
+      const low = cells[Math.max(0, frame.widths.findLastIndex((width) => width > 0))][0];
+      body.scrollTop = low.offsetTop - body.offsetTop - body.clientHeight / 2;
+    }
     const place = frame.marks[0] || (frame.focus === undefined ? null : [0, frame.focus]);
     if (!place || body.scrollWidth <= body.clientWidth + 1) return;
     const cell = cells[place[0]][place[1]];
@@ -197,7 +201,7 @@ function simplexPanel(panel, say) {
   const texts = labelled ? places.map(([x, y], v) => {
     const steep = Math.abs(x) < 0.42 * radius;  // near top and bottom labels stand in two rows
     const side = steep ? "middle" : x > 0 ? "start" : "end";
-    const out = !steep ? 1.06 : v % 2 ? 1.18 : 1.09;
+    const out = !steep ? 1.06 : count < 16 ? 1.13 : v % 2 ? 1.18 : 1.09;
     const label = drawn("text", { x: x * out, y: y * out + 2.4, "text-anchor": side }, svg);
     const name = panel.names[v];
     label.textContent = name.length > 12 ? `${name.slice(0, 5)}…${name.slice(-6)}` : name;
