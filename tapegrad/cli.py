@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from tapegrad.commands import claims, demo, listing, net_folder, player, run
+from tapegrad.commands import claims, demo, export, listing, net_folder, player, run
 from tapegrad.commands.output import BAD_INPUT, errors, print_json
 from tapegrad.errors import TapegradError
 
@@ -21,6 +21,7 @@ for command in (
     net_folder.compile,
     net_folder.verify,
     net_folder.check,
+    export.export,
     listing.show,
     listing.estimate,
     listing.explain,

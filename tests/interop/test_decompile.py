@@ -1,6 +1,7 @@
 """`decompile` beside the circuit that was compiled, and beside weights that are no circuit."""
 
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ def test_same_function_on_every_pattern(seed, correction):
 def test_provenance_is_not_looked_at():
     """With every gate that the net remembers changed to FALSE, the weights still say adder."""
     circuit = ready_circuit("adder8")
-    net = tapegrad.compile(circuit, "relu").net
+    net: Any = tapegrad.compile(circuit, "relu").net
     forgotten = replace(net, gates=net.gates._replace(kinds=np.zeros_like(net.gates.kinds)))
     found = decompile(forgotten)
     bits = np.random.default_rng(1).integers(0, 2, (2000, 16)).astype(bool)
@@ -57,7 +58,7 @@ def test_gates_that_no_kind_has_names_for():
     make = CircuitBuilder()
     a, b = make.input("a"), make.input("b")
     make.output("y", make.and_(a, b))
-    net = tapegrad.compile(make.circuit(), "relu", correction="none").net
+    net: Any = tapegrad.compile(make.circuit(), "relu", correction="none").net
     weights, biases = np.array(net.weights), np.array(net.biases)
     weights[0], biases[0] = np.where(np.asarray(net.inputs)[0] == 0, 1, -1), 0
     changed = eqx.tree_at(lambda n: (n.weights, n.biases), net, (jnp.asarray(weights), jnp.asarray(biases)))

@@ -1,6 +1,7 @@
 """ONNX models, run in onnxruntime: every output beside the net's own and beside the source."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def session(compiled):
 @given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
 def test_relu_outputs_on_every_pattern(seed, correction):
     circuit = random_circuit(seed)
-    compiled = tapegrad.compile(circuit, "relu", correction=correction)
+    compiled: Any = tapegrad.compile(circuit, "relu", correction=correction)
     bits = all_patterns(5)
     _, run = session(compiled)
     (found,) = run.run(None, {"bits": bits.astype(np.float32)})
@@ -58,7 +59,7 @@ def test_relu_without_inputs_that_matter():
 )
 def test_transformer_outputs_at_every_step(name, word, options):
     """The loop that the model's notes describe, beside the net and the interpreter."""
-    compiled = tapegrad.compile(ready(name), "transformer", **options)
+    compiled: Any = tapegrad.compile(ready(name), "transformer", **options)
     model, run = session(compiled)
     notes = {p.key: p.value for p in model.metadata_props}
     output = np.array(json.loads(notes["first_output"]), np.float32)
@@ -79,8 +80,8 @@ def test_transformer_outputs_at_every_step(name, word, options):
 
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])
 def test_rcnn_filter_at_every_step(encoding):
-    example = target_named("rcnn").examples()[0]
-    compiled = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=5)
+    example: Any = target_named("rcnn").examples()[0]
+    compiled: Any = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=5)
     _, run = session(compiled)
     carry = compiled.start(*example.inputs)
     grid, states = carry.grid, list(example.source.run(example.source.start(*example.inputs)))
@@ -93,6 +94,6 @@ def test_rcnn_filter_at_every_step(encoding):
 
 
 def test_training_targets_are_refused():
-    compiled = tapegrad.compile(ready("increment"), "tape", cells=32)
+    compiled: Any = tapegrad.compile(ready("increment"), "tape", cells=32)
     with pytest.raises(Refused, match="trained"):
         to_onnx(compiled)

@@ -1,5 +1,7 @@
 """Forward targets in PyTorch: every output of every layer, step and cell beside the net's own."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,9 +23,9 @@ from tapegrad.interop.pytorch import to_torch  # noqa: E402
 @given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
 def test_relu_outputs_on_every_pattern(seed, correction):
     circuit = random_circuit(seed)
-    compiled = tapegrad.compile(circuit, "relu", correction=correction)
+    compiled: Any = tapegrad.compile(circuit, "relu", correction=correction)
     bits = all_patterns(5)
-    module = to_torch(compiled)
+    module: Any = to_torch(compiled)
     with torch.no_grad():
         found = module(torch.tensor(bits, dtype=torch.float32)).numpy()
         dense = module.dense()(torch.tensor(bits, dtype=torch.float32)).numpy()
@@ -36,7 +38,7 @@ def test_relu_outputs_on_every_pattern(seed, correction):
 
 
 def test_relu_in_double_precision_and_a_constant_circuit():
-    compiled = tapegrad.compile(ready_circuit("adder8"), "relu", dtype="float64", correction="quarters")
+    compiled: Any = tapegrad.compile(ready_circuit("adder8"), "relu", dtype="float64", correction="quarters")
     bits = np.random.default_rng(0).integers(0, 2, (64, 16)).astype(bool)
     found = to_torch(compiled)(torch.tensor(bits, dtype=torch.float64))
     assert found.dtype == torch.float64
@@ -44,7 +46,7 @@ def test_relu_in_double_precision_and_a_constant_circuit():
     make = CircuitBuilder(simplify=False)
     make.input("unused")
     make.output("one", make.constant(True))
-    constant = to_torch(tapegrad.compile(make.circuit(), "relu", correction="quarters"))
+    constant: Any = to_torch(tapegrad.compile(make.circuit(), "relu", correction="quarters"))
     assert constant(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
     assert constant.dense()(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
 
@@ -58,7 +60,7 @@ def test_relu_in_double_precision_and_a_constant_circuit():
     ],
 )
 def test_transformer_outputs_at_every_step(name, word, options):
-    compiled = tapegrad.compile(ready(name), "transformer", **options)
+    compiled: Any = tapegrad.compile(ready(name), "transformer", **options)
     carry = compiled.start(word)
     with torch.no_grad():
         outputs = to_torch(compiled)(torch.tensor(carry.tokens)).numpy()
@@ -75,7 +77,7 @@ def test_transformer_outputs_at_every_step(name, word, options):
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])
 def test_rcnn_filter_at_every_step(encoding):
     example = target_named("rcnn").examples()[0]
-    compiled = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=4)
+    compiled: Any = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=4)
     carry = compiled.start(*example.inputs)
     module, grid = to_torch(compiled), torch.tensor(np.asarray(carry.grid))
     states = list(example.source.run(example.source.start(*example.inputs)))

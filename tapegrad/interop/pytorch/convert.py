@@ -1,6 +1,6 @@
 """`to_torch`: a compiled net as an `nn.Module`."""
 
-from torch import nn
+from typing import Any
 
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
@@ -20,8 +20,8 @@ from tapegrad.nets.tape.net import TapeNet
 from tapegrad.nets.transformer.net import TransformerNet
 
 
-def to_torch(compiled: Compiled | Net | Rcnn) -> nn.Module:
-    """The net in PyTorch, from its arrays alone. Forward targets (`relu`, `transformer`, `rcnn`'s filter)
+def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
+    """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, `rcnn`'s filter)
     give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid learner's network) take
     the net's steps under PyTorch's automatic differentiation and its optimisers."""
     net = compiled if isinstance(compiled, Rcnn) else net_of(compiled)

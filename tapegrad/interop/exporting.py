@@ -1,0 +1,146 @@
+"""Every form that a net, a circuit or a machine can leave in, as the bytes of its files."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save as tensors_to_bytes
+
+from tapegrad.circuits import formats as circuit_formats
+from tapegrad.circuits.model import Circuit
+from tapegrad.compile import Compiled
+from tapegrad.errors import InputError, Refused
+from tapegrad.formats import Format
+from tapegrad.interop.decompile import decompile
+from tapegrad.interop.extras import part
+from tapegrad.learners import Learner
+from tapegrad.lowering.rewriting import Source
+from tapegrad.machines import formats as machine_formats
+from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import TuringMachine
+from tapegrad.nets.relu.net import ReluNet
+
+Files = bytes | dict[str, bytes]
+"""One file, or a folder of files by name."""
+
+MODEL, CONFIG = "model.safetensors", "config.json"
+
+LARGEST_DENSE = 1 << 28
+"""Most entries of the matrices of a network that is written as PyTorch's own layers."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is exported: a source, and the net compiled from it where there is one."""
+
+    source: Source
+    compiled: Compiled | None = None
+
+    @property
+    def net(self) -> Compiled:
+        """The net; refused where only a source was given."""
+        if self.compiled is None:
+            raise InputError("this form is for networks", advice="Give a target, as in --target relu.")
+        return self.compiled
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit: of a ReLU network from its weights, else the source itself."""
+        if self.compiled is not None and isinstance(self.compiled.net, ReluNet):
+            return decompile(self.compiled, self.source.name)
+        found = self.source.circuit if isinstance(self.source, Learner) else self.source
+        if not isinstance(found, Circuit):
+            raise Refused(
+                f"{self.source.name!r} is no circuit", advice="Export its `relu` net: that is a circuit."
+            )
+        return found
+
+    @property
+    def machine(self) -> TuringMachine | GridMachine:
+        """The source, if it is a machine."""
+        if not isinstance(self.source, TuringMachine | GridMachine):
+            raise Refused(f"{self.source.name!r} is no machine")
+        return self.source
+
+
+def _to_torch(subject: Subject, context: int) -> Files:
+    """The module's state, and a description. `relu` is written as `nn.Linear`s, the channels of `rcnn` as
+    `nn.Conv2d`s, so that both load without this package."""
+    from safetensors.torch import save
+
+    module = part("pytorch").to_torch(subject.net)
+    net = subject.net.net
+    if isinstance(net, ReluNet):
+        widths = [len(net.input_names), *np.diff(net.bounds).tolist()]
+        if sum(a * b for a, b in pairwise(widths)) > LARGEST_DENSE:
+            raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")
+        module = module.dense()
+    config = {"target": net.target, "module": str(module).splitlines(), "net": net.config()}
+    state = {name: tensor.detach().contiguous() for name, tensor in module.state_dict().items()}
+    return {MODEL: save(state), CONFIG: _json(config)}
+
+
+def _to_onnx(subject: Subject, context: int) -> Files:
+    return part("onnx").to_onnx(subject.net).SerializeToString()
+
+
+def _to_transformer_lens(subject: Subject, context: int) -> Files:
+    """The parameters of a HookedTransformer by name, its configuration, tokens, coordinates and heads."""
+    from tapegrad.interop.decoder import HEADS, MEANING, SETTINGS, decoder_of, sizes, weights
+
+    here = decoder_of(subject.net, context)
+    config = {
+        "config": asdict(sizes(here)) | SETTINGS,
+        "tokens": here.vocabulary.names,
+        "coordinates": here.names,
+        "meaning": MEANING,
+        "heads": [asdict(head) for head in HEADS],
+    }
+    return {MODEL: tensors_to_bytes(weights(here)), CONFIG: _json(config)}
+
+
+def _circuit_as(name: str) -> Callable[[Subject, int], Files]:
+    return lambda subject, context: _written(circuit_formats.FORMATS, name, subject.circuit)
+
+
+def _machine_as(name: str) -> Callable[[Subject, int], Files]:
+    return lambda subject, context: _written(machine_formats.FORMATS, name, subject.machine)
+
+
+def _written(formats: tuple[Format, ...], name: str, source: Any) -> bytes:
+    known = next(known for known in formats if known.name == name)
+    assert known.write is not None
+    text = known.write(source)
+    return text.encode() if isinstance(text, str) else text
+
+
+FORMS: dict[str, Callable[[Subject, int], Files]] = {
+    "torch": _to_torch,
+    "onnx": _to_onnx,
+    "transformer-lens": _to_transformer_lens,
+    "aiger": _circuit_as("aiger-ascii"),
+    "aiger-binary": _circuit_as("aiger-binary"),
+    "blif": _circuit_as("blif"),
+    "bbchallenge": _machine_as("bbchallenge"),
+    "yaml": _machine_as("turingmachine.io"),
+}
+"""Name of a form, as the command line takes it."""
+
+
+def check_form(form: str) -> None:
+    """Refuses a form that there is not."""
+    if form not in FORMS:
+        raise InputError(f"there is no form {form!r}", advice=f"Choose one of {', '.join(FORMS)}.")
+
+
+def exported(subject: Subject, form: str, context: int = 256) -> Files:
+    """The files of this form; `context` is the context length of `transformer-lens`."""
+    check_form(form)
+    return FORMS[form](subject, context)
+
+
+def _json(data: dict[str, Any]) -> bytes:
+    return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -1,0 +1,114 @@
+"""`tapegrad export`: what it writes opens in the tool it is for, and what it cannot write leaves nothing."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tapegrad.circuits import formats as circuit_formats
+from tapegrad.circuits.library import ready as ready_circuit
+from tapegrad.cli import app
+from tapegrad.errors import InputError, Refused
+from tapegrad.machines import formats as machine_formats
+from tapegrad.machines.library import ready
+from tests.interop.test_without_tapegrad import recipe
+
+
+def export(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["export", *map(str, arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def adder(tmp_path_factory):
+    """A saved `relu` net."""
+    folder = tmp_path_factory.mktemp("export") / "adder.net"
+    result = CliRunner().invoke(app, ["compile", "adder8", "--target", "relu", "-o", str(folder)])
+    assert result.exit_code == 0
+    return folder
+
+
+def sums(circuit) -> bool:
+    random = np.random.default_rng(2)
+    bits = random.integers(0, 2, (500, 16)).astype(bool)
+    place = 1 << np.arange(9)
+    outputs = circuit.wire_values(bits)[circuit.output_wires].T
+    return np.array_equal(outputs @ place, bits[:, :8] @ place[:8] + bits[:, 8:] @ place[:8])
+
+
+@pytest.mark.parametrize("form", ["aiger", "aiger-binary", "blif"])
+def test_circuits_of_a_net_and_of_a_source_still_add(adder, tmp_path, form):
+    for source in (adder, "adder8"):
+        export(source, "--to", form, "-o", tmp_path / "out")
+        circuit = circuit_formats.read((tmp_path / "out").read_bytes())
+        assert circuit.inputs == ready_circuit("adder8").inputs
+        assert sums(circuit)
+
+
+@pytest.mark.parametrize("form", ["bbchallenge", "yaml"])
+def test_machines_come_back_equal(tmp_path, form):
+    machine = ready("busy-beaver-4x2")
+    export("busy-beaver-4x2", "--to", form, "-o", tmp_path / "out")
+    again = machine_formats.read((tmp_path / "out").read_bytes()).machine
+    assert dict(again.rules) == dict(machine.rules)
+
+
+def test_onnx_file(adder, tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    said = json.loads(export(adder, "--to", "onnx", "-o", tmp_path / "adder.onnx", "--json"))
+    assert said["bytes"]["adder.onnx"] == (tmp_path / "adder.onnx").stat().st_size
+    run = runtime.InferenceSession(tmp_path / "adder.onnx", providers=["CPUExecutionProvider"])
+    bits = np.array([[1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]], np.float32)
+    assert (run.run(None, {"bits": bits})[0][0] > 0).tolist() == [False, False, True] + 6 * [False]
+
+
+def test_torch_folder_opens_in_plain_pytorch(adder, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    export(adder, "--to", "torch", "-o", tmp_path / "adder8.torch")
+    monkeypatch.chdir(tmp_path)
+    found: dict = {}
+    exec(recipe("torch"), found)
+    bits = np.random.default_rng(0).integers(0, 2, (200, 16))
+    outputs = found["model"](torch.tensor(bits, dtype=torch.float32)).detach().numpy() > 0
+    place = 1 << np.arange(9)
+    assert np.array_equal(outputs @ place, bits[:, :8] @ place[:8] + bits[:, 8:] @ place[:8])
+    assert found["names"][:2] == ["a[0]", "a[1]"]
+
+
+def test_transformer_lens_folder_opens_in_transformer_lens(tmp_path, monkeypatch):
+    pytest.importorskip("transformer_lens", exc_type=ImportError)
+    options = ("--target", "transformer", "--set", "steps=8", "--context", 32)
+    export("busy-beaver-3x2", *options, "--to", "transformer-lens", "-o", tmp_path / "bb3.lens")
+    monkeypatch.chdir(tmp_path)
+    found: dict = {}
+    exec(recipe("lens"), found)
+    steps = [found["tokens"][number] for number in found["run"][2:-1]]
+    states = list(ready("busy-beaver-3x2").run(ready("busy-beaver-3x2").start()))
+    assert [step.split("enter ")[1] for step in steps] == [state.state for state in states[1:]]
+
+
+def test_what_cannot_be_written_leaves_nothing(adder, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    cases = [
+        (("adder8", "--to", "onnx"), InputError, "target"),
+        (("adder8", "--to", "paper"), InputError, "no form"),
+        ((adder, "--target", "relu", "--to", "onnx"), InputError, "already"),
+        (("increment", "--to", "aiger"), Refused, "no circuit"),
+        (("adder8", "--to", "bbchallenge"), Refused, "no machine"),
+        ((adder, "--to", "transformer-lens"), Refused, "transformer"),
+        (("increment", "-t", "transformer", "--to", "transformer-lens", "--context", 10**6), Refused, "long"),
+    ]
+    for arguments, error, words in cases:
+        with pytest.raises(error, match=words):
+            export(*arguments, "-o", out)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    for name in [name for name in sys.modules if name.startswith("tapegrad.interop.onnx")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(Refused, match=r"tapegrad\[onnx\]"):
+        export(adder, "--to", "onnx", "-o", out)
+    assert not out.exists()
