@@ -108,7 +108,8 @@ class _CircuitView:
 
     def frame(self, state: np.ndarray) -> list[Any]:
         if self.first is None:
-            self.first = _written(self.circuit.inputs, state[0])
+            self.first = {"pattern": f"1 of {len(state):,}"} if len(state) > 1 else {}
+            self.first |= _written(self.circuit.inputs, state[0])
             outputs = dict.fromkeys(
                 named_bits(self.circuit.outputs, np.zeros(len(self.circuit.outputs))), "·"
             )

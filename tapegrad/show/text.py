@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.circuits.model import Circuit
+from tapegrad.learners.model import LearnerState
 from tapegrad.lowering.rewriting import Source, State
 from tapegrad.machines.grid import GridConfiguration, GridMachine
 from tapegrad.machines.model import Configuration, TuringMachine
@@ -34,7 +35,9 @@ def state_json(source: Source, state: State) -> Any:
     if isinstance(source, Circuit) and isinstance(state, np.ndarray):
         rows = [named_bits(source.outputs, row) for row in state]
         return rows[0] if len(rows) == 1 else rows
-    return state.to_json() if hasattr(state, "to_json") else repr(state)
+    if isinstance(state, LearnerState):
+        return {"memory": list(state.memory), "samples": state.position, "answer": state.answer}
+    return repr(state)
 
 
 def state_text(source: Source, state: State) -> str:
@@ -52,6 +55,10 @@ def state_text(source: Source, state: State) -> str:
         rows = [named_bits(source.outputs, row) for row in state[:8]]
         more = [f"... {len(state) - 8} more rows"] if len(state) > 8 else []
         return "\n".join(["  ".join(f"{name}={value}" for name, value in row.items()) for row in rows] + more)
+    if isinstance(state, LearnerState):
+        memory = _cut("".join(map(str, state.memory)))
+        answer = "still learning" if state.answer is None else f"answered {state.answer} to the last"
+        return f"after {state.position:,} samples, {answer}\nmemory {memory}"
     return str(state)
 
 
