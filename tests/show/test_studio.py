@@ -120,7 +120,7 @@ def test_a_run_comes_back_as_a_recording(studio):
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
-        ({"source": "/etc/passwd"}, "neither a ready machine"),
+        ({"source": "/etc/passwd"}, "in a known format"),
         ({"target": "nonsense"}, "no target"),
         ({"options": "cells"}, "name=value"),
         ({"input": "7"}, "no symbol '7'"),
@@ -151,7 +151,7 @@ def test_what_is_no_json_is_said_to_be_none(request_):
 def test_the_job_never_reads_a_file(tmp_path):
     path = tmp_path / "machine.txt"
     path.write_text(BEAVER["source"])
-    assert "neither a ready machine" in answer(source=str(path))["error"]
+    assert "in a known format" in answer(source=str(path))["error"]
 
 
 def test_the_job_answers_in_words():
