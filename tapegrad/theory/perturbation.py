@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from tapegrad.precision import in_double
-from tapegrad.theory.attack import FlatProblem, Vector
+from tapegrad.theory.attack import Vector, flattened
 from tapegrad.theory.problem import Problem
 
 
@@ -31,7 +31,7 @@ def perturbation_test(problem: Problem, radius: float, trials: int = 10, seed: i
     """Noise of norm `radius` on all parameters: in random directions, and down the guided slope of the
     smallest margin within every promising part of the net. All decoded bits are compared, not only the
     prediction: of a transformer, every output of every decoder step."""
-    flat = FlatProblem(problem)
+    flat = flattened(problem)
     bits = jax.jit(lambda p: problem.bits(flat.unravel(p)))
     before = np.asarray(bits(flat.start))
 

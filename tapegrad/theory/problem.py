@@ -15,7 +15,7 @@ LEAK = 0.2
 """Slope of a ReLU that is off, in the slopes that guide an attack."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """`margins(parameters, guide)` are the outputs with the sign that makes them positive as long as the
     predictions are right. `guide` is 0 or 1: at 1 the values are the same, but their derivatives pass through

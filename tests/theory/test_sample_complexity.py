@@ -11,6 +11,8 @@ from tapegrad.compile import compile
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
+from tapegrad.nets.relu import ReluNet
+from tapegrad.nets.transformer import TransformerNet
 from tapegrad.theory import (
     corollary_a_1,
     lemma_2_3,
@@ -78,14 +80,22 @@ def test_corollary_a_1_with_equal_margins():
 
 
 @pytest.fixture(scope="module")
-def adder():
-    return compile(ready_circuit("adder4"), "relu").net
+def adder() -> ReluNet:
+    net = compile(ready_circuit("adder4"), "relu").net
+    assert isinstance(net, ReluNet)
+    return net
+
+
+def transformer(name: str, steps: int) -> TransformerNet:
+    net = compile(ready(name), "transformer", steps=steps).net
+    assert isinstance(net, TransformerNet)
+    return net
 
 
 def test_norms_are_those_of_the_dense_matrices(adder):
     dense = [adder.dense_layer(i) for i in range(adder.depth + 1)]
     assert relu_norm(adder) == pytest.approx(sum(np.abs(w).sum() + np.abs(b).sum() for w, b in dense))
-    net = compile(ready("increment"), "transformer", steps=4).net
+    net = transformer("increment", 4)
     total = sum(np.abs(a).sum() for a in (net.h_0, net.E, net.theta_cls))
     for layer in net.layers:
         feed = layer.feed_forward
@@ -104,7 +114,7 @@ def test_samples_grow_like_the_logarithm_of_the_width(adder):
     # Affine in log w up to the further logarithm of n that Dudley's integral has.
     assert (np.diff(samples) / np.diff(logs) / samples[0] < 0.5).all()
     assert samples[-1] / samples[0] < 20
-    net = compile(ready("increment"), "transformer", steps=16).net
+    net = transformer("increment", 16)
     wide = theorem_4_1(net, width=10**9)
     assert theorem_4_1(net).samples < wide.samples < 10 * theorem_4_1(net).samples
     with pytest.raises(InputError, match="cannot be padded"):
@@ -114,7 +124,7 @@ def test_samples_grow_like_the_logarithm_of_the_width(adder):
 def test_sizes_without_building_are_those_of_built_nets():
     machine = ready("palindrome")
     (row,) = transformer_sizes(machine, [7])
-    net = compile(machine, "transformer", steps=128).net
+    net = transformer("palindrome", 128)
     assert row.norm == pytest.approx(transformer_norm(net), rel=1e-6)
     assert (row.layers, row.width) == (len(net.layers), net.layout.width)
     assert row.width_expression == len(machine.states) * len(machine.alphabet) + 7
