@@ -7,8 +7,8 @@ from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.nets.net import Net
 
-EXTRAS = {"pytorch": "torch", "onnx": "onnx", "lens": "transformer-lens"}
-"""For each part of `tapegrad.interop` the extra that it needs."""
+EXTRAS = {"pytorch": "torch", "onnx": "onnx"}
+"""For each part of `tapegrad.interop` that `part` imports, the extra that it needs."""
 
 
 def part(name: str) -> ModuleType:

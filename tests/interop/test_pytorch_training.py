@@ -90,6 +90,12 @@ def test_emulator_weights_at_every_step(precision):
     assert flips > 3
 
 
+def test_memories_beyond_floats_are_refused():
+    example = target_named("emulator").examples()[0]
+    with pytest.raises(Refused, match="practical"):
+        to_torch(tapegrad.compile(example.source, "emulator", memory="exact"))
+
+
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])
 def test_memory_of_a_grid_learner_at_every_step(encoding):
     from tapegrad.grid_learners import single_coordinate

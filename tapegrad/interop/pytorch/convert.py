@@ -21,9 +21,9 @@ from tapegrad.nets.transformer.net import TransformerNet
 
 
 def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
-    """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, `rcnn`'s filter)
-    give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid learner's network) take
-    the net's steps under PyTorch's automatic differentiation and its optimisers."""
+    """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, the filter of
+    `rcnn`) give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid learner's network)
+    take the net's steps under PyTorch's automatic differentiation and its optimisers."""
     net = compiled if isinstance(compiled, Rcnn) else net_of(compiled)
     match net:
         case ReluNet():

@@ -21,7 +21,7 @@ class EmulatorModule(nn.Module):
         super().__init__()
         if not isinstance(net, PracticalNet):
             raise Refused(
-                f"the memory {net.memory!r} is trained in numbers that PyTorch does not have",
+                f"the memory {net.memory!r} has no form in PyTorch, whose numbers are too coarse for it",
                 advice="Compile with memory=practical.",
             )
         self.weights = nn.Parameter(torch.tensor(net.weights))

@@ -1,6 +1,5 @@
 """The target `rcnn` in PyTorch: the filter as convolutions, and the network whose memory SGD trains."""
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -100,11 +99,6 @@ class RcnnModule(nn.Module):
 def filter_module(built: Filter) -> nn.Module:
     """One application of the filter, for either encoding."""
     return ChannelModule(built) if isinstance(built, ChannelFilter) else TernaryModule(built)
-
-
-def grid_tensor(grid: np.ndarray) -> Tensor:
-    """The grid of a carry of the net, ready for the module."""
-    return torch.tensor(np.asarray(grid))
 
 
 def _third(data: Tensor) -> Tensor:
