@@ -7,13 +7,18 @@ import sys
 import time
 from typing import Any
 
+import jax
 import numpy as np
 
-from tapegrad.grid_learners import parity, start
+from tapegrad.grid_learners import parity, single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.nets.rcnn import RcnnNet
 from tapegrad.nets.rcnn.classifier import RCNNClassifier
+from tapegrad.nets.rcnn.fast import Roller
+from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.rcnn.predicting import predict
+from tapegrad.nets.rcnn.training import memorise
 from tapegrad.nets.rcnn.weights import count_weights
 from tapegrad.sampler import random_grid_machine
 
@@ -22,7 +27,12 @@ Row = dict[str, Any]
 
 def rows(long: bool = False) -> list[Row]:
     """Everything that can be measured in a minute; `long` adds parity of 16 and more bits."""
-    return [*sizes(), *engines(), *parities([(8, 20), (16, 26), (24, 36)] if long else [(8, 20)])]
+    return [
+        *sizes(),
+        *engines(),
+        *many_points(),
+        *parities([(8, 20), (16, 26), (24, 36)] if long else [(8, 20)]),
+    ]
 
 
 def sizes() -> list[Row]:
@@ -63,6 +73,27 @@ def _rate(net: RcnnNet, machine: GridMachine, layers: int, engine: str) -> float
     began = time.perf_counter()
     net.advance(carry, layers, engine)
     return layers / (time.perf_counter() - began)
+
+
+def many_points(points: int = 512) -> list[Row]:
+    """All test points at once, every cell in every layer, on the device that JAX has; `fast` on the CPU."""
+    learner = single_coordinate()
+    rng = np.random.default_rng(0)
+    X, T = rng.choice([-1, 1], (12, 8)), rng.choice([-1, 1], (points, 8))
+    network = Rcnn.of(learner.machine, 12, 8, 10_000)
+    *_, last = memorise(network, X.astype(float), X[:, 3].astype(float), engine="fast")
+    roller = Roller(network.filter, network.encoding)
+    layers = int(predict(network, last.memory, T, roller=roller).layers.max())
+    network = network.with_layers(layers)
+    rates = {}
+    for engine in ("reference", "fast"):
+        predict(network, last.memory, T, engine=engine, roller=roller)
+        began = time.perf_counter()
+        labels = predict(network, last.memory, T, engine=engine, roller=roller).labels
+        rates[engine] = points / (time.perf_counter() - began)
+        assert (labels == T[:, 3]).all()
+    name = f"{points} test points at once, {layers} layers, reference on {jax.devices()[0].platform}"
+    return [_row(name, rates["reference"], "points/s", rates["fast"], "fast")]
 
 
 def parities(sizes: list[tuple[int, int]]) -> list[Row]:

@@ -27,7 +27,7 @@ class RCNNClassifier(ClassifierMixin, BaseEstimator):
         self,
         machine: GridMachine | None = None,
         *,
-        frame: tuple[int, int, int, int] = (1, 1, 1, 1),
+        frame: tuple[int, ...] = (1, 1, 1, 1),
         layers: int = 10_000_000,
         encoding: str = "channels",
         engine: str = "fast",

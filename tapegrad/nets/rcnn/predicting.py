@@ -56,12 +56,13 @@ def predict(
         return _reference(network, memory, Z)
     roller = roller or Roller(network.filter, network.encoding)
     runs = [roller.run(network.start_numbers(memory, z), network.layers) for z in Z]
-    return Predictions(
-        np.array([_label(network, run, i) for i, run in enumerate(runs)]), np.array([r.layers for r in runs])
-    )
+    for point, run in enumerate(runs):
+        _require_on_grid(network, run, point)
+    grids = np.stack([network.encoding.encode(run.numbers) for run in runs])
+    return Predictions(_signs(network, grids), np.array([run.layers for run in runs]))
 
 
-def _label(network: Rcnn, run: Rolled, point: int) -> int:
+def _require_on_grid(network: Rcnn, run: Rolled, point: int) -> None:
     if run.lost:
         top, left = network.frame.top, network.frame.left
         raise Refused(
@@ -69,9 +70,13 @@ def _label(network: Rcnn, run: Rolled, point: int) -> int:
             where=f"test point {point + 1}, after cell {(run.head[0] - top, run.head[1] - left)}",
             advice="Give the network a larger frame.",
         )
-    grid = network.encoding.encode(run.numbers)
-    output, running = _readout(network, grid[None])
-    return _sign(network, float(output[0]), bool(running[0]), grid, point)
+
+
+def _signs(network: Rcnn, grids: NDArray[Any]) -> NDArray[np.int64]:
+    """The answers on the last grids, one for each test point."""
+    outputs, running = _readout(network, grids)
+    ends = zip(outputs, running, grids, strict=True)
+    return np.array([_sign(network, float(o), bool(r), grid, i) for i, (o, r, grid) in enumerate(ends)])
 
 
 @in_double
@@ -88,12 +93,7 @@ def _compiled_readout(network: Rcnn, grids: jax.Array) -> tuple[jax.Array, jax.A
 @in_double
 def _reference(network: Rcnn, memory: NDArray[Any], Z: NDArray[Any]) -> Predictions:
     grids = np.asarray(_last_grids(network, jnp.asarray(memory), jnp.asarray(Z)))
-    outputs, running = _readout(network, grids)
-    labels = [
-        _sign(network, float(o), bool(r), grid, i)
-        for i, (o, r, grid) in enumerate(zip(outputs, running, grids, strict=True))
-    ]
-    return Predictions(np.array(labels), np.full(len(Z), network.layers))
+    return Predictions(_signs(network, grids), np.full(len(Z), network.layers))
 
 
 @eqx.filter_jit
