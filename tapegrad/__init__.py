@@ -1,9 +1,9 @@
 """tapegrad compiles algorithms into neural networks that run them exactly.
 
-    import tapegrad as tg
+import tapegrad as tg
 
-    net = tg.compile(tg.read("1RB1LB_1LA1RZ"), "tape")
-    print(tg.verify(net))
+net = tg.compile(tg.read("1RB1LB_1LA1RZ"), "tape")
+print(tg.verify(net))
 """
 
 from tapegrad.checker import check

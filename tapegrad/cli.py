@@ -4,7 +4,18 @@ import sys
 
 import typer
 
-from tapegrad.commands import claims, demo, export, listing, net_folder, player, run
+from tapegrad.commands import (
+    bench,
+    claims,
+    demo,
+    export,
+    listing,
+    margins,
+    net_folder,
+    player,
+    run,
+    train_with,
+)
 from tapegrad.commands.output import BAD_INPUT, errors, print_json
 from tapegrad.errors import TapegradError
 
@@ -28,10 +39,13 @@ for command in (
     listing.targets,
     listing.formats,
     demo.demo,
+    train_with.train_with,
+    margins.margins,
     claims.claims,
     player.studio,
 ):
     app.command()(command)
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

@@ -1,16 +1,36 @@
 """Inputs as people type them, turned into what a source starts from."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError
+from tapegrad.learners.model import Learner
 from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
 from tapegrad.show.text import BUS
+
+
+def inputs_for(source: Source, texts: Sequence[str] | None, own: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """The arguments of `source.start`: as typed, else the source's own; a machine may start on a blank tape,
+    nothing else may."""
+    if texts is not None:
+        return parse_inputs(source, texts)
+    if not own and isinstance(source, Circuit):
+        raise InputError(
+            f"the circuit {source.name!r} needs an input",
+            advice="Write its bits in order, as in 0110, or name=number for each input.",
+        )
+    if not own and isinstance(source, Learner):
+        raise InputError(
+            f"the learner {source.name!r} needs samples",
+            advice="Write them as bits:label, or give a file of such lines.",
+        )
+    return own
 
 
 def parse_inputs(source: Source, texts: Sequence[str]) -> tuple[Any, ...]:
@@ -18,7 +38,8 @@ def parse_inputs(source: Source, texts: Sequence[str]) -> tuple[Any, ...]:
 
     A machine takes one word for each tape; a space stands for a blank, unless it is a symbol; where symbols
     have several characters, spaces separate them. A grid machine takes rows separated by `/`. A circuit takes
-    its bits in order (`0110`), or `name=number` for each input or bus.
+    its bits in order (`0110`), or `name=number` for each input or bus. A learner takes samples,
+    `bits:label`, or a file of lines of that form.
     """
     if isinstance(source, TuringMachine):
         return tuple(_word(text, source.alphabet, source.blank) for text in texts)
@@ -27,6 +48,8 @@ def parse_inputs(source: Source, texts: Sequence[str]) -> tuple[Any, ...]:
         return ([_word(row, source.alphabet, source.blank) for row in rows],)
     if isinstance(source, Circuit):
         return (_bits(source, texts),)
+    if isinstance(source, Learner):
+        return _samples(source, texts)
     raise InputError(f"{source.name!r} takes no input on the command line")
 
 
@@ -34,6 +57,25 @@ def _word(text: str, alphabet: Sequence[str], blank: str) -> list[str]:
     if any(len(symbol) > 1 for symbol in alphabet):
         return text.split()
     return [blank if letter == " " and " " not in alphabet else letter for letter in text]
+
+
+def _samples(learner: Learner, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    lines: list[str] = []
+    for text in texts:
+        path = Path(text)
+        lines += path.read_text().split() if ":" not in text and path.is_file() else text.split()
+    rows, labels = [], []
+    for number, line in enumerate(lines, 1):
+        bits, _, label = line.partition(":")
+        if len(bits) != learner.inputs or set(bits + label) - {"0", "1"} or len(label) != 1:
+            raise InputError(
+                f"{line[:80]!r} is not a sample of {learner.inputs} bits and a label",
+                where=f"sample {number}",
+                advice="Write, say, 0110:1, or give a file of such lines.",
+            )
+        rows.append([int(bit) for bit in bits])
+        labels.append(int(label))
+    return np.array(rows, np.uint8).reshape(-1, learner.inputs), np.array(labels, np.uint8)
 
 
 def _bits(circuit: Circuit, texts: Sequence[str]) -> np.ndarray:

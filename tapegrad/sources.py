@@ -9,6 +9,7 @@ from tapegrad.circuits import formats as circuit_formats
 from tapegrad.circuits import library as circuit_library
 from tapegrad.errors import FormatError, InputError
 from tapegrad.formats import Format
+from tapegrad.learners import library as learner_library
 from tapegrad.lowering.rewriting import Source
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines import library as machine_library
@@ -16,6 +17,8 @@ from tapegrad.machines.formats import Loaded
 
 LARGEST = 256 << 20
 """Files larger than this, in bytes, are not read."""
+
+LIBRARIES = (machine_library, circuit_library, learner_library)
 
 
 @dataclass(frozen=True)
@@ -33,17 +36,13 @@ def all_formats() -> tuple[Format, ...]:
 
 
 def ready_names() -> dict[str, str]:
-    """Every ready machine and circuit with a line on what it does."""
-    return {
-        name: entry.summary
-        for library in (machine_library, circuit_library)
-        for name, entry in library.READY.items()
-    }
+    """Every ready machine, circuit and learner with a line on what it does."""
+    return {name: entry.summary for library in LIBRARIES for name, entry in library.READY.items()}
 
 
 def find(text: str) -> Found:
     """A ready name, else an existing file, else the text itself in one of the formats."""
-    if text in ready_names():
+    if any(text in library.READY for library in LIBRARIES):
         return find_text(text)
     path = Path(text)
     if "\n" not in text and len(text) < 4096 and path.is_file():
@@ -61,6 +60,8 @@ def find_text(text: str) -> Found:
         return Found(machine_library.ready(text), "ready machine", machine_library.READY[text].example)
     if text in circuit_library.READY:
         return Found(circuit_library.ready(text), "ready circuit")
+    if text in learner_library.READY:
+        return Found(learner_library.ready(text), "ready learner", learner_library.example_samples(text))
     return _parsed(text.encode(), "text")
 
 
@@ -79,7 +80,7 @@ def _parsed(data: bytes, origin: str) -> Found:
     listed = ", ".join(known.name for known in all_formats())
     shown = repr(data[:60].decode(errors="replace")) if origin == "text" else origin
     raise FormatError(
-        f"{shown} is neither a ready machine or circuit, nor a file, nor a text in a known format",
+        f"{shown} is neither a ready name, nor a file, nor a text in a known format",
         advice=f"Formats: {listed}. `tapegrad formats` shows an example of each and the ready names.",
     )
 

@@ -21,6 +21,7 @@ from tapegrad.commands.output import AsJson, console, print_json
 from tapegrad.commands.player import write_page
 from tapegrad.compile import compile as compile_source
 from tapegrad.compile import estimate as estimate_source
+from tapegrad.learners.model import Learner
 from tapegrad.lowering.paths import CONVERSIONS
 from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.grid import GridMachine
@@ -129,8 +130,8 @@ def show(
 
 
 def _text(source: Source) -> str:
-    if isinstance(source, Circuit):
-        return summary(source)
+    if isinstance(source, Circuit | Learner):
+        return summary(source if isinstance(source, Circuit) else source.circuit)
     return table_text(source) if isinstance(source, TuringMachine | GridMachine) else str(source)
 
 

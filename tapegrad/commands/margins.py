@@ -1,5 +1,6 @@
 """`tapegrad margins`: how much noise the parameters of a network bear."""
 
+from tapegrad.circuits.model import Circuit
 from tapegrad.commands.options import (
     InputOption,
     SetOption,
@@ -9,7 +10,7 @@ from tapegrad.commands.options import (
 )
 from tapegrad.commands.output import AsJson, console, print_json
 from tapegrad.compile import compile
-from tapegrad.inputs import parse_inputs
+from tapegrad.inputs import inputs_for
 from tapegrad.sources import find
 
 
@@ -22,15 +23,18 @@ def margins(
 ) -> None:
     """Bracket the all-layer margin: the least change of the parameters that flips a prediction.
 
-    The lower bounds are proved, for every input; the upper bound is found by attack on one input.
+    The lower bounds are proved, for every input; the upper bound is found by attack on one input. A circuit
+    without an input is attacked on all patterns, or on 64 random ones if it has more.
 
     Example: tapegrad margins adder4 --target relu
     """
-    from tapegrad.theory import all_layer_margins  # the attack compiles JAX programs: not needed to start
+    from tapegrad.theory import all_layer_margins, patterns  # only this command needs them
 
     found = find(source)
     compiled = compile(found.source, target, **parse_settings(settings))
-    words = found.inputs if input is None else parse_inputs(found.source, input)
+    words = inputs_for(found.source, input, found.inputs)
+    if not words and isinstance(found.source, Circuit):
+        words = (patterns(found.source),)
     result = all_layer_margins(compiled, *words)
     if as_json:
         print_json({"source": found.source.name, "target": target, **result.to_json()})

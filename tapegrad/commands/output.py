@@ -28,8 +28,8 @@ def print_json(data: Any) -> None:
 
 @contextmanager
 def steps_progress(what: str, limit: int) -> Iterator[Report]:
-    """A progress bar over steps on standard error, where that is a terminal."""
+    """A progress bar over steps on standard error, where that is a terminal; a limit of 0 is unknown."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task(what, total=limit)
+        task = bar.add_task(what, total=limit or None)
         yield lambda steps: bar.update(task, completed=steps)

@@ -1,5 +1,8 @@
 """`tapegrad run`: compile a source, run the network, and check every step against the source."""
 
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
 
 from tapegrad.commands.options import (
@@ -20,12 +23,16 @@ from tapegrad.commands.output import (
     print_json,
     steps_progress,
 )
-from tapegrad.compile import compile
-from tapegrad.inputs import parse_inputs
+from tapegrad.compile import Compiled, compile
+from tapegrad.errors import InputError
+from tapegrad.inputs import inputs_for
 from tapegrad.nets import target_named
 from tapegrad.show.text import state_json, state_text
 from tapegrad.sources import find
 from tapegrad.verify import verify
+
+DRAWN = 2_000
+"""Most steps in a figure."""
 
 LONG, COMPARISONS = 1_000_000, 100
 """Runs longer than this are compared that many times instead of at every step, and the report says so."""
@@ -42,6 +49,9 @@ def run(
     every: int = typer.Option(
         0, min=0, help="Compare every so many steps; by default all, up to a million steps."
     ),
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw loss and tape weights over time (simplex and tape only).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compile SOURCE, run the network on an input and compare every step with the source.
@@ -51,11 +61,13 @@ def run(
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
     found = find(source)
-    words = found.inputs if input is None else parse_inputs(found.source, input)
+    words = inputs_for(found.source, input, found.inputs)
     options = parse_settings(settings)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [words])
     compiled = compile(found.source, target, **options)
+    if figure is not None:
+        _draw(compiled, words, min(steps, DRAWN), figure)
     with steps_progress("running", steps) as progress:
         outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress)
     report = None
@@ -100,3 +112,16 @@ def run(
     if agreed is False:
         raise typer.Exit(DISAGREED)
     raise typer.Exit(SUCCESS if outcome.halted else UNFINISHED)
+
+
+def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:
+    """Trains once more, by the reference engine, keeping what is drawn."""
+    from tapegrad.nets.descent.history import record
+    from tapegrad.nets.descent.net import DescentNet
+    from tapegrad.nets.descent.plots import plot_history
+
+    if not isinstance(compiled.net, DescentNet):
+        raise InputError(
+            f"target {compiled.target.name!r} does not train", advice="Use --target tape or simplex."
+        )
+    plot_history(record(compiled.net, compiled.start(*words), steps), path)

@@ -3,12 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tapegrad.circuits.model import Circuit
 from tapegrad.compile import Compiled, compile
-from tapegrad.errors import InputError
-from tapegrad.inputs import parse_inputs
-from tapegrad.learners import Learner
-from tapegrad.lowering.rewriting import Source
+from tapegrad.inputs import inputs_for
 from tapegrad.nets import target_named
 from tapegrad.sources import Found
 
@@ -28,20 +24,3 @@ def compiled_source(
     """The source on its target, with the input as typed, or else the one that came with it."""
     inputs = inputs_for(found.source, texts, found.inputs)
     return compile(found.source, target, **settings), inputs
-
-
-def inputs_for(source: Source, texts: Sequence[str] | None, own: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-    """The arguments of `source.start`; a machine may start on a blank tape, nothing else may."""
-    if texts is not None:
-        return parse_inputs(source, texts)
-    if not own and isinstance(source, Circuit):
-        raise InputError(
-            f"the circuit {source.name!r} needs an input",
-            advice="Write its bits in order, as in 0110, or name=number for each input.",
-        )
-    if not own and isinstance(source, Learner):
-        raise InputError(
-            f"the learner {source.name!r} needs samples, which cannot be typed here",
-            advice=f"Use compiled.show(x, y) in Python, or {EXAMPLE!r} in place of the source.",
-        )
-    return own

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bench.parity import headline, learn, noise_sweep
-from bench.parity_rivals import eliminated
+from tapegrad.experiments.parity import headline, learn, noise_sweep
+from tapegrad.experiments.parity_rivals import eliminated
 from tapegrad.compile import compile
 from tapegrad.learners import parity, robust_parity
 from tapegrad.nets.emulator.practical_net import PracticalNet
