@@ -1,5 +1,6 @@
 """Machines in TransformerLens: token by token beside the interpreter, and heads that do what is written."""
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import tapegrad
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.decoder import sharpness
+from tapegrad.interop.decoder.machine import rules_of
 from tapegrad.interop.decoder.vocabulary import BEGIN, HALT, Token, Vocabulary
 from tapegrad.machines.library import READY, ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
@@ -133,6 +135,13 @@ def test_the_documented_heads_do_what_is_written():
     }
     assert all(not lens.model.blocks[block].attn.W_O[head].any() for block, head in idle)
     assert lens.explain(here.at("place")).startswith("place: block 0")
+
+
+def test_the_table_comes_from_the_matrices():
+    """With the table that the net remembers forgotten, its matrices still say the same."""
+    for seed in range(20):
+        net: Any = tapegrad.compile(random_machine(seed), "transformer", steps=8).net
+        assert set(rules_of(replace(net, rules=()))) == set(net.rules)
 
 
 def test_what_cannot_be_exact_is_refused():
