@@ -14,7 +14,7 @@ def train_with(
     ] = "fast",
     as_json: AsJson = False,
 ) -> None:
-    """Train a primary network inside an extended one, whose gradient descent runs an algorithm for its weights.
+    """Train a primary network inside an extended one, whose gradient descent runs an algorithm.
 
     Example: tapegrad train-with xor
     """

@@ -39,7 +39,7 @@ KINDS: Mapping[str, ReadyLearner] = {
         "parity of hidden bits, by Gaussian elimination", parity, lambda x: _every_third(x).sum(1) % 2
     ),
     "conjunction": ReadyLearner(
-        "AND of hidden bits, by elimination", lambda n: conjunction(n, 32), lambda x: x[:, 0] * x[:, 1 % x.shape[1]]
+        "AND of hidden bits, by elimination", lambda n: conjunction(n, 32), lambda x: x[:, 0] * x[:, -1]
     ),
     "dictator": ReadyLearner("one hidden bit", lambda n: dictator(n, 8), lambda x: x[:, -1]),
     "majority": ReadyLearner(
