@@ -48,10 +48,12 @@ class Claim:
 
 @dataclass
 class Paper:
-    """A paper and its claims, in the order in which they were declared."""
+    """A paper and its claims, in the order of `statements`, the paper's own, or else as they were "
+    "declared."""
 
     name: str
     title: str
+    statements: tuple[str, ...] = ()
     claims: list[Claim] = field(default_factory=list)
 
     def claim(
@@ -61,6 +63,8 @@ class Paper:
 
         def declare(check: Callable[[bool], Outcome]) -> Callable[[bool], Outcome]:
             self.claims.append(Claim(self, statement, description, check))
+            if self.statements:
+                self.claims.sort(key=lambda claim: self.statements.index(claim.statement))
             return check
 
         return declare

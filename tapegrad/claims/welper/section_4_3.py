@@ -1,7 +1,7 @@
 """Sections 4.2 and 4.3: descent directions on a simplex, and the loss that falls at every step."""
 
 from collections.abc import Sequence
-from itertools import permutations
+from itertools import islice, permutations
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from tapegrad.claims.welper.paper import PAPER
 from tapegrad.claims.welper.tracing import gradient, step, value
 from tapegrad.compile import compile
 from tapegrad.machines.library.busy_beavers import busy_beaver
-from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.nets.descent.network import Weights
 from tapegrad.nets.simplex import functions
 from tapegrad.nets.simplex.configurations import key
@@ -99,14 +99,13 @@ def condition_10(long: bool) -> Outcome:
         steeper &= all(w > leaving[v] for v, w in into if v in leaving)
         above &= outside > max(weight.max(), edge.max())
         edges += len(edge)
-    # As printed, a configuration that never halts has k(v) = K and weight W_K = B.
-    levels = np.arange(1.0, 7.0)  # W_0 < ... < W_K = B with K = 5
-    v, w = levels[5], levels[5]  # two configurations of an endless loop, one after the other
+    loop = TuringMachine({("a", ("0",)): Rule(("0",), (1,), "a")}, "a", blank="0", name="runs off")
+    v, v_w, outside = _printed_weights(loop, most=5)
     checks = {
         "w_v > w_vw on every edge": down,
         "w_uv > w_vw on consecutive edges": steeper,
         "B above all of them": above,
-        "as printed, an edge of an endless loop has w_v = w_vw = B": v == (v + w) / 2 == levels[-1],
+        "as printed, a configuration that never halts has w_v = w_vw = B": v == v_w == outside,
     }
     return holds_corrected(
         checks,
@@ -116,6 +115,14 @@ def condition_10(long: bool) -> Outcome:
         "these may be vertices: where k(v) = K, w_v = B and w_v > w_vw fails.",
         edges=edges,
     )
+
+
+def _printed_weights(machine: TuringMachine, most: int) -> tuple[float, float, float]:
+    """w_v and w_vw for the machine's first step, and B, as section 4.3 assigns them: W_k(v) with k(v) the
+    steps to the halt, or K where the machine has not halted after K steps; W_k = k + 1."""
+    first, second = islice(machine.run(machine.start()), 2)
+    k_v, k_w = (min(most, sum(1 for _ in islice(machine.run(c), most + 1)) - 1) for c in (first, second))
+    return k_v + 1, (k_v + 1 + k_w + 1) / 2, most + 1
 
 
 @PAPER.claim("Condition (15)", "Along every edge the loss falls in two straight pieces")

@@ -190,7 +190,7 @@ def section_5_5(long: bool) -> Outcome:
         stated="at most 12 layers: 3 for each switch, 1 for the product, 5 for f_perp",
         measured=f"{deepest(counted)} in the paper's units, one switch beside the rest; {one_at_a_time} with "
         "one non-linearity in each layer",
-        correction="The sum is 12, so the corollaries' 'less than 12' needs one switch to run beside the rest. "
+        correction="The sum is 12, so the corollaries' 'less than 12' needs one switch beside the rest. "
         "A layer here may hold several non-linearities: f_perp compares, selects, multiplies and divides.",
         paper_units=deepest(counted),
         nonlinear_depth=one_at_a_time,
