@@ -46,15 +46,15 @@ KINDS: Mapping[str, ReadyLearner] = {
         "the more frequent label", lambda n: majority(n, 15), lambda x: x.sum(1) > x.shape[1] // 3
     ),
     "perceptron": ReadyLearner(
-        "a threshold of integer weights", lambda n: perceptron(n, 64), lambda x: 2 * x.sum(1) > x.shape[1]
+        "a threshold of integer weights", lambda n: perceptron(n, 64), lambda x: x[:, 0] | x[:, -1]
     ),
     "decision-list": ReadyLearner(
         "if this bit then that, else ...",
-        lambda n: decision_list(n, 32),
+        lambda n: decision_list(n, 64),
         lambda x: np.where(x[:, 0], 1, 1 - x[:, -1]),
     ),
     "nearest": ReadyLearner(
-        "the label of the nearest sample", lambda n: nearest(n, 8), lambda x: 2 * x.sum(1) > x.shape[1]
+        "the label of the nearest sample", lambda n: nearest(n, 32), lambda x: x[:, 0]
     ),
 }
 
