@@ -3,9 +3,18 @@
 import time
 from typing import Any
 
+from tapegrad.circuits.model import Circuit
 from tapegrad.compile import Compiled, compile
 from tapegrad.sources import find
-from tapegrad.theory import attack, chain_of, layerwise_bound, margin_constants, problem_of, uncorrected_log10
+from tapegrad.theory import (
+    attack,
+    chain_of,
+    layerwise_bound,
+    margin_constants,
+    patterns,
+    problem_of,
+    uncorrected_log10,
+)
 
 CIRCUITS = ("adder4", "parity8")
 CORRECTIONS = ("thirds", "quarters", "none")
@@ -15,10 +24,13 @@ MACHINE, WORD, STEPS = "palindrome", "aba", 32
 def rows() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in CIRCUITS:
-        source = find(name)
+        circuit = find(name).source
+        assert isinstance(circuit, Circuit)
         for correction in CORRECTIONS:
-            compiled = compile(source.source, "relu", correction=correction)
-            found += bracket(f"relu {name} {correction}", compiled, source.inputs, correction != "none")
+            compiled = compile(circuit, "relu", correction=correction)
+            found += bracket(
+                f"relu {name} {correction}", compiled, (patterns(circuit),), correction != "none"
+            )
     compiled = compile(find(MACHINE).source, "transformer", steps=STEPS)
     for corrections in (True, False):
         what = f"transformer {MACHINE} {WORD} T={STEPS} {'quarters' if corrections else 'none'}"

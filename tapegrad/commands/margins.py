@@ -32,9 +32,10 @@ def margins(
 
     found = find(source)
     compiled = compile(found.source, target, **parse_settings(settings))
-    words = inputs_for(found.source, input, found.inputs)
-    if not words and isinstance(found.source, Circuit):
-        words = (patterns(found.source),)
+    own = found.inputs
+    if not own and target == "relu" and isinstance(found.source, Circuit):
+        own = (patterns(found.source),)
+    words = inputs_for(found.source, input, own)
     result = all_layer_margins(compiled, *words)
     if as_json:
         print_json({"source": found.source.name, "target": target, **result.to_json()})

@@ -4,7 +4,7 @@ from tapegrad.theory.attack import Attack, attack
 from tapegrad.theory.claim_3_5 import ChainMargins, claim_3_5, plot_claim_3_5
 from tapegrad.theory.layerwise import layerwise_bound, uncorrected_log10
 from tapegrad.theory.margin_constants import MarginConstants, constants_at, margin_constants
-from tapegrad.theory.margins import Margins, all_layer_margins, chain_of, lower_bounds, problem_of
+from tapegrad.theory.margins import Margins, all_layer_margins, chain_of, lower_bounds, patterns, problem_of
 from tapegrad.theory.perturbation import PerturbationReport, perturbation_test
 from tapegrad.theory.sample_complexity import (
     SampleComplexity,
@@ -42,6 +42,7 @@ __all__ = [
     "lemma_2_3",
     "lower_bounds",
     "margin_constants",
+    "patterns",
     "perturbation_test",
     "plot_claim_3_5",
     "problem_of",

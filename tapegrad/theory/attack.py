@@ -10,6 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
+from tapegrad.errors import Refused
 from tapegrad.precision import in_double
 from tapegrad.theory.problem import Parameters, Problem
 
@@ -111,7 +112,7 @@ def attack(problem: Problem, start: float = 0.02, seed: int = 0) -> Attack:
         if change is not None:
             best, part = flat.shortened(_smallest(tries, change)), number
     if best is None:
-        raise ArithmeticError(f"no change of norm up to {LARGEST_RADIUS} flips a prediction")
+        raise Refused(f"no change of norm up to {LARGEST_RADIUS:g} was found that flips a prediction")
     return Attack(float(np.linalg.norm(best)), flat.unravel(jnp.asarray(best)), part)
 
 

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.circuits.model import Circuit
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.nets.relu import ReluNet
@@ -16,6 +20,8 @@ from tapegrad.theory.relu_chain import relu_chain
 from tapegrad.theory.relu_problem import relu_problem
 from tapegrad.theory.transformer_chain import transformer_chain
 from tapegrad.theory.transformer_problem import transformer_problem
+
+MOST_PATTERNS = 64
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,14 @@ def problem_of(compiled: Compiled, *inputs: Any, corrections: bool = True) -> Pr
     if isinstance(net, TransformerNet):
         return transformer_problem(net, compiled.start(*inputs), corrections)
     raise Refused("margins are defined for the targets relu and transformer", advice="Choose one of these.")
+
+
+def patterns(circuit: Circuit) -> NDArray[np.bool_]:
+    """What a circuit is attacked on where no input is given: all patterns if they are few, or else some."""
+    count = len(circuit.inputs)
+    if 1 << count <= MOST_PATTERNS:
+        return (np.arange(1 << count)[:, None] >> np.arange(count) & 1).astype(bool)
+    return np.random.default_rng(0).integers(0, 2, (MOST_PATTERNS, count)).astype(bool)
 
 
 def lower_bounds(net: Any) -> Margins:

@@ -26,6 +26,8 @@ def relu_problem(net: ReluNet, bits: ArrayLike) -> Problem:
             f"{net.depth + 1} layers of width {width:,} are too many parameters to attack",
             advice="Try a smaller circuit.",
         )
+    if not net.output_names:
+        raise Refused("the net has no outputs, so no change can flip one")
     given = batch_of_bits(bits, net.input_names, "net")
     batch = jnp.asarray(np.pad(given.astype(float), ((0, 0), (0, width - given.shape[1]))))
     parameters, real = _stacked(net, width)

@@ -152,6 +152,8 @@ def _bits(problem):
 
 
 def test_bad_requests():
+    with pytest.raises(Refused, match="no outputs"):
+        problem_of(compile(CircuitBuilder().circuit("nothing"), "relu"), [])
     with pytest.raises(Refused, match="too many parameters"):
         problem_of(gate("and_", width=100_000), [0, 1])
     loops = TuringMachine(
