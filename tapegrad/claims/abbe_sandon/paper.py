@@ -1,4 +1,4 @@
-"""Abbe, Sandon: On the universality of deep learning."""
+"""The paper whose statements this folder checks."""
 
 from tapegrad.claims.ledger import Paper
 

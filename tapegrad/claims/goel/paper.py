@@ -1,4 +1,4 @@
-"""Goel, Kakade, Kalai, Zhang: Recurrent convolutional neural networks learn succinct learning algorithms."""
+"""The paper whose statements this folder checks."""
 
 from tapegrad.claims.ledger import Paper
 

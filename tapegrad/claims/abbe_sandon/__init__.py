@@ -1,0 +1,5 @@
+"""Abbe, Sandon: On the universality of deep learning, statement by statement."""
+
+from tapegrad.claims.abbe_sandon.paper import PAPER
+
+__all__ = ["PAPER"]
