@@ -14,6 +14,7 @@ from tapegrad.commands import (
     net_folder,
     player,
     run,
+    search,
     train_with,
 )
 from tapegrad.commands.output import BAD_INPUT, errors, print_json
@@ -40,6 +41,7 @@ for command in (
     listing.formats,
     demo.demo,
     train_with.train_with,
+    search.search,
     margins.margins,
     claims.claims,
     player.studio,
