@@ -1,5 +1,7 @@
 """Appendix C but for the search: table, head, input and new symbol against hidden vectors, step by step."""
 
+import math
+
 from tapegrad.claims.ledger import Outcome, holds, holds_corrected
 from tapegrad.claims.wei.decoder import Facts, decoded_runs
 from tapegrad.claims.wei.hidden import (
@@ -63,7 +65,7 @@ def lemma_c_2(long: bool) -> Outcome:
         lambda net: one_norm(*(layer.feed_forward for layer in net.layers[2 : net.layout.position_bits + 3])),
         lambda z, a, w: w * (z + a + w),
     )
-    short = {2**k: (2**k).bit_length() - 1 for k in range(1, 6)}  # ceil(log2 T) for T = 2^k
+    short = {T: math.ceil(math.log2(T)) for T in (2, 4, 8, 16, 32)}
     checks = {
         "pos3 = Bin(l_i) after every step, the rest as (C.5)": wrong == 0 < total,
         "w_pos + 1 layers": all(n == w + 1 for n, w in zip(layers, bits, strict=True)),
