@@ -60,10 +60,11 @@ def run(
 
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
+    built_for_inputs = target_named(target).built_for_inputs
     found = find(source)
     words = inputs_for(found.source, input, found.inputs)
     options = parse_settings(settings)
-    if target_named(target).built_for_inputs:
+    if built_for_inputs:
         options.setdefault("inputs", [words])
     compiled = compile(found.source, target, **options)
     if figure is not None:

@@ -87,5 +87,5 @@ def search(
         )
         console.print(
             f"verified    {confirmed.layers_compared} layers and {confirmed.agreed} of {confirmed.points} "
-            f"test points agree with the machine; {confirmed.right} of {confirmed.points} answers are right"
+            f"test points agree with the machine; its answer is {'right' if confirmed.right else 'WRONG'}"
         )

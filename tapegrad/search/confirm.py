@@ -20,7 +20,8 @@ MOST_LAYERS = 1_000_000
 class Confirmation:
     """What was seen on one fresh problem. `memory_error` is the largest distance of the memory from
     Lemma 2, `output` the largest output while memorising; `agreed` of the test points got the machine's
-    own answer, and `layers_compared` layers of the first one decoded to the machine's configuration."""
+    own answer, and `layers_compared` layers of the first one, the problem's own, decoded to the machine's
+    configuration; `right` says whether that one got the true answer."""
 
     samples: int
     features: int
@@ -28,7 +29,7 @@ class Confirmation:
     output: float
     points: int
     agreed: int
-    right: int
+    right: bool
     layers: int
     layers_compared: int
 
@@ -59,7 +60,7 @@ def confirm(
         output=max(abs(step.output) for step in steps),
         points=points,
         agreed=agreed,
-        right=int(found.labels[0] == problem.answer),
+        right=bool(found.labels[0] == problem.answer),
         layers=int(found.layers.max()),
         layers_compared=_compared(network.with_layers(int(found.layers[0])), memory, X, y, T[0], machine),
     )

@@ -53,7 +53,7 @@ def test_the_winner_learns_in_the_network_trained_by_sgd():
     assert found.memory_error < 1e-10
     assert found.output < 1e-10
     assert found.agreed == found.points == 16
-    assert found.right == 1
+    assert found.right
     assert found.layers_compared > 100
 
 
