@@ -118,7 +118,7 @@ def lemma_d_8(long: bool) -> Outcome:
 
 @in_double
 def _changed(problem: Problem, *radii: float) -> list[int]:
-    """For each radius: how many of 20 random changes of all parameters, of this norm, change a decoded bit."""
+    """For each radius: how many of 20 random changes of all parameters, of that norm, change a bit."""
     flat, unravel = ravel_pytree(problem.parameters)
     real, _ = ravel_pytree(problem.real)
     bits = jax.jit(lambda parameters: problem.bits(unravel(parameters)))
