@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import tapegrad as tg
 from tapegrad.machines.library import ready
 from tapegrad.nets.transformer import TransformerNet
-from tapegrad.nets.transformer.patterns import attention_patterns
+from tapegrad.nets.transformer.patterns import WatchedDecoder
 
 MACHINE = "busy-beaver-4x2"
 
@@ -19,15 +19,16 @@ def main() -> None:
     machine = ready(MACHINE)
     net = tg.compile(machine, "transformer", steps=128).net
     assert isinstance(net, TransformerNet)
-    patterns = attention_patterns(net, net.start(machine.start()), 129)
-    picture = np.zeros((len(patterns), len(patterns) + 1))
-    for step, seen in enumerate(patterns):
-        weights = seen[-1].weights
+    decoder = WatchedDecoder(net, net.start(machine.start()))
+    steps = sum(1 for _ in machine.run(machine.start()))
+    picture = np.zeros((steps, steps + 1))
+    for step in range(steps):
+        *_, weights = decoder.step().past.values()
         picture[step, : len(weights)] = weights
     figure = Figure(figsize=(6, 5.6))
     axes = figure.subplots()
     now, found = np.nonzero(picture[:, 1:])
-    axes.plot([0, len(patterns)], [0, len(patterns)], color="0.85", linewidth=1, zorder=0)
+    axes.plot([0, steps], [0, steps], color="0.85", linewidth=1, zorder=0)
     axes.scatter(found, now, s=7, color="tab:blue", label="last step that wrote at the head's cell")
     nothing = np.flatnonzero(picture[:, 0])
     axes.scatter(

@@ -14,7 +14,7 @@ from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
 from tapegrad.nets.transformer import TransformerNet
 from tapegrad.nets.transformer.layers import parameter_norm
-from tapegrad.nets.transformer.patterns import attention_patterns
+from tapegrad.nets.transformer.patterns import WatchedDecoder
 from tapegrad.sampler import random_machine
 
 # One size for all quick tests, so that they share compiled code.
@@ -209,10 +209,11 @@ def test_attention_finds_the_last_write(attention: str) -> None:
     net = tg.compile(machine, "transformer", steps=STEPS, attention=attention).net
     assert isinstance(net, TransformerNet)
     heads = [configuration.heads[0] for configuration in machine.run(machine.start())]
-    patterns = attention_patterns(net, net.start(machine.start()), STEPS)
-    assert len(patterns) == len(heads)
-    for step, seen in enumerate(patterns):
+    decoder, carry = WatchedDecoder(net, net.start(machine.start())), net.start(machine.start())
+    for step in range(len(heads)):
+        *_, copying = decoder.step().past.values()
         writes = [t for t in range(1, step + 1) if heads[t - 1] == heads[step]]
-        copying = seen[-1].weights
         assert copying.argmax() == (1 + writes[-1] if writes else 0)
         assert copying.max() > 0.85
+        carry = net.advance(carry, 1)
+        assert np.allclose(decoder.output, carry.output, atol=1e-6)

@@ -1,4 +1,4 @@
-"""A decoder step in plain NumPy, module by module, which also tells what every attention looked at."""
+"""Section 4.1 once more, in plain NumPy: a decoder that tells what every attention looks at."""
 
 from typing import NamedTuple
 
@@ -11,54 +11,58 @@ from tapegrad.nets.transformer.net import Decoding, TransformerNet
 Array = NDArray[np.float32]
 
 
-class Pattern(NamedTuple):
-    """The weights of one attention in one step: on the null key first, then on steps 0, 1, ..., i."""
+class Attended(NamedTuple):
+    """The weights of all attentions in one decoder step."""
 
-    layer: int
-    purpose: str
-    weights: Array
+    past: dict[int, Array]
+    """For each layer with self-attention: on the null key, then on steps 0, 1, ..., up to this one."""
+    given: Array
+    """Of the encoder-decoder attention: on the null key, then on the cells of the input."""
 
 
-def attention_patterns(net: TransformerNet, start: Decoding, steps: int) -> list[list[Pattern]]:
-    """For each of the first decoder steps, what every self-attention attends to, until the net is done."""
-    past: list[list[Array]] = [[] for _ in net.layers]
-    output, patterns = start.output, []
-    for step in range(steps):
-        hidden = output.copy()
-        hidden[net.layout.group("pos1")] += step >> np.arange(net.layout.position_bits) & 1
-        seen = []
-        for number, layer in enumerate(net.layers):
-            past[number].append(hidden)
-            if layer.self_attention is not None:
-                added, weights = _attend(net, layer.self_attention, hidden, past[number])
-                seen.append(Pattern(number, layer.purpose, weights))
-                hidden = hidden + added
-            if layer.encoder_attention is not None:
-                hidden = hidden + _attend(net, layer.encoder_attention, hidden, list(start.tokens))[0]
+class WatchedDecoder:
+    """Takes one decoder step after the other; `output` is the last one's."""
+
+    def __init__(self, net: TransformerNet, start: Decoding) -> None:
+        self.net, self.tokens, self.output = net, start.tokens, start.output
+        self._steps = 0
+        self._past: dict[int, tuple[list[Array], list[Array]]] = {}
+
+    def step(self) -> Attended:
+        """The next decoder step."""
+        hidden = self.output.copy()
+        times = self.net.layout.group("pos1")
+        hidden[times] += (self._steps >> np.arange(len(times)) & 1).astype(np.float32)
+        past, given = {}, np.zeros(1, np.float32)
+        for number, layer in enumerate(self.net.layers):
+            if (attention := layer.self_attention) is not None:
+                keys, values = self._past.setdefault(number, ([], []))
+                keys.append(attention.W_K @ hidden + attention.b_K)
+                values.append(attention.W_V @ hidden + attention.b_V)
+                past[number], hidden = self._attend(attention, hidden, keys, values)
+            if (attention := layer.encoder_attention) is not None:
+                keys = list(self.tokens @ attention.W_K.T + attention.b_K)
+                values = list(self.tokens @ attention.W_V.T + attention.b_V)
+                given, hidden = self._attend(attention, hidden, keys, values)
             hidden = _feed_forward(layer.feed_forward, hidden)
-        output = hidden
-        patterns.append(seen)
-        if net.done(Decoding(step + 1, output, start.tokens, start.cells, start.origin)):
-            break
-    return patterns
+        self.output = hidden
+        self._steps += 1
+        return Attended(past, given)
 
-
-def _attend(
-    net: TransformerNet, attention: Attention, hidden: Array, others: list[Array]
-) -> tuple[Array, Array]:
-    query = attention.W_Q @ hidden + attention.b_Q
-    keys = [attention.K_0, *(attention.W_K @ other + attention.b_K for other in others)]
-    values = [attention.V_0, *(attention.W_V @ other + attention.b_V for other in others)]
-    scores = np.array([query @ key for key in keys])
-    if net.attention == "softmax":
-        weights = np.exp(net.temperature * (scores - scores.max()))
-    else:
-        weights = (scores == scores.max()).astype(np.float32)
-    weights = weights / weights.sum()
-    return weights @ np.array(values), weights
+    def _attend(
+        self, attention: Attention, hidden: Array, keys: list[Array], values: list[Array]
+    ) -> tuple[Array, Array]:
+        query = attention.W_Q @ hidden + attention.b_Q
+        scores = np.stack([attention.K_0, *keys]) @ query
+        if self.net.attention == "softmax":
+            weights = np.exp(self.net.temperature * (scores - scores.max()))
+        else:
+            weights = (scores == scores.max()).astype(np.float32)
+        weights = (weights / weights.sum()).astype(np.float32)
+        return weights, hidden + weights @ np.stack([attention.V_0, *values])
 
 
 def _feed_forward(feed: FeedForward, hidden: Array) -> Array:
-    for weight, bias in ((feed.W_1, feed.b_1), (feed.W_2, feed.b_2), (feed.W_3, feed.b_3)):
-        hidden = np.maximum(weight @ hidden + bias, 0)
-    return hidden
+    computed = np.maximum(feed.W_1 @ hidden + feed.b_1, 0)
+    cut = np.maximum(computed - feed.low, 0) - np.maximum(computed - feed.high, 0)
+    return np.maximum(feed.gain * cut, 0).astype(np.float32)

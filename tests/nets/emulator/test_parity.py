@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tapegrad.compile import compile
 from tapegrad.experiments.parity import headline, learn, noise_sweep
 from tapegrad.experiments.parity_rivals import eliminated
-from tapegrad.compile import compile
 from tapegrad.learners import parity, robust_parity
 from tapegrad.nets.emulator.practical_net import PracticalNet
 from tapegrad.verify import verify
