@@ -53,9 +53,7 @@ KINDS: Mapping[str, ReadyLearner] = {
         lambda n: decision_list(n, 64),
         lambda x: np.where(x[:, 0], 1, 1 - x[:, -1]),
     ),
-    "nearest": ReadyLearner(
-        "the label of the nearest sample", lambda n: nearest(n, 32), lambda x: x[:, 0]
-    ),
+    "nearest": ReadyLearner("the label of the nearest sample", lambda n: nearest(n, 32), lambda x: x[:, 0]),
 }
 
 

@@ -14,7 +14,7 @@ from tapegrad.machines.model import Configuration, TuringMachine
 CHUNK = 1 << 24
 """Steps between two looks at the keyboard and two reports of progress: about a tenth of a second."""
 MAX_CELLS = 1 << 25
-"""Cells that the tapes may take unless more are allowed; the final configuration needs some 100 bytes each."""
+"""Cells that the tapes may take unless more are allowed; each takes some 100 bytes in the end."""
 
 Progress = Callable[[int], None]
 
