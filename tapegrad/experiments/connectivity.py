@@ -19,6 +19,8 @@ class Connectivity:
     small graphs of the two kinds differ in it, and a few graphs in one piece fall apart."""
 
     vertices: int
+    shortest: float
+    """The r of AER(n, m, r): cycles of fewer vertices are broken up."""
     circuit: int
     """Gates of the compiled circuit."""
     perceptron: Errors
@@ -60,6 +62,7 @@ def connectivity(
         searched.append(is_connected(graph | graph.T))
     return Connectivity(
         vertices=n,
+        shortest=r,
         circuit=circuit.size,
         perceptron=fit((x, y), (test, truth), epochs=epochs, seed=seed),
         compiled=float(np.mean(said == truth)),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.errors import Refused
 from tapegrad.experiments.arithmetic import Arithmetic, arithmetic
 from tapegrad.experiments.connectivity import Connectivity, connectivity
 from tapegrad.experiments.images import Images, images
@@ -45,17 +46,24 @@ def limits(long: bool = False, seed: int = 0) -> Limits:
 def rows(found: Limits) -> list[dict[str, Any]]:
     """The table, a row for each measurement; values are accuracies in percent."""
     table: list[dict[str, Any]] = []
-    setting = f"rate {DESCENT.rate}, noise {DESCENT.noise}, {DESCENT.steps} steps"
     for row in found.parities:
-        grid = {} if row.rcnn is None else {"rcnn": 100 * row.rcnn.accuracy, "rcnn_samples": row.rcnn.samples}
-        table.append(
-            _row(f"parities of {row.n} bits: emulator of elimination", 100 * row.emulator.accuracy)
-            | {"samples": row.emulator.samples, "rival": f"noisy descent ({setting})"}
-            | {"rival_value": 100 * row.accuracy.value, "rival_error": 100 * row.accuracy.error}
-            | {"theorem_6": 100 * row.theorem_6, "theorem_3": 100 * row.theorem_3}
-            | {"corollary_2": 100 * row.corollary_2, "junk_flow": row.junk_flow}
-            | grid
+        bound = (
+            f"at most {100 * row.theorem_6:.1f}% by Theorem 6" if row.theorem_6 < 1 else "no bound below 100%"
         )
+        beside = {
+            "rival": f"noisy descent ({bound})",
+            "rival_value": 100 * row.accuracy.value,
+            "rival_error": 100 * row.accuracy.error,
+            "theorem_6": 100 * row.theorem_6,
+            "theorem_3": 100 * row.theorem_3,
+            "corollary_2": 100 * row.corollary_2,
+            "junk_flow": row.junk_flow,
+            "descent": f"rate {DESCENT.rate}, noise {DESCENT.noise}, {DESCENT.steps} steps",
+        }
+        for name, learned in (("emulator", row.emulator), ("rcnn", row.rcnn)):
+            if learned is not None:
+                what = f"parities of {row.n} bits: {name}"
+                table.append(_row(what, 100 * learned.accuracy) | {"samples": learned.samples} | beside)
     shown = found.images
     table.append(
         _row(f"parity of {shown.side} x {shown.side} images: emulator", 100 * shown.emulator.accuracy)
@@ -63,7 +71,10 @@ def rows(found: Limits) -> list[dict[str, Any]]:
     )
     for graphs in found.connectivity:
         table.append(
-            _row(f"one graph or two halves, {graphs.vertices} vertices: compiled", 100 * graphs.compiled)
+            _row(
+                f"one graph or two halves, n = {graphs.vertices}, r = {graphs.shortest:g}: search",
+                100 * graphs.compiled,
+            )
             | {"agrees_with_search": graphs.agrees, "edges_alone": 100 * graphs.edges}
             | _rival(graphs.perceptron.test, 1000)
         )
@@ -98,8 +109,10 @@ def _rival(error: float, samples: int) -> dict[str, Any]:
 
 def figure(found: Limits, folder: str | Path) -> Path:
     """Parities: accuracy against the number of bits, with the bound; gives the path of `limits.png`."""
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise Refused("the figure needs matplotlib", advice="Install tapegrad[plot].") from error
     drawing = Figure(figsize=(6.4, 3.8), layout="constrained")
     axes = drawing.subplots()
     bits = [row.n for row in found.parities]

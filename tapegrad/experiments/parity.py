@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from tapegrad.compile import compile
-from tapegrad.experiments.parity_rivals import eliminated, mlp_errors
+from tapegrad.experiments.parity_rivals import eliminated
+from tapegrad.experiments.perceptron import fit
 from tapegrad.learners import parity, robust_parity
 from tapegrad.nets.emulator.practical_net import PracticalNet
 
@@ -67,9 +68,11 @@ def headline(side: int = 13, images: int = 1000, epochs: int = 80, seed: int = 0
     contests = []
     for name, subset in (("hidden subset", random.integers(0, 2, n)), ("all squares", np.ones(n, int))):
         began = time.perf_counter()
-        errors = mlp_errors((train, train @ subset % 2), (test, test @ subset % 2), epochs, seed)
+        labelled = ((x, x @ subset % 2) for x in (train, test))
+        errors = fit(*labelled, epochs=epochs, seed=seed)
         seconds = time.perf_counter() - began
-        contests.append(Contest(name, learn(train, test, subset), *errors, seconds))
+        mlp = errors.train_by_epoch, errors.test_by_epoch
+        contests.append(Contest(name, learn(train, test, subset), *mlp, seconds))
     return Headline(side, tuple(contests))
 
 

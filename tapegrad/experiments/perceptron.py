@@ -2,25 +2,34 @@
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tapegrad.theory.noisy_descent import Layers, output
+from tapegrad.theory.noisy_descent import Layers, output, perceptrons
 
 HIDDEN = (128, 128, 128)
 
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors in the end: the share of wrong answers, the mean of the shares for each of the two labels, so
-    that guessing and always saying the same both give 1/2."""
+    """Shares of wrong answers after each epoch: the mean of the shares for the two labels, so that guessing
+    and always saying the same both give 1/2."""
 
-    train: float
-    test: float
+    train_by_epoch: list[float]
+    test_by_epoch: list[float]
+
+    @property
+    def train(self) -> float:
+        """In the end."""
+        return self.train_by_epoch[-1]
+
+    @property
+    def test(self) -> float:
+        """In the end."""
+        return self.test_by_epoch[-1]
 
 
 def fit(
@@ -35,23 +44,19 @@ def fit(
 ) -> Errors:
     """Cross-entropy, He's uniform initialisation, batches in a new order in every epoch. Samples of the rarer
     label count for more, so that both labels weigh the same."""
-    key = jax.random.key(seed)
     x, y = _arrays(train)
-    layers: Layers = []
-    for before, after in pairwise([x.shape[1], *hidden, 1]):
-        key, own = jax.random.split(key)
-        bound = (6 / before) ** 0.5
-        layers.append(
-            (jax.random.uniform(own, (before, after), minval=-bound, maxval=bound), jnp.zeros(after))
-        )
+    networks = perceptrons([x.shape[1], *hidden, 1], 1, seed)
+    layers: Layers = jax.tree.map(lambda part: part[0], networks)
     share = jnp.clip(y.mean(), 0.01, 0.99)
     importance = jnp.where(y > 0.5, 0.5 / share, 0.5 / (1 - share))
     whole = len(x) // batch * batch
-    for _ in range(epochs):
-        key, own = jax.random.split(key)
-        order = jax.random.permutation(own, len(x))[:whole].reshape(-1, batch)
+    unseen, errors = _arrays(test), Errors([], [])
+    for key in jax.random.split(jax.random.key(seed + 1), epochs):
+        order = jax.random.permutation(key, len(x))[:whole].reshape(-1, batch)
         layers = _epoch(layers, x, y, importance, order, rate)
-    return Errors(_error(layers, *_arrays(train)), _error(layers, *_arrays(test)))
+        errors.train_by_epoch.append(_error(layers, x, y))
+        errors.test_by_epoch.append(_error(layers, *unseen))
+    return errors
 
 
 def _arrays(samples: tuple[ArrayLike, ArrayLike]) -> tuple[jax.Array, jax.Array]:

@@ -158,7 +158,7 @@ def _functions(long: bool) -> list[np.ndarray]:
     rng = np.random.default_rng(0)
     sizes = range(1, 8 if long else 6)
     tables = [rng.normal(size=(1 << n, 2)) for n in sizes for _ in range(5)]
-    return [*tables, *(rng.choice([0.0, 1.0], (1 << n, 2)) for n in sizes)]
+    return [*tables, *(rng.choice([-1.0, 1.0], (1 << n, 2)) for n in sizes)]
 
 
 @PAPER.claim("Lemma 7", "Sum over all parities of the squared gaps is at most E f^2; and (58)")
