@@ -1,6 +1,7 @@
 """Runs every benchmark and writes one table: `python -m bench [NAME ...]` (or `make bench`).
 
-Results go to `bench/out/results.md` and `bench/out/results.json`, with machine, versions and commit.
+Results go to `bench/out/results.md` and `bench/out/results.json`, with machine, versions and commit; when all
+were run, also to `docs/benchmarks.md`.
 Each benchmark runs in a process of its own, one after the other.
 """
 
@@ -63,8 +64,10 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
     for name, rows in results.items():
         lines += ["", f"## {name}", "", "| what | value | unit | rival | ratio |", "|---|---:|---|---|---:|"]
         for row in rows:
-            rival, ratio = row.get("rival", ""), row.get("ratio")
-            cells = (row["what"], _figure(row["value"]), row["unit"], rival or "", _figure(ratio))
+            rival, theirs = row.get("rival") or "", row.get("rival_value")
+            if theirs is not None:
+                rival = f"{rival}: {_figure(theirs)}"
+            cells = (row["what"], _figure(row["value"]), row["unit"], rival, _figure(row.get("ratio")))
             lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
 
@@ -101,6 +104,8 @@ def main() -> None:
     out = HERE / "out"
     out.mkdir(exist_ok=True)
     (out / "results.md").write_text(text)
+    if len(results) == len(names()):
+        (HERE.parent / "docs" / "benchmarks.md").write_text(text)
     (out / "results.json").write_text(
         json.dumps({"circumstances": where, "results": results}, indent=1) + "\n"
     )
