@@ -1,6 +1,7 @@
 """Learning algorithms as machines on the grid, for the target `rcnn`: few states, any number of samples."""
 
 from tapegrad.grid_learners.conjunction import conjunction
+from tapegrad.grid_learners.from_learner import grid_learner
 from tapegrad.grid_learners.layout import GridLearner, start, xor_form
 from tapegrad.grid_learners.majority import majority
 from tapegrad.grid_learners.nearest import nearest_neighbour
@@ -19,6 +20,7 @@ __all__ = [
     "GRID_LEARNERS",
     "GridLearner",
     "conjunction",
+    "grid_learner",
     "majority",
     "nearest_neighbour",
     "parity",
