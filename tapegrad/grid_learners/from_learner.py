@@ -45,19 +45,19 @@ def grid_learner(learner: Learner, samples: int, seed: int = 0) -> GridLearner:
             f"{learner.name} with {samples:,} samples is a circuit of {wires:,} wires", advice=ADVICE
         )
     circuit, cells = _learning_circuit(learner, samples, seed)
-    _check(circuit.size, circuit)  # more than three states for each gate is what is measured
+    _check(circuit.size, "gates", circuit)  # over three states each is what was measured
     shape = samples + 1, learner.inputs + 1
     carrying = (1, 2)  # more wires in the state save steps, but double the states on every way
     found = [from_circuit(circuit, cells, *shape, carried) for carried in carrying]
     best = min(found, key=lambda made: len(made.machine.states))
-    _check(len(best.machine.states), circuit)
+    _check(len(best.machine.states), "states", circuit)
     return best
 
 
-def _check(states: int, circuit: Circuit) -> None:
-    if states > MOST_STATES:
+def _check(size: int, what: str, circuit: Circuit) -> None:
+    if size > MOST_STATES:
         raise Refused(
-            f"{circuit.name} on the grid needs {states:,} states or more, and {MOST_STATES:,} is the limit",
+            f"{circuit.name} needs {size:,} {what}, too many for a grid machine of {MOST_STATES:,} states",
             advice=ADVICE,
         )
 
