@@ -43,7 +43,7 @@ $(VENV)/.docs-ready: $(READY)
 	@touch $@
 
 docs: $(VENV)/.docs-ready
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
