@@ -128,3 +128,13 @@ def test_every_target_explains_every_unit_and_estimates_its_cost(target) -> None
     assert all(len(net.explain(name)) > 10 for name in chosen)
     with pytest.raises(InputError):
         net.explain("no such unit")
+
+
+@pytest.mark.parametrize("target", all_targets(), ids=lambda target: target.name)
+def test_every_engine_runs_the_example_in_the_same_steps(target) -> None:
+    example = target.examples()[0]
+    net = tg.compile(example.source, target.name, **example.options)
+    runs = [net.run(*example.inputs, steps=example.steps, engine=engine) for engine in net.net.engines]
+    assert all(run.halted for run in runs)
+    assert len({run.steps for run in runs}) == 1
+    assert runs[0].steps > 0

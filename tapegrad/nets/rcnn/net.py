@@ -28,6 +28,8 @@ class Sheet(NamedTuple):
 
     grid: Grid
     corner: Cell
+    steps: int = 0
+    """How many layers led here."""
 
 
 class RcnnNet(Net):
@@ -78,7 +80,7 @@ class RcnnNet(Net):
         grid, _ = _layer(self.filter, carry.grid)
         if not self._heads(grid) and (before := self._heads(carry.grid)):
             raise self._left(carry, before[0])
-        return Sheet(grid, carry.corner)
+        return Sheet(grid, carry.corner, carry.steps + 1)
 
     def advance(self, carry: Sheet, steps: int, engine: str = "reference") -> Sheet:
         """With `fast`, only the cells whose 3x3 patch has changed are computed."""
@@ -87,7 +89,8 @@ class RcnnNet(Net):
         rolled = self.roller.run(self.encoding.decode(carry.grid), steps)
         if rolled.lost:
             raise self._left(carry, rolled.head)
-        return Sheet(self.encoding.encode(rolled.numbers), carry.corner)
+        taken = rolled.layers - rolled.settled  # the layer that changed nothing is no step
+        return Sheet(self.encoding.encode(rolled.numbers), carry.corner, carry.steps + taken)
 
     def decode(self, carry: Sheet) -> GridConfiguration | None:
         """Symbols, head and state, read off the numbers."""
