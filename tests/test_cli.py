@@ -117,3 +117,6 @@ def test_a_source_may_be_a_file_of_any_format(tmp_path: Path) -> None:
     shown = tapegrad("show", "half", cwd=tmp_path)
     assert shown.returncode == 0
     assert "AND" in shown.stdout
+    for words in (["compile", "half", "-t", "relu", "-o", "net"], ["check", "net"], ["verify", "net"]):
+        done = tapegrad(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr

@@ -42,16 +42,27 @@ def demo(as_json: AsJson = False) -> None:
                     "seconds": report.seconds,
                 }
             )
+    with errors.status("parity of images, by a compiled network and by an ordinary one"):
+        headline = _headline()
     if as_json:
-        print_json(rows)
+        print_json({"runs": rows, "parity": headline})
     else:
         console.print(_table(rows))
-        console.print(
-            "Every step of every run was decoded and compared with the source's own interpreter.\n"
-            "Next: tapegrad run palindrome --target tape --input abba"
-        )
+        console.print("Every step of every run was decoded and compared with the source's own interpreter.\n")
+        for row in headline:
+            console.print(
+                f"{row['what']}: {row['value']:.4g}%; {row['rival']}: {row['rival_value']:.4g}%", markup=False
+            )
+        console.print("\nNext: tapegrad run palindrome --target tape --input abba")
     if not all(row["verified"] for row in rows):
         raise typer.Exit(DISAGREED)
+
+
+def _headline() -> list[dict[str, Any]]:
+    """`tapegrad bench parity` at a small size."""
+    from tapegrad.experiments import parity
+
+    return parity.report(parity.headline(side=5, images=300, epochs=20))
 
 
 def _examples(target: Target) -> Iterator[Example]:
