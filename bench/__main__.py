@@ -60,6 +60,10 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
         f"Measured by `make bench` on {where['date']}, commit {where['commit']}: {where['processor']}, "
         f"{where['cores']} cores, Python {where['python']}, {packages}. "
         "Ratios were measured side by side; absolute figures depend on the machine.",
+        "",
+        "How the cost of a step grows (`python -m bench.growth`; short runs of fast engines carry their set-up):",
+        "",
+        "![Microseconds a step against size, for every target and engine](images/growth.svg)",
     ]
     for name, rows in results.items():
         lines += ["", f"## {name}", "", "| what | value | unit | rival | ratio |", "|---|---:|---|---|---:|"]
