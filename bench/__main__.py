@@ -61,7 +61,7 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
         f"{where['cores']} cores, Python {where['python']}, {packages}. "
         "Ratios were measured side by side; absolute figures depend on the machine.",
         "",
-        "How the cost of a step grows (`python -m bench.growth`; short runs of fast engines carry their set-up):",
+        "How the cost of a step grows (`python -m bench.growth`; short runs carry their set-up):",
         "",
         "![Microseconds a step against size, for every target and engine](images/growth.svg)",
     ]
