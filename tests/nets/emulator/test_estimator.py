@@ -30,7 +30,7 @@ def odd_or_even(count: int = 60, n: int = 8, seed: int = 0) -> tuple[np.ndarray,
 
 
 def test_scikit_learns_own_checks() -> None:
-    """All of them, on features made binary at their mean; only what needs SCIPY_ARRAY_API or pandas is skipped."""
+    """All of them, on features made binary at their mean; only array APIs and pandas may be skipped."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = check_estimator(
