@@ -18,3 +18,13 @@ class Format:
     read: Callable[..., Any]
     """Takes the bytes; a format may have options besides, such as further symbols of a machine."""
     write: Callable[[Any], str | bytes] | None = None
+
+
+def opening(data: bytes) -> str:
+    """As much of a file as it takes to recognise its format."""
+    return data[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def quoted(text: str) -> str:
+    """A piece of the user's text, short enough for a sentence."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -26,10 +26,15 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
+def progress_bar() -> Progress:
+    """A bar on standard error that goes away when done; none where that is no terminal."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+
+
 @contextmanager
 def steps_progress(what: str, limit: int) -> Iterator[Report]:
     """A progress bar over steps on standard error, where that is a terminal; a limit of 0 is unknown."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with progress_bar() as bar:
         task = bar.add_task(what, total=limit or None)
         yield lambda steps: bar.update(task, completed=steps)

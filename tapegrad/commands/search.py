@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tapegrad.commands.output import AsJson, console, errors, print_json
+from tapegrad.commands.output import AsJson, console, print_json, progress_bar
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "single-coordinate": {"single": 2, "pairs": 1, "mirrored": True, "allowed_errors": 2}
@@ -58,8 +57,7 @@ def search(
     if chosen.get("pairs"):
         chosen["mirrored"] = True
     options = SearchOptions(seed=seed, workers=workers, engine=engine, file=file, **chosen)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+    with progress_bar() as bar:
         shown = bar.add_task(task, total=None)
         result = run(
             task,

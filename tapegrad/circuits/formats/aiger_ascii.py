@@ -5,9 +5,10 @@ import numpy as np
 from tapegrad.circuits.formats.aig import Aig, aig_of, circuit_of
 from tapegrad.circuits.formats.aiger_parts import Header, Lines, take_header, take_names, written_names
 from tapegrad.circuits.formats.ordering import CycleError, in_order
-from tapegrad.circuits.formats.text import number, quoted
+from tapegrad.circuits.formats.text import number
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import FormatError
+from tapegrad.formats import quoted
 
 EXAMPLE = """\
 aag 5 2 0 2 3

@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from tapegrad.circuits.formats.text import MOST_INPUTS, number, quoted
+from tapegrad.circuits.formats.text import MOST_INPUTS, number
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import FormatError, Refused
+from tapegrad.formats import quoted
 
 
 class Header(NamedTuple):

@@ -6,9 +6,10 @@ from functools import partial
 
 from tapegrad.circuits.builder import Wire
 from tapegrad.circuits.formats.netlist import Gates, Net, Netlist
-from tapegrad.circuits.formats.text import decoded, opening, quoted
+from tapegrad.circuits.formats.text import decoded
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
+from tapegrad.formats import opening, quoted
 
 EXAMPLE = """\
 INPUT(a)

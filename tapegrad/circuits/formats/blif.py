@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from tapegrad.circuits.formats.cover import Cover
 from tapegrad.circuits.formats.netlist import Net, Netlist
-from tapegrad.circuits.formats.text import decoded, opening, quoted
+from tapegrad.circuits.formats.text import decoded
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import FormatError
+from tapegrad.formats import opening, quoted
 
 EXAMPLE = """\
 .model half_adder

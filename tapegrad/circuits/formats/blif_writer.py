@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable
 
-from tapegrad.circuits.formats.text import quoted
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import Refused
+from tapegrad.formats import quoted
 
 _COVERS = {
     Gate.FALSE: "",

@@ -11,9 +11,10 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.formats.text import MOST_INPUTS, decoded, number, opening, quoted
+from tapegrad.circuits.formats.text import MOST_INPUTS, decoded, number
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
+from tapegrad.formats import opening, quoted
 
 EXAMPLE = """\
 2 4

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.formats.ordering import CycleError, in_order
-from tapegrad.circuits.formats.text import quoted
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
+from tapegrad.formats import quoted
 
 
 class Gates:

@@ -1,6 +1,7 @@
 """What every reader of circuits shares: limits, decoding, and short quotations for errors."""
 
 from tapegrad.errors import FormatError
+from tapegrad.formats import quoted
 
 MOST_INPUTS = 1 << 20
 """Some formats state the number of inputs without listing them, so a short file can claim any number."""
@@ -26,16 +27,6 @@ def decoded(data: bytes) -> str:
             advice="This format is plain text; of those read here only AIGER has a binary form.",
         )
     return text
-
-
-def opening(data: bytes) -> str:
-    """As much of a file as it takes to recognise its format."""
-    return data[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff")
-
-
-def quoted(text: str) -> str:
-    """A piece of the user's text, short enough for a sentence."""
-    return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def number(text: str, where: str, what: str = "a number", most: int = MOST_WIRES) -> int:

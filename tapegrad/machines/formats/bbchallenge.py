@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import islice
 
 from tapegrad.errors import FormatError, Refused
-from tapegrad.formats import Format
+from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import At, decode, numbered_lines, opening, quoted
+from tapegrad.machines.formats.text import At, decode, numbered_lines
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
 

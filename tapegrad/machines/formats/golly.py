@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tapegrad.errors import FormatError
-from tapegrad.formats import Format
+from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import At, decode, opening, quoted
+from tapegrad.machines.formats.text import At, decode
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 

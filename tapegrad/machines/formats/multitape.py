@@ -11,18 +11,9 @@ import re
 from collections.abc import Iterable
 
 from tapegrad.errors import FormatError
-from tapegrad.formats import Format
+from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import (
-    At,
-    check_count,
-    check_name,
-    check_symbol,
-    decode,
-    numbered_lines,
-    opening,
-    quoted,
-)
+from tapegrad.machines.formats.text import At, check_count, check_name, check_symbol, decode, numbered_lines
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 
 _MOVES = {"<": LEFT, "-": STAY, ">": RIGHT}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tapegrad.errors import FormatError
+from tapegrad.formats import quoted
 
 MAX_BYTES = 2 << 20
 MAX_LINE = 10_000
@@ -42,11 +43,6 @@ def decode(data: bytes) -> str:
     return text
 
 
-def opening(data: bytes) -> str:
-    """As much of a file as it takes to recognise its format."""
-    return data[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff")
-
-
 def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """Every line with its number, counted from 1."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -67,11 +63,6 @@ class At(NamedTuple):
 
     def __str__(self) -> str:
         return f"line {self.line}, column {self.column}"
-
-
-def quoted(text: str) -> str:
-    """A piece of the user's text, short enough for a sentence."""
-    return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 def check_symbol(symbol: str, where: At | str) -> str:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable
 
 from tapegrad.errors import FormatError
+from tapegrad.formats import opening, quoted
 from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import At, check_count, check_name, check_symbol, decode, opening, quoted
+from tapegrad.machines.formats.text import At, check_count, check_name, check_symbol, decode
 from tapegrad.machines.formats.yaml_tree import Mapping, Node, Place, Scalar, Sequence, parse
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
 

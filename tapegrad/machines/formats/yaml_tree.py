@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import yaml
 
 from tapegrad.errors import FormatError
-from tapegrad.machines.formats.text import At, quoted
+from tapegrad.formats import quoted
+from tapegrad.machines.formats.text import At
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C where PyYAML has it: the same events, ten times as fast."""

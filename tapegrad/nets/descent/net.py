@@ -1,5 +1,6 @@
 """What the nets that run by gradient descent share: a step is one step of training, nothing else."""
 
+from abc import abstractmethod
 from typing import NamedTuple
 
 import equinox as eqx
@@ -65,9 +66,9 @@ class DescentNet(Net):
                 break
         return carry
 
+    @abstractmethod
     def advance_fast(self, carry: Descent, steps: int) -> Descent:
-        """The same steps by the fast engine, where the target has one."""
-        raise NotImplementedError
+        """The same steps by the fast engine."""
 
     @in_double
     def train(self, carry: Descent, budget: int) -> Descent:

@@ -1,5 +1,6 @@
 """What all emulating networks have in common."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Self
@@ -52,6 +53,6 @@ class EmulatorNet(Net):
             raise InputError(f"there is no unit {unit!r}", advice="Names look like `cell 3` or `output`.")
         return table[unit]
 
+    @abstractmethod
     def unit_table(self) -> dict[str, str]:
         """Every unit with what it is for, in words."""
-        raise NotImplementedError
