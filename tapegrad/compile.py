@@ -71,8 +71,19 @@ class Compiled:
         progress: Progress | None = None,
     ) -> Run:
         """Steps the net until it is done, for at most `steps` steps of its own."""
+        return self.resume(self.start(*inputs), steps=steps, engine=engine, progress=progress)
+
+    def resume(
+        self,
+        carry: Carry,
+        *,
+        steps: int = 100_000,
+        engine: str = "reference",
+        progress: Progress | None = None,
+    ) -> Run:
+        """Goes on from where a net stands, for at most `steps` steps from its start."""
         began = time.perf_counter()
-        carry, taken, chunk = self.start(*inputs), 0, 1
+        taken, chunk = self.net.steps_taken(carry), 1
         while taken < steps and not self.net.done(carry):
             # Growing chunks: a short run shows its first steps at once, a long one is not slowed down.
             chunk = min(2 * chunk, steps - taken)

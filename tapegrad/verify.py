@@ -1,16 +1,15 @@
-"""Stepping a net and the interpreter of its source side by side, comparing decoded states."""
+"""Is the net right? It and the interpreters of its source in lockstep, over many inputs, and the report."""
 
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from itertools import islice
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tapegrad.compile import Compiled, Progress
+from tapegrad.compile import Compiled, Progress, Run
 from tapegrad.errors import InputError
-from tapegrad.lowering.rewriting import State
+from tapegrad.lockstep import Lockstep
 from tapegrad.verify_inputs import default_inputs
 from tapegrad.verify_leaps import Leaps
 
@@ -83,107 +82,89 @@ def verify(
     sample. At most `steps` steps of the net are taken for each input. For runs of millions of steps, `every`
     compares only every so many steps, with the compiled interpreter, and at the end.
     """
-    began = time.perf_counter()
     exhaustive = False
     if inputs is None:
         inputs, exhaustive = default_inputs(compiled, seed)
-    count = total = states = 0
-    complete, deviation = True, 0.0
-    mismatch: Mismatch | None = None
+    seen = _Seen(engine, every)
     for one in inputs:
-        lockstep = Leaps(compiled, one, engine, every) if every > 1 else _Lockstep(compiled, one, engine)
-        parted = lockstep.follow(steps, progress)
-        if parted is not None:
-            mismatch = Mismatch(_brief(one), lockstep.steps, *map(_brief, parted))
-        count += _patterns(one)
-        total += lockstep.steps
-        states += lockstep.states
-        complete &= lockstep.ended
-        deviation = max(deviation, lockstep.deviation)
-        if mismatch is not None:
+        seen.add(one, _followed(compiled, one, steps, engine, every, progress))
+        if seen.mismatch is not None:
             break
-    if count == 0:
+    if seen.inputs == 0:
         raise InputError("there was no input to verify", advice="Give at least one.")
-    return Report(
-        agreed=mismatch is None,
-        inputs=count,
-        steps=total,
-        states=states,
-        complete=complete,
-        exhaustive=exhaustive and mismatch is None,
-        deviation=deviation,
-        mismatch=mismatch,
-        engine=engine,
-        every=every,
-        seconds=time.perf_counter() - began,
-    )
+    return seen.report(exhaustive)
 
 
-class _Lockstep:
-    """One input, followed through the net, the lowered source and the user's source at once."""
-
-    def __init__(self, compiled: Compiled, inputs: Inputs, engine: str) -> None:
-        self.compiled, self.engine = compiled, engine
-        first = compiled.source.start(*inputs)
-        lowered = compiled.encode(first)
-        self.carry = compiled.net.start(lowered)
-        self.lowered: Iterator[State] = compiled.lowered.run(lowered)
-        self.source: Iterator[State] = compiled.source.run(first)
-        covered = [p.covers for p in compiled.passes if p.covers is not None]
-        if covered:  # a rewriting of this kind shows only where the source stands at its end
-            self.source = iter([_last(islice(self.source, covered[0] + 1))])
-        self.steps = self.states = 0
-        self.deviation = 0.0
-        self.ended = False
-
-    def follow(self, limit: int, progress: Progress | None) -> tuple[State, State] | None:
-        """Steps until the net is done or the limit is reached; expected and found where they differ."""
-        net = self.compiled.net
-        while True:
-            parted = self._compare()
-            self.deviation = max(self.deviation, net.deviation(self.carry))
-            if parted is not None:
-                return parted
-            if net.done(self.carry):
-                self.ended = True
-                return self._leftover()
-            if self.steps >= limit:
-                return None
-            self.carry = net.advance(self.carry, 1, self.engine)
-            self.steps += 1
-            if progress is not None:
-                progress(self.steps)
-
-    def _compare(self) -> tuple[State, State] | None:
-        state = self.compiled.net.decode(self.carry)
-        if state is None:
-            return None
-        expected = next(self.lowered, _ENDED)
-        if not _equal(state, expected):
-            return expected, state
-        own = self.compiled.decode(state)
-        if own is None:
-            return None
-        expected = next(self.source, _ENDED)
-        self.states += 1
-        return None if _equal(own, expected) else (expected, own)
-
-    def _leftover(self) -> tuple[State, State] | None:
-        """The net says it is done: then both interpreters must have halted too."""
-        for run in (self.lowered, self.source):
-            expected = next(run, _ENDED)
-            if not (isinstance(expected, str) and expected == _ENDED):
-                return expected, "the net has stopped"
-        return None
+def run_and_verify(
+    compiled: Compiled,
+    *inputs: Any,
+    steps: int = 100_000,
+    engine: str = "reference",
+    every: int = 1,
+    progress: Progress | None = None,
+) -> tuple[Run, Report]:
+    """`compiled.run` and `verify` of one input in a single pass. Where net and source part, the net runs on
+    alone, so that its result can be seen; the time of the run is that of the whole pass."""
+    seen = _Seen(engine, every)
+    pair = _followed(compiled, inputs, steps, engine, every, progress)
+    seen.add(inputs, pair)
+    report = seen.report()
+    run = compiled.resume(pair.carry, steps=steps, engine=engine, progress=progress)
+    return replace(run, seconds=run.seconds + report.seconds), report
 
 
-_ENDED = "the source has halted"
+def _followed(
+    compiled: Compiled,
+    inputs: Inputs,
+    steps: int,
+    engine: str,
+    every: int,
+    progress: Progress | None,
+) -> Lockstep | Leaps:
+    """Net and source side by side, until they part, the net is done or the limit is reached."""
+    pair = Leaps(compiled, inputs, engine, every, steps) if every > 1 else Lockstep(compiled, inputs, engine)
+    while pair.parted is None and not pair.ended and pair.steps < steps:
+        pair.step()
+        if progress is not None:
+            progress(pair.steps)
+    return pair
 
 
-def _equal(a: State, b: State) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b)
-    return a == b
+class _Seen:
+    """What goes into the report, added up over the inputs."""
+
+    def __init__(self, engine: str, every: int) -> None:
+        self.began = time.perf_counter()
+        self.engine, self.every = engine, every
+        self.inputs = self.steps = self.states = 0
+        self.complete, self.deviation = True, 0.0
+        self.mismatch: Mismatch | None = None
+
+    def add(self, inputs: Inputs, pair: Lockstep | Leaps) -> None:
+        """One input that was followed."""
+        if pair.parted is not None:
+            self.mismatch = Mismatch(_brief(inputs), pair.steps, *map(_brief, pair.parted))
+        self.inputs += _patterns(inputs)
+        self.steps += pair.steps
+        self.states += pair.states
+        self.complete &= pair.ended
+        self.deviation = max(self.deviation, pair.deviation)
+
+    def report(self, exhaustive: bool = False) -> Report:
+        """The report, for inputs that were all there are or not."""
+        return Report(
+            agreed=self.mismatch is None,
+            inputs=self.inputs,
+            steps=self.steps,
+            states=self.states,
+            complete=self.complete,
+            exhaustive=exhaustive and self.mismatch is None,
+            deviation=self.deviation,
+            mismatch=self.mismatch,
+            engine=self.engine,
+            every=self.every,
+            seconds=time.perf_counter() - self.began,
+        )
 
 
 def _brief(value: Any) -> str:
@@ -196,8 +177,3 @@ def _brief(value: Any) -> str:
 def _patterns(inputs: Inputs) -> int:
     """A batch of bits counts as many inputs as it has rows."""
     return len(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], np.ndarray) else 1
-
-
-def _last(states: Iterable[State]) -> State:
-    *_, last = states
-    return last

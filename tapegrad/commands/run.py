@@ -26,10 +26,13 @@ from tapegrad.commands.output import (
 from tapegrad.compile import Compiled, compile
 from tapegrad.errors import InputError
 from tapegrad.inputs import inputs_for
+from tapegrad.machines import compiled as interpreter
+from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import TuringMachine
 from tapegrad.nets import target_named
 from tapegrad.show.text import state_json, state_text
 from tapegrad.sources import find
-from tapegrad.verify import verify
+from tapegrad.verify import run_and_verify
 
 DRAWN = 2_000
 """Most steps in a figure."""
@@ -69,15 +72,15 @@ def run(
     compiled = compile(found.source, target, **options)
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
-    with steps_progress("running", steps) as progress:
-        outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress)
     report = None
-    if check:
-        with steps_progress("verifying", steps) as progress:
-            leap = max(1, outcome.steps // COMPARISONS) if outcome.steps > LONG else 1
-            report = verify(
-                compiled, [words], steps=steps, engine=engine, every=every or leap, progress=progress
+    with steps_progress("running", steps) as progress:
+        if check:
+            every = every or _leap(compiled, words, steps)
+            outcome, report = run_and_verify(
+                compiled, *words, steps=steps, engine=engine, every=every, progress=progress
             )
+        else:
+            outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress)
     agreed = None if report is None else report.agreed
     if as_json:
         print_json(
@@ -113,6 +116,16 @@ def run(
     if agreed is False:
         raise typer.Exit(DISAGREED)
     raise typer.Exit(SUCCESS if outcome.halted else UNFINISHED)
+
+
+def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
+    """Every step is compared, unless the source itself runs on beyond a million: the compiled interpreter
+    knows within a second or so."""
+    source = compiled.lowered
+    if steps <= LONG or not isinstance(source, TuringMachine | GridMachine):
+        return 1
+    length = interpreter.run(source, compiled.encode(compiled.source.start(*words)), steps).steps
+    return length // COMPARISONS if length > LONG else 1
 
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:

@@ -1,0 +1,96 @@
+"""A net and the interpreters of its source, stepped side by side: what `verify` and the player stand on."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from tapegrad.compile import Compiled
+from tapegrad.lowering.rewriting import State
+from tapegrad.nets import Carry
+
+ENDED = "the source has halted"
+STOPPED = "the net has stopped"
+"""What is found in place of a state where one side goes on and the other does not."""
+
+
+class Lockstep:
+    """One input, followed through the net, the lowered source and the user's source at once. An interpreter
+    goes on when the decoded net does; the states kept here are the interpreters' own, never the net's."""
+
+    def __init__(self, compiled: Compiled, inputs: tuple[Any, ...], engine: str = "reference") -> None:
+        self.compiled, self.engine = compiled, engine
+        self.source_state: State = compiled.source.start(*inputs)
+        self.lowered_state: State = compiled.encode(self.source_state)
+        self.carry: Carry = compiled.net.start(self.lowered_state)
+        self._lowered: Iterator[State] = compiled.lowered.run(self.lowered_state)
+        self._source: Iterator[State] = compiled.source.run(self.source_state)
+        covered = [p.covers for p in compiled.passes if p.covers is not None]
+        if covered:  # a rewriting of this kind shows only where the source stands at its end
+            self._source = iter([_last(islice(self._source, covered[0] + 1))])
+        self.steps = 0
+        """Steps of the net so far."""
+        self.states = 0
+        """How many states of the user's own source were compared."""
+        self.deviation = 0.0
+        """The largest so far."""
+        self.agrees = True
+        """Whether the net, as it decoded last, was where the interpreters are."""
+        self.parted: tuple[State, State] | None = None
+        """Expected and found, where they differed first."""
+        self.ended = False
+        """Whether the net says that it is done."""
+        self._look()
+
+    def step(self) -> None:
+        """One step of the net, and of the interpreters if it decodes to a new state."""
+        self.carry = self.compiled.net.advance(self.carry, 1, self.engine)
+        self.steps += 1
+        self._look()
+
+    def _look(self) -> None:
+        net = self.compiled.net
+        found = net.decode(self.carry)
+        if found is not None:
+            self._compare(found)
+        self.deviation = max(self.deviation, net.deviation(self.carry))
+        self.ended = net.done(self.carry)
+        if self.ended:  # then both interpreters must have halted too
+            for run in (self._lowered, self._source):
+                expected = next(run, ENDED)
+                if expected is not ENDED:
+                    self._part(expected, STOPPED)
+
+    def _compare(self, found: State) -> None:
+        expected = next(self._lowered, ENDED)
+        self.agrees = _equal(found, expected)
+        if not self.agrees:
+            self._part(expected, found)
+        if expected is not ENDED:
+            self.lowered_state = expected
+        # A net that has gone wrong is not decoded further; the interpreters still go on together.
+        own = self.compiled.decode(found if self.agrees else self.lowered_state)
+        if own is None:
+            return
+        expected = next(self._source, ENDED)
+        self.states += 1
+        if not _equal(own, expected):
+            self.agrees = False
+            self._part(expected, own)
+        if expected is not ENDED:
+            self.source_state = expected
+
+    def _part(self, expected: State, found: State) -> None:
+        self.parted = self.parted or (expected, found)
+
+
+def _equal(a: State, b: State) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return a == b
+
+
+def _last(states: Iterable[State]) -> State:
+    *_, last = states
+    return last

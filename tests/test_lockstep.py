@@ -1,0 +1,87 @@
+"""Net and source in one pass: the result is the net's, the report that of `verify`."""
+
+import dataclasses
+
+import pytest
+
+import tapegrad as tg
+from tapegrad.commands import run as run_command
+from tapegrad.lockstep import ENDED, STOPPED, Lockstep
+from tapegrad.machines import library as machines
+from tapegrad.machines.model import TuringMachine
+from tapegrad.verify import run_and_verify
+
+
+def compiled(name: str, cells: int = 32) -> tg.Compiled:
+    return tg.compile(machines.ready(name), "tape", cells=cells)
+
+
+def untimed(value) -> dict:
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)} | {"seconds": 0}
+
+
+@pytest.mark.parametrize(("steps", "every"), [(10_000, 1), (50, 1), (10_000, 25)])
+def test_one_pass_gives_what_run_and_verify_give(steps: int, every: int) -> None:
+    net = compiled("busy-beaver-4x2", 64)
+    run, report = run_and_verify(net, steps=steps, engine="fast", every=every)
+    alone = net.run(steps=steps, engine="fast")
+    assert (run.steps, run.halted, run.state) == (alone.steps, alone.halted, alone.state)
+    assert untimed(report) == untimed(tg.verify(net, [()], steps=steps, engine="fast", every=every))
+    assert run.halted == report.complete == (steps > 107)
+
+
+def test_the_source_is_followed_through_its_passes() -> None:
+    net = compiled("increment")
+    source, lowered = net.source, net.lowered
+    assert isinstance(source, TuringMachine)
+    pair = Lockstep(net, ("1011",))
+    first = source.start("1011")
+    own, between = list(source.run(first)), list(lowered.run(net.encode(first)))
+    for _ in range(8):
+        pair.step()
+        assert pair.source_state == own[pair.states - 1]
+        assert pair.lowered_state == between[pair.steps - 1]  # the first step of the net reads the labels
+    assert pair.parted is None
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_net_of_another_machine_runs_on_to_its_own_result(every: int) -> None:
+    right, other = compiled("busy-beaver-3x2"), compiled("busy-beaver-2x2")
+    wrong = dataclasses.replace(right, net=other.net)
+    run, report = run_and_verify(wrong, engine="fast", every=every)
+    assert not report.agreed
+    assert report.mismatch is not None
+    assert run.halted
+    assert run.state == other.run(engine="fast").state
+
+
+def test_a_side_that_goes_on_alone_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = compiled("busy-beaver-3x2")
+    done = type(net.net).done
+    monkeypatch.setattr(type(net.net), "done", lambda net, carry: carry.steps >= 5)
+    assert run_and_verify(net)[1].mismatch == tg.verify(net, [()]).mismatch
+    pair = Lockstep(net, ())
+    while not pair.ended:
+        pair.step()
+    assert pair.agrees
+    assert pair.parted is not None
+    assert pair.parted[1] == STOPPED
+    monkeypatch.setattr(type(net.net), "done", done)
+    short = machines.ready("busy-beaver-3x2")
+    monkeypatch.setattr(TuringMachine, "run", lambda machine, state: iter([state]))
+    pair = Lockstep(dataclasses.replace(net, source=short), ())
+    pair.step()
+    pair.step()
+    assert pair.parted is not None
+    assert pair.parted[0] == ENDED
+
+
+def test_the_command_leaps_only_where_the_source_itself_runs_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_command, "LONG", 50)
+    monkeypatch.setattr(run_command, "COMPARISONS", 10)
+    long, short = compiled("busy-beaver-4x2", 64), compiled("busy-beaver-3x2")
+    assert run_command._leap(long, (), 1_000) == 107 // 10
+    assert run_command._leap(long, (), 50) == 1
+    assert run_command._leap(short, (), 1_000) == 1
+    adder = tg.compile(tg.read("adder2"), "relu")
+    assert run_command._leap(adder, (), 1_000) == 1
