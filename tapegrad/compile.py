@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tapegrad.lowering.paths import route
 from tapegrad.lowering.rewriting import Rewriting, Source, State
-from tapegrad.nets import Carry, Estimate, Net, Target, target_named
+from tapegrad.nets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
+    from tapegrad.nets.net import Net
     from tapegrad.show.notebook import Shown
 
 Progress = Callable[[int], None]
@@ -32,7 +33,7 @@ class Run:
 class Compiled:
     """A net together with the source it runs and the way from the one to the other."""
 
-    net: Net
+    net: "Net"
     target: Target
     source: Source
     passes: tuple[Rewriting, ...]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from tapegrad.compile import Compiled, Progress, Run
 from tapegrad.errors import InputError
 from tapegrad.lockstep import Lockstep
 from tapegrad.verify_inputs import default_inputs
-from tapegrad.verify_leaps import Leaps
+
+if TYPE_CHECKING:
+    from tapegrad.verify_leaps import Leaps
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
@@ -120,9 +122,14 @@ def _followed(
     engine: str,
     every: int,
     progress: Progress | None,
-) -> Lockstep | Leaps:
+) -> "Lockstep | Leaps":
     """Net and source side by side, until they part, the net is done or the limit is reached."""
-    pair = Leaps(compiled, inputs, engine, every, steps) if every > 1 else Lockstep(compiled, inputs, engine)
+    if every > 1:
+        from tapegrad.verify_leaps import Leaps  # compiled loops: only long runs need them
+
+        pair = Leaps(compiled, inputs, engine, every, steps)
+    else:
+        pair = Lockstep(compiled, inputs, engine)
     while pair.parted is None and not pair.ended and pair.steps < steps:
         pair.step()
         if progress is not None:
@@ -140,7 +147,7 @@ class _Seen:
         self.complete, self.deviation = True, 0.0
         self.mismatch: Mismatch | None = None
 
-    def add(self, inputs: Inputs, pair: Lockstep | Leaps) -> None:
+    def add(self, inputs: Inputs, pair: "Lockstep | Leaps") -> None:
         """One input that was followed."""
         if pair.parted is not None:
             self.mismatch = Mismatch(_brief(inputs), pair.steps, *map(_brief, pair.parted))

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from tapegrad.claims.ledger import Claim, Status
 from tapegrad.claims.pages import page
-from tapegrad.claims.papers import PAPERS, select
 from tapegrad.claims.running import Entry, run_claims
 from tapegrad.commands.output import DISAGREED, AsJson, console, errors, print_json
 from tapegrad.errors import InputError
@@ -43,6 +42,8 @@ def claims(
 
     Example: tapegrad claims welper --only "Lemma A"
     """
+    from tapegrad.claims.papers import select  # every construction: not needed to start
+
     chosen = select(paper, only)
     if write is not None and only is not None:
         raise InputError("pages hold all statements of a paper", advice="Leave out --only or --write.")
@@ -63,6 +64,8 @@ def claims(
 
 
 def _write_pages(folder: Path, entries: Sequence[Entry], long: bool) -> None:
+    from tapegrad.claims.papers import PAPERS
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

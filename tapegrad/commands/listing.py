@@ -28,7 +28,7 @@ from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.table import table_text
 from tapegrad.nets import all_targets
-from tapegrad.show.recorder import MOST_STEPS
+from tapegrad.show.limits import MOST_STEPS
 from tapegrad.source_json import source_to_json
 from tapegrad.sources import all_formats, find, ready_names
 

@@ -13,10 +13,8 @@ from tapegrad.compile import Compiled
 from tapegrad.errors import InputError
 from tapegrad.files import write_atomically
 from tapegrad.saved import load
-from tapegrad.show.page import page
-from tapegrad.show.recorder import record
+from tapegrad.show.limits import SECONDS
 from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source, inputs_for
-from tapegrad.show.studio import SECONDS, Studio
 from tapegrad.sources import find
 
 
@@ -30,6 +28,9 @@ def write_page(
     as_json: bool,
 ) -> None:
     """Runs a source on a target, or a saved net, and writes the page of the run."""
+    from tapegrad.show.page import page  # both bring what draws, which only pages need
+    from tapegrad.show.recorder import record
+
     if output is None:
         raise InputError("there is no place for the page", advice="Say where it goes, as in -o page.html.")
     compiled, inputs = _opened(source, target, input, settings)
@@ -85,6 +86,8 @@ def studio(
 
     Example: tapegrad studio
     """
+    from tapegrad.show.studio import Studio  # a server: only this command needs it
+
     with Studio(port, seconds) as server:
         console.print(f"Open {server.url}\nOnly this machine can reach it. Ctrl-C stops it.", markup=False)
         server.serve_forever()

@@ -26,7 +26,6 @@ from tapegrad.commands.output import (
 from tapegrad.compile import Compiled, compile
 from tapegrad.errors import InputError
 from tapegrad.inputs import inputs_for
-from tapegrad.machines import compiled as interpreter
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
 from tapegrad.nets import target_named
@@ -63,8 +62,8 @@ def run(
 
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
-    built_for_inputs = target_named(target).built_for_inputs
     found = find(source)
+    built_for_inputs = target_named(target).built_for_inputs
     words = inputs_for(found.source, input, found.inputs)
     options = parse_settings(settings)
     if built_for_inputs:
@@ -124,6 +123,8 @@ def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
     source = compiled.lowered
     if steps <= LONG or not isinstance(source, TuringMachine | GridMachine):
         return 1
+    from tapegrad.machines import compiled as interpreter  # compiled loops: only long runs need them
+
     length = interpreter.run(source, compiled.encode(compiled.source.start(*words)), steps).steps
     return length // COMPARISONS if length > LONG else 1
 

@@ -14,14 +14,12 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.compile import Compiled
 from tapegrad.errors import InputError, Refused
 from tapegrad.formats import Format
-from tapegrad.interop.decompile import decompile
 from tapegrad.interop.extras import part
 from tapegrad.learners import Learner
 from tapegrad.lowering.rewriting import Source
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
-from tapegrad.nets.relu.net import ReluNet
 
 Files = bytes | dict[str, bytes]
 """One file, or a folder of files by name."""
@@ -49,7 +47,9 @@ class Subject:
     @property
     def circuit(self) -> Circuit:
         """The circuit: of a ReLU network from its weights, else the source itself."""
-        if self.compiled is not None and isinstance(self.compiled.net, ReluNet):
+        if self.compiled is not None and self.compiled.target.name == "relu":
+            from tapegrad.interop.decompile import decompile  # brings JAX
+
             return decompile(self.compiled, self.source.name)
         found = self.source.circuit if isinstance(self.source, Learner) else self.source
         if not isinstance(found, Circuit):
@@ -70,6 +70,8 @@ def _to_torch(subject: Subject, context: int) -> Files:
     """The module's state, and a description. `relu` is written as `nn.Linear`s, the channels of `rcnn` as
     `nn.Conv2d`s, so that both load without this package."""
     from safetensors.torch import save
+
+    from tapegrad.nets.relu.net import ReluNet  # brings JAX
 
     module = part("pytorch").to_torch(subject.net)
     net = subject.net.net

@@ -2,10 +2,13 @@
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
-from tapegrad.nets.net import Net
+
+if TYPE_CHECKING:
+    from tapegrad.nets.net import Net
 
 EXTRAS = {"pytorch": "torch", "onnx": "onnx"}
 """For each part of `tapegrad.interop` that `part` imports, the extra that it needs."""
@@ -22,6 +25,6 @@ def part(name: str) -> ModuleType:
         ) from error
 
 
-def net_of(compiled: Compiled | Net) -> Net:
+def net_of(compiled: "Compiled | Net") -> "Net":
     """The net itself, of a compiled one too."""
     return compiled.net if isinstance(compiled, Compiled) else compiled

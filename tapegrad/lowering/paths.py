@@ -12,7 +12,7 @@ from tapegrad.learners.model import Learner
 from tapegrad.lowering.rewriting import Rewriting, Source
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
-from tapegrad.nets.net import Option, Target
+from tapegrad.nets.target import Option, Target
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from tapegrad.errors import Refused
-from tapegrad.nets.net import Carry, Estimate, Example, Net, Option, Target
+from tapegrad.nets.target import Carry, Estimate, Example, Option, Target
 
 _MODULES = {
     "relu": "tapegrad.nets.relu",
@@ -13,8 +13,8 @@ _MODULES = {
     "emulator": "tapegrad.nets.emulator",
     "rcnn": "tapegrad.nets.rcnn",
 }
-"""One line for each target; the module defines `TARGET`. Imported on first use, so that the command
-line starts quickly."""
+"""One line for each target; the module defines `TARGET`. Imported on first use, and JAX with it, so
+that the command line starts quickly."""
 
 
 def target_named(name: str) -> Target:
@@ -33,7 +33,6 @@ __all__ = [
     "Carry",
     "Estimate",
     "Example",
-    "Net",
     "Option",
     "Target",
     "all_targets",

@@ -5,12 +5,12 @@ from typing import Any
 
 from tapegrad.compile import Compiled, Progress
 from tapegrad.lockstep import Lockstep
+from tapegrad.show.limits import MOST_STEPS
 from tapegrad.show.panels import plain
 from tapegrad.show.recording import Recording
 from tapegrad.show.source_views import source_view
 from tapegrad.show.views import net_view
 
-MOST_STEPS = 2_000
 MOST_FRAMES = 400
 """A longer run is thinned: every second frame is dropped, as often as needed."""
 

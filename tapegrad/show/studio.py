@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tapegrad.errors import InputError
 from tapegrad.nets import all_targets
+from tapegrad.show.limits import SECONDS
 from tapegrad.show.page import assembled, asset, filled
 from tapegrad.show.starting import EXAMPLE
 from tapegrad.sources import ready_names
@@ -31,7 +32,6 @@ LARGEST_REQUEST = 1 << 18
 LARGEST_READ = 1 << 22
 """Bytes that are read of a request that is too large."""
 LARGEST_ANSWER = 1 << 26
-SECONDS = 60.0
 
 
 class Studio(ThreadingHTTPServer):

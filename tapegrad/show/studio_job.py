@@ -10,11 +10,11 @@ from typing import Any
 
 from tapegrad.commands.options import parse_settings
 from tapegrad.errors import FormatError, TapegradError
+from tapegrad.show.limits import MOST_STEPS
 from tapegrad.show.recorder import record
 from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source
 from tapegrad.sources import find_text
 
-MOST_STEPS = 2_000
 MOST_FRAMES = 300
 MOST_MEMORY = 16 << 30
 """Address space of the process, in bytes; most of it is what numerical libraries reserve and never use."""

@@ -12,7 +12,7 @@ from tapegrad.learners import Learner, conjunction, parity
 from tapegrad.nets.emulator.net import MEMORIES, EmulatorNet
 from tapegrad.nets.emulator.practical_constants import PRECISIONS
 from tapegrad.nets.emulator.sizes import exact_size, noisy_size, practical_size
-from tapegrad.nets.net import Estimate, Example, Option, Target
+from tapegrad.nets.target import Estimate, Example, Option, Target
 
 OPTIONS: dict[str, Option] = {
     "memory": Option("practical", "how weights remember bits", tuple(MEMORIES)),

@@ -9,12 +9,12 @@ from tapegrad.circuits.layered import LayeredCircuit, layered
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
 from tapegrad.lowering.rewriting import Rewriting
-from tapegrad.nets.net import Estimate, Example, Option, Target
 from tapegrad.nets.relu.corrections import CORRECTIONS
 from tapegrad.nets.relu.exactness import prove
 from tapegrad.nets.relu.net import DTYPES, Gates, ReluNet
 from tapegrad.nets.relu.padding import padded
 from tapegrad.nets.relu.units import lay_out, layer_sizes
+from tapegrad.nets.target import Estimate, Example, Option, Target
 
 
 def build(

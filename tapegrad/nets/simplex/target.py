@@ -7,9 +7,9 @@ from tapegrad.errors import Refused
 from tapegrad.machines.library.busy_beavers import busy_beaver
 from tapegrad.machines.model import TuringMachine
 from tapegrad.nets.descent.layers import Layer, deepest, extra_layers, widest
-from tapegrad.nets.net import Estimate, Example, Option, Target
 from tapegrad.nets.simplex.configurations import Vertices, all_configurations, reachable, starts_up_to
 from tapegrad.nets.simplex.net import SimplexNet, build
+from tapegrad.nets.target import Estimate, Example, Option, Target
 
 
 def build_for_inputs(

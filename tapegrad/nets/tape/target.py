@@ -9,10 +9,10 @@ from tapegrad.machines.library.busy_beavers import busy_beaver
 from tapegrad.machines.model import STAY, TuringMachine
 from tapegrad.machines.passes import binary_tracks, stay_free, triple_states
 from tapegrad.nets.descent.layers import deepest, widest
-from tapegrad.nets.net import Estimate, Example, Option, Target
 from tapegrad.nets.tape.graph import has_two_cycle, sizes
 from tapegrad.nets.tape.net import TapeNet, build
 from tapegrad.nets.tape.size import layers, paper_width
+from tapegrad.nets.target import Estimate, Example, Option, Target
 
 DEFAULT_CELLS = 1024
 MOST_CELLS = 1 << 22

@@ -8,7 +8,7 @@ from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.passes import one_tape
-from tapegrad.nets.net import Estimate, Example, Option, Target
+from tapegrad.nets.target import Estimate, Example, Option, Target
 from tapegrad.nets.transformer.construction import CORRECTIONS
 from tapegrad.nets.transformer.layout import Layout
 from tapegrad.nets.transformer.net import TransformerNet
