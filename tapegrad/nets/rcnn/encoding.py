@@ -37,15 +37,18 @@ class Encoding:
     def decode(self, grid: Grid) -> NDArray[np.int64]:
         """The content that each cell is nearest to."""
         if self.name == "channels":
-            return np.rint(np.tensordot(self._place_values(), grid, 1) + 2).astype(np.int64)
+            return np.rint(np.tensordot(self.line(), grid, 1) + 2).astype(np.int64)
         possible = np.flatnonzero(self.cells.possible)
         values = cell_values(self.cells)[possible]
         order = np.argsort(values)
         middles = (values[order][1:] + values[order][:-1]) / 2
         return possible[order][np.searchsorted(middles, grid[0])]
 
-    def _place_values(self) -> NDArray[np.float64]:
-        """The number of a content is linear in its channels (`Cells.number`; memorising is 2 - 1)."""
+    def line(self) -> NDArray[np.float64]:
+        """Weights with which the numbers of a cell add up to one that tells all contents apart. In channels
+        it is the content's own number less 2 (`Cells.number`; memorising is 1)."""
+        if self.name == "ternary":
+            return np.ones(1)
         cells = self.cells
         symbols = cells.modes * np.arange(1, cells.symbols)
         fixed = [cells.symbols * cells.modes, 1, -1, 0]

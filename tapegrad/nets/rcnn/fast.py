@@ -4,57 +4,75 @@ Exact because the filter is a function of the patch: a cell whose patch is as it
 value it had then. Everything is read off the compiled arrays; the machine is not known here.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import BrokenNet, Refused
+from tapegrad.errors import BrokenNet
 from tapegrad.nets.rcnn.cells import HEAD
 from tapegrad.nets.rcnn.channels import ChannelFilter
 from tapegrad.nets.rcnn.encoding import Encoding, Filter
-from tapegrad.nets.rcnn.rolling import NEEDS_ROOM, STRAY, roll
-from tapegrad.nets.rcnn.sparse import Affine
+from tapegrad.nets.rcnn.rolling import (
+    LOST,
+    RESTS,
+    STRAY,
+    Code,
+    SparseLayers,
+    no_patches,
+    roll,
+    roll_points,
+)
 
-FIRST_ROOM = 1 << 14
-
-
-@dataclass(frozen=True)
-class SparseLayers:
-    """The filter's maps one below the other: where each row's weights start, and each layer's rows."""
-
-    row_start: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: NDArray[np.float64]
-    bias: NDArray[np.float64]
-    layer_start: NDArray[np.int64]
-    relu: NDArray[np.bool_]
+MOST_ERROR = 1e-3
+"""A number further than this, or than a third of the least gap, from every content stands for none."""
+FIRST_ROOM = 1 << 10
+"""Patches that the memory has room for at first, twice over; it grows by itself."""
 
 
 def sparse_layers(filter: Filter) -> SparseLayers:
     """The compiled arrays in the form the loop reads; inputs are numbered cell by cell, then by channel."""
     if isinstance(filter, ChannelFilter):
         by_cell = np.moveaxis(np.asarray(filter.kernel), 1, -1).reshape(len(filter.bias), -1)
-        maps = [_as_affine(by_cell, np.asarray(filter.bias)), _as_affine(np.asarray(filter.mix), None)]
-        relu = [True, False]
+        maps = [_weights_of(by_cell), _weights_of(np.asarray(filter.mix))]
+        biases, relu = [np.asarray(filter.bias), np.zeros(len(filter.mix))], [True, False]
+        widths = [by_cell.shape[1], len(by_cell)]
     else:
-        maps, relu = list(filter.maps), [True, False, True, False, False]
-    lengths = np.concatenate([np.bincount(m.rows, minlength=len(m.bias)) for m in maps])
+        maps = [(m.rows, m.columns, m.values) for m in filter.maps]
+        biases, relu = [m.bias for m in filter.maps], [True, False, True, False, False]
+        widths = [m.width for m in filter.maps]
+    inputs = np.concatenate([[0], np.cumsum(widths)])
+    columns = np.concatenate([start + m[1] for start, m in zip(inputs, maps, strict=False)])
+    order = np.argsort(columns, kind="stable")
     return SparseLayers(
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([m.columns for m in maps]),
-        np.concatenate([m.values for m in maps]),
-        np.concatenate([m.bias for m in maps]),
-        np.concatenate([[0], np.cumsum([len(m.bias) for m in maps])]),
+        np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=inputs[-1]))]),
+        np.concatenate([m[0] for m in maps])[order],
+        np.concatenate([m[2] for m in maps]).astype(np.float64)[order],
+        np.concatenate(biases).astype(np.float64),
+        inputs,
+        np.concatenate([[0], np.cumsum([len(bias) for bias in biases])]),
         np.array(relu),
+        np.asarray(filter.rule_units),
     )
 
 
-def _as_affine(matrix: NDArray[np.float32], bias: NDArray[np.float32] | None) -> Affine:
+def _weights_of(
+    matrix: NDArray[np.float32],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     rows, columns = np.nonzero(matrix)
-    offsets = np.zeros(len(matrix)) if bias is None else bias.astype(np.float64)
-    return Affine(rows, columns, matrix[rows, columns].astype(np.float64), offsets, matrix.shape[1])
+    return rows, columns, matrix[rows, columns]
+
+
+def code_of(filter: Filter, encoding: Encoding, layers: SparseLayers) -> Code:
+    """How the loop reads contents off numbers."""
+    table, line = encoding.table().astype(np.float64), encoding.line()
+    possible = np.flatnonzero(encoding.cells.possible)
+    places = table[possible] @ line
+    order = np.argsort(places)
+    read = np.diff(layers.column_start[: layers.inputs[1] + 1]).reshape(9, filter.channels).any(axis=1)
+    near = min(MOST_ERROR, float(np.diff(places[order]).min()) / 3)
+    is_head = encoding.cells.facts[:, 2] >= HEAD
+    return Code(table, line, places[order], possible[order], near, is_head, np.flatnonzero(read))
 
 
 class Rolled(NamedTuple):
@@ -68,59 +86,60 @@ class Rolled(NamedTuple):
     settled: bool
 
 
+class Ends(NamedTuple):
+    """Where the layers led on each of many grids."""
+
+    layers: NDArray[np.int64]
+    lost: NDArray[np.bool_]
+    sums: NDArray[np.float64]
+    """What the main grid adds up to."""
+    running: NDArray[np.bool_]
+    """Whether a rule still applies."""
+
+
 class Roller:
     """A filter made ready for the loop, with the patches it has met and what they become."""
 
     def __init__(self, filter: Filter, encoding: Encoding) -> None:
         self.layers = sparse_layers(filter)
-        self.table = encoding.table().astype(np.float64)
-        self.possible = encoding.cells.possible
-        self.is_head = encoding.cells.facts[:, 2] >= HEAD
-        first = self.layers.columns[: self.layers.row_start[self.layers.layer_start[1]]]
-        self.used = np.unique(first // filter.channels)
-        """The cells of a patch that the first map reads at all: the centre and its four neighbours."""
-        if encoding.cells.count ** len(self.used) >= 1 << 63:
-            raise Refused(f"{encoding.cells.count:,} contents of a cell are too many for the engine 'fast'")
-        self.keys, self.results = _empty(FIRST_ROOM)
+        self.code = code_of(filter, encoding, self.layers)
+        self.patches = no_patches(FIRST_ROOM, len(self.code.used))
+
+    def copy(self) -> "Roller":
+        """With a memory of its own, for another thread."""
+        other = object.__new__(Roller)
+        other.layers, other.code = self.layers, self.code
+        other.patches = type(self.patches)(*(part.copy() for part in self.patches))
+        return other
 
     def run(self, numbers: NDArray[np.int64], layers: int) -> Rolled:
         """At most this many layers; fewer if the grid stops changing or the head is gone."""
         padded = np.pad(numbers, 1)
         head = np.full(2, -1)
         every = np.flatnonzero(np.pad(np.ones_like(numbers), 1).ravel())
-        changed, done, status = every, 0, NEEDS_ROOM
-        while done < layers:
-            status, taken, changed = roll(
-                padded, changed, head, layers - done, self.used, self.table, self.possible, self.is_head,
-                self.keys, self.results, self.layers.row_start, self.layers.columns, self.layers.values,
-                self.layers.bias, self.layers.layer_start, self.layers.relu,
-            )  # fmt: skip
-            done += taken
-            if status == STRAY:
-                raise BrokenNet("the filter gave a number that stands for no cell")
-            if status != NEEDS_ROOM:
-                break
-            self._grow()
+        self.patches, end, taken = roll(self.layers, self.code, self.patches, padded, every, head, layers)
+        _require_contents(end == STRAY)
         at = (int(head[0]) - 1, int(head[1]) - 1)
-        inside = padded[1:-1, 1:-1]
-        lost = head[0] >= 0 and not self.is_head[inside].any()
-        return Rolled(inside.copy(), done, at, bool(lost), settled=len(changed) == 0)
+        return Rolled(padded[1:-1, 1:-1].copy(), taken, at, end == LOST, end == RESTS)
 
-    def _grow(self) -> None:
-        full = self.keys >= 0
-        keys, results = _empty(2 * len(self.keys))
-        for key, result in zip(self.keys[full], self.results[full], strict=True):
-            slot = hash_slot(int(key), len(keys))
-            while keys[slot] >= 0:
-                slot = (slot + 1) & (len(keys) - 1)
-            keys[slot], results[slot] = key, result
-        self.keys, self.results = keys, results
+    def run_points(
+        self,
+        numbers: NDArray[np.int64],
+        layers: int,
+        main: tuple[int, int, int, int],
+        answers: NDArray[np.float64],
+    ) -> Ends:
+        """The same for many grids; of the main grid (from row, to row, from column, to column) only what it
+        adds up to is told."""
+        padded = np.pad(numbers, ((0, 0), (1, 1), (1, 1)))
+        rows = np.array(main) + 1
+        self.patches, ends, taken, sums, running = roll_points(
+            self.layers, self.code, self.patches, padded, layers, rows, answers
+        )
+        _require_contents((ends == STRAY).any())
+        return Ends(taken, ends == LOST, sums, running)
 
 
-def hash_slot(key: int, room: int) -> int:
-    """Where the search for a key begins; the same mixing as in the loop."""
-    return ((key * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 20) & (room - 1)
-
-
-def _empty(room: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return np.full(room, -1), np.zeros(room, dtype=np.int64)
+def _require_contents(stray: bool) -> None:
+    if stray:
+        raise BrokenNet("the filter gave a number that stands for no cell")

@@ -22,6 +22,9 @@ BLANK, PLUS, MINUS = "0", "+", "-"
 ANSWER_SLOPE = 18
 """Slope of the head at a memorising cell; with the rate 1/54 a sample is written as a third of itself."""
 
+HEAD_KINKS = ((-1 / 6, 18.0), (0.0, -36.0), (1 / 9, 36.0), (1 / 6, -18.0))
+"""The head in ternary: -1 up to -1/6, 1 from 1/6 on, and 0 at -1/9 and 1/9."""
+
 
 class Frame(NamedTuple):
     """How many rows and columns of work cells surround the main grid. The paper has them on the right only;
@@ -115,14 +118,12 @@ class Rcnn(eqx.Module):
         """Head and sum over the main grid."""
         return self.head(self.main(grid)).sum()
 
-    def head(self, cells: jax.Array) -> jax.Array:
+    def head(self, cells: Any) -> Any:
         """Cell by cell: 0 at a blank cell that computes or memorises, with slope 18 in the latter case; the
-        sign of the symbol otherwise. In ternary the paper's `U1 relu(U2 v)`."""
+        sign of the symbol otherwise. In ternary the paper's `U1 relu(U2 v)`. Takes arrays of numpy too."""
         if self.encoding.name == "channels":
             return cells[SYMBOLS] - cells[SYMBOLS + 1] + ANSWER_SLOPE * cells[TRACE]
-        kinks = jnp.array([-1 / 6, 0, 1 / 9, 1 / 6])
-        slopes = jnp.array([18.0, -36.0, 36.0, -18.0])
-        return jnp.tensordot(slopes, jax.nn.relu(cells[0] - kinks[:, None, None]), 1) - 1
+        return sum(slope * _relu(cells[0] - kink) for kink, slope in HEAD_KINKS) - 1
 
     def __call__(self, memory: jax.Array, z: jax.Array) -> jax.Array:
         """The network's output on `z = [x, 1]`. Only the grid between two layers is kept for the gradient;
@@ -133,10 +134,10 @@ class Rcnn(eqx.Module):
         )
         return self.answer(grid)
 
-    def start_numbers(self, memory: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The contents of the framed grid, for the engine `fast`; a memory value that is no third of a sign
-        is left to `reference`."""
-        data = np.asarray(memory) * z
+    def start_numbers(self, memory: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.int64]:
+        """The contents of the framed grid for each row of `Z`, for the engine `fast`; a memory value that is
+        no third of a sign is left to `reference`."""
+        data = np.asarray(memory) * Z[:, None, :]
         signs = np.rint(3 * data).astype(np.int64)
         if np.abs(data - signs / 3).max(initial=0) > 1e-3 or np.abs(signs).max(initial=0) > 1:
             raise Refused(
@@ -146,7 +147,12 @@ class Rcnn(eqx.Module):
         contents = cells.number(False, 0, UNKNOWN) + cells.modes * np.array([0, 1, 2])[signs]
         top, bottom, left, right = self.frame
         work = cells.number(True, 0, UNKNOWN)
-        return np.pad(contents, ((top, bottom), (left, right)), constant_values=work)
+        return np.pad(contents, ((0, 0), (top, bottom), (left, right)), constant_values=work)
+
+
+def _relu(v: Any) -> Any:
+    """With the derivative 0 at 0, for numpy and JAX."""
+    return v * (v > 0)
 
 
 def _third(data: jax.Array) -> jax.Array:
