@@ -125,6 +125,21 @@ def compile(source: Source, target: str, **options: Any) -> Compiled:
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, dict(options))
 
 
+def compile_for(source: Source, target: str, inputs: Iterable[Any], steps: int, **options: Any) -> Compiled:
+    """`compile`, where the net is to run on this one input: options that depend on the input and on the
+    number of steps are chosen to suit, unless they are given."""
+    words = tuple(inputs)
+    if target_named(target).built_for_inputs:
+        options.setdefault("inputs", [words])
+    chosen, passes, settings = _prepared(source, target, options)
+    lowered = passes[-1].after if passes else source
+    if chosen.options.keys() - options.keys():
+        suits = chosen.fitted(lowered, _encoded(passes, source.start(*words)), steps)
+        options = dict(suits) | options
+        settings |= {name: options[name] for name in suits}
+    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
+
+
 def estimate(source: Source, target: str, **options: Any) -> Estimate:
     """Width, depth, parameters, memory and precision of `compile(source, target, **options)`, unbuilt."""
     chosen, passes, settings = _prepared(source, target, options)

@@ -33,7 +33,7 @@ def write_page(
 
     if output is None:
         raise InputError("there is no place for the page", advice="Say where it goes, as in -o page.html.")
-    compiled, inputs = _opened(source, target, input, settings)
+    compiled, inputs = _opened(source, target, input, settings, steps)
     with steps_progress("recording", steps) as progress:
         recording = record(compiled, *inputs, steps=steps, progress=progress)
     content = page(recording).encode()
@@ -64,7 +64,11 @@ def write_page(
 
 
 def _opened(
-    source: str, target: str | None, input: Sequence[str] | None, settings: Sequence[str] | None
+    source: str,
+    target: str | None,
+    input: Sequence[str] | None,
+    settings: Sequence[str] | None,
+    steps: int,
 ) -> tuple[Compiled, tuple[Any, ...]]:
     if (Path(source) / CONFIG).is_file():
         if target is not None or settings:
@@ -75,7 +79,7 @@ def _opened(
         raise InputError("there is no target", advice="Choose one, as in --target tape.")
     if source == EXAMPLE:
         return compiled_example(target)
-    return compiled_source(find(source), target, input, parse_settings(settings))
+    return compiled_source(find(source), target, input, parse_settings(settings), steps)
 
 
 def studio(

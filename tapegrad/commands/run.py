@@ -23,12 +23,12 @@ from tapegrad.commands.output import (
     print_json,
     steps_progress,
 )
-from tapegrad.compile import Compiled, compile
+from tapegrad.compile import Compiled, compile_for
 from tapegrad.errors import InputError
 from tapegrad.inputs import inputs_for
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
-from tapegrad.nets import target_named
+from tapegrad.nets import check_target
 from tapegrad.show.text import state_json, state_text
 from tapegrad.sources import find
 from tapegrad.verify import run_and_verify
@@ -63,12 +63,11 @@ def run(
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
     found = find(source)
-    built_for_inputs = target_named(target).built_for_inputs
+    check_target(target)
     words = inputs_for(found.source, input, found.inputs)
-    options = parse_settings(settings)
-    if built_for_inputs:
-        options.setdefault("inputs", [words])
-    compiled = compile(found.source, target, **options)
+    given = parse_settings(settings)
+    compiled = compile_for(found.source, target, words, steps, **given)
+    chosen = {name: value for name, value in compiled.options.items() if name not in {"inputs", *given}}
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
     report = None
@@ -89,6 +88,7 @@ def run(
                 "target": target,
                 "engine": engine,
                 "passes": [rewriting.name for rewriting in compiled.passes],
+                "chosen": chosen,
                 "parameters": compiled.net.parameters,
                 "steps": outcome.steps,
                 "halted": outcome.halted,
@@ -105,6 +105,8 @@ def run(
         console.print(f"[bold]{found.source.name}[/bold] ({found.origin}) on target [bold]{target}[/bold]")
         names = [rewriting.name for rewriting in compiled.passes]
         console.print(f"passes      {' -> '.join(names) or 'none'}")
+        for name, value in chosen.items():
+            console.print(f"{name:<11} {value:,}, chosen for this input")
         console.print(f"parameters  {compiled.net.parameters:,}")
         ended = "done" if outcome.halted else "stopped at the step limit"
         console.print(f"steps       {outcome.steps:,} of the network in {outcome.seconds:.3g} s, {ended}")

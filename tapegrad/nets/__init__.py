@@ -17,10 +17,15 @@ _MODULES = {
 that the command line starts quickly."""
 
 
-def target_named(name: str) -> Target:
-    """The target of this name."""
+def check_target(name: str) -> None:
+    """Refuses a name that is no target's, without importing one."""
     if name not in _MODULES:
         raise Refused(f"there is no target {name!r}", advice=f"Choose one of {', '.join(_MODULES)}.")
+
+
+def target_named(name: str) -> Target:
+    """The target of this name."""
+    check_target(name)
     return import_module(_MODULES[name]).TARGET
 
 
@@ -36,5 +41,6 @@ __all__ = [
     "Option",
     "Target",
     "all_targets",
+    "check_target",
     "target_named",
 ]

@@ -71,6 +71,9 @@ class Target:
     built_for_inputs: bool = False
     """Whether a net is built for certain inputs, given by the option `inputs`."""
 
+    fitted: Callable[..., Mapping[str, Any]] = lambda source, state, steps: {}
+    """`fitted(source, state, steps)`: the options that suit a run of so many steps from this first state."""
+
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options with their values; unknown names and values are refused."""
         for name, value in options.items():

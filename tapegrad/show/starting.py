@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tapegrad.compile import Compiled, compile
+from tapegrad.compile import Compiled, compile, compile_for
 from tapegrad.inputs import inputs_for
 from tapegrad.nets import target_named
 from tapegrad.sources import Found
@@ -19,8 +19,9 @@ def compiled_example(target: str) -> tuple[Compiled, tuple[Any, ...]]:
 
 
 def compiled_source(
-    found: Found, target: str, texts: Sequence[str] | None, settings: Mapping[str, Any]
+    found: Found, target: str, texts: Sequence[str] | None, settings: Mapping[str, Any], steps: int
 ) -> tuple[Compiled, tuple[Any, ...]]:
-    """The source on its target, with the input as typed, or else the one that came with it."""
+    """The source on its target, with the input as typed, or else the one that came with it, made for at most
+    this many steps on it."""
     inputs = inputs_for(found.source, texts, found.inputs)
-    return compile(found.source, target, **settings), inputs
+    return compile_for(found.source, target, inputs, steps, **settings), inputs

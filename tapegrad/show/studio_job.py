@@ -33,7 +33,8 @@ def answer(asked: bytes) -> dict[str, Any]:
             compiled, inputs = compiled_example(target)
         else:
             settings = parse_settings(request["options"].split())
-            compiled, inputs = compiled_source(find_text(source), target, _texts(request["input"]), settings)
+            texts = _texts(request["input"])
+            compiled, inputs = compiled_source(find_text(source), target, texts, settings, MOST_STEPS)
         return {"recording": record(compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES).to_json()}
     except TapegradError as error:
         return {"error": str(error)}

@@ -99,6 +99,10 @@ class DescentNet(Net):
         """In words: where the head of this tape stood."""
         return ""
 
+    def more_room(self) -> str:
+        """What to do about it."""
+        return ""
+
     def _checked(self, before: Descent, after: Descent) -> Descent:
         tape = self.lost(after)
         if tape is not None:
@@ -115,7 +119,7 @@ class DescentNet(Net):
         return Refused(
             f"the head of tape {tape + 1} leaves the tape at gradient step {before.steps + 1:,}",
             where=self.last_place(before, tape),
-            advice="Give the net more cells.",
+            advice=self.more_room(),
         )
 
 

@@ -144,6 +144,10 @@ class TapeNet(DescentNet):
         last = self.first_cell + self.cells - 1
         return f"from cell {cell:,}; the tape has cells {self.first_cell:,} to {last:,}"
 
+    def more_room(self) -> str:
+        """Twice as much: how much it takes is not known to the net."""
+        return f"Give the net more cells, as in cells={2 * self.cells}."
+
     def units(self) -> Iterator[str]:
         """Vertices, edges, and the weights of tapes, heads and labels."""
         return words.units(self)
@@ -214,7 +218,7 @@ class TapeNet(DescentNet):
             raise InputError(
                 f"cell {cell:,} of tape {tape + 1} is in use, but the net has cells "
                 f"{self.first_cell:,} to {last:,} only",
-                advice="Give the net more cells.",
+                advice=self.more_room(),
             )
         return row
 

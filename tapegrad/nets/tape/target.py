@@ -11,6 +11,7 @@ from tapegrad.machines.passes import binary_tracks, stay_free, triple_states
 from tapegrad.nets.descent.layers import deepest, widest
 from tapegrad.nets.tape.graph import has_two_cycle, sizes
 from tapegrad.nets.tape.net import TapeNet, build
+from tapegrad.nets.tape.room import cells_for
 from tapegrad.nets.tape.size import layers, paper_width
 from tapegrad.nets.target import Estimate, Example, Option, Target
 
@@ -87,6 +88,11 @@ TARGET = Target(
     build=build_checked,
     estimate=estimate,
     examples=examples,
-    options={"cells": Option(DEFAULT_CELLS, "length of each tape; cell 0 is in the middle")},
+    options={
+        "cells": Option(
+            DEFAULT_CELLS, "length of each tape; cell 0 is in the middle. `run` and `show` choose it"
+        )
+    },
     passes=passes,
+    fitted=cells_for,
 )
