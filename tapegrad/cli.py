@@ -1,9 +1,11 @@
 """The command line: `tapegrad COMMAND ...`. Each command lives in `tapegrad/commands/`."""
 
 import sys
+from typing import Annotated
 
 import typer
 
+import tapegrad
 from tapegrad.commands import (
     bench,
     claims,
@@ -17,7 +19,7 @@ from tapegrad.commands import (
     search,
     train_with,
 )
-from tapegrad.commands.output import BAD_INPUT, errors, print_json
+from tapegrad.commands.output import BAD_INPUT, console, errors, print_json
 from tapegrad.errors import TapegradError
 
 app = typer.Typer(
@@ -27,6 +29,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        console.print(f"tapegrad {tapegrad.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """What can be said without a command."""
+
 
 for command in (
     run.run,

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,20 @@ import pytest
 def tapegrad(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tapegrad.cli", *words]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+def test_the_program_starts_without_what_only_nets_need() -> None:
+    heavy = {"jax", "equinox", "numba", "scipy", "sklearn", "matplotlib"}
+    code = "import sys, tapegrad.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert "numpy" in done.stdout.split()
+    assert not heavy & set(done.stdout.split())
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    done = tapegrad("--version")
+    assert done.returncode == 0
+    assert done.stdout.split() == ["tapegrad", metadata.version("tapegrad")]
 
 
 def test_run_prints_json_for_scripts() -> None:
