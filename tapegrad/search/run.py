@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -15,10 +15,12 @@ from tapegrad.search.bounds import deviation_bound
 from tapegrad.search.family import Family, machine_of, table_text
 from tapegrad.search.on_ray import on_ray
 from tapegrad.search.running import evaluate
-from tapegrad.search.shards import enumeration, on_threads, random_search
-from tapegrad.search.store import Store
+from tapegrad.search.shards import Quest, Shard, enumeration, on_threads, random_search
+from tapegrad.search.store import ShardResult, Store
 from tapegrad.search.tasks import draw_instances, task_named
+from tapegrad.search.tree import NONE
 
+ENGINES = ("threads", "gpu", "ray")
 VALIDATED = 64
 """Tables that reach the validation set."""
 
@@ -31,6 +33,8 @@ class SearchOptions:
     pairs: int = 0
     mirrored: bool = False
     writes: bool = False
+    exponent: int = 2
+    """A machine has `(2 d m)^exponent` steps on m samples of d features (the k of Corollary 2)."""
     samples: int | None = None
     """Random candidates; None enumerates all of them."""
     instances: int = 24
@@ -40,8 +44,6 @@ class SearchOptions:
     """Fresh problems for the best candidates."""
     confidence: float = 0.99
     seed: int = 0
-    depth: int = 2
-    """Choices that tell the shards apart."""
     engine: str = "threads"
     workers: int | None = None
     file: str | os.PathLike[str] | None = None
@@ -106,24 +108,20 @@ def run(
     options = options or SearchOptions()
     began = time.perf_counter()
     family, chosen = options.family(), task_named(task)
-    instances = draw_instances(chosen, options.instances, options.seed)
-    random = options.samples is not None
-    shards = (
-        random_search(options.samples or 0, options.seed)
-        if random
-        else enumeration(family, instances, options.allowed_errors, options.depth)
-    )
+    problems = draw_instances(chosen, options.instances, options.seed).problems(options.exponent)
+    quest = Quest(family.code(), problems, options.allowed_errors)
+    shards = enumeration(quest) if options.samples is None else random_search(options.samples, options.seed)
     store = Store(options.file, _identity(task, options))
     try:
         finished = store.finished()
         left = [shard for shard in shards if shard.number not in finished]
         before = sum(store.counts())
         done, fewest = len(finished), min((errors for errors, _ in store.best(1)), default=None)
-        for number, result in _worked(left, family, instances, options):
+        for number, result in _worked(left, quest, options):
             store.add(number, result)
             done += 1
             least = int(result.errors.min())
-            if least < 1 << 40:
+            if least < NONE:
                 fewest = least if fewest is None else min(fewest, least)
             if progress is not None:
                 candidates = sum(store.counts())
@@ -143,12 +141,16 @@ def run(
     return SearchResult(task, family, table, error, bound, len(best), *counts, seconds, len(finished))
 
 
-def _worked(left: list[Any], family: Family, instances: Any, options: SearchOptions) -> Any:
+def _worked(left: list[Shard], quest: Quest, options: SearchOptions) -> Iterator[tuple[int, ShardResult]]:
+    if options.engine == "threads":
+        return on_threads(left, quest, options.workers)
+    if options.engine == "gpu":
+        from tapegrad.search.on_gpu import on_gpu  # what numba needs for a GPU is loaded with it
+
+        return on_gpu(left, quest)
     if options.engine == "ray":
-        return on_ray(left, family, instances, options.allowed_errors)
-    if options.engine != "threads":
-        raise Refused(f"there is no engine {options.engine!r}", advice="Engines are threads and ray.")
-    return on_threads(left, family, instances, options.allowed_errors, options.workers)
+        return on_ray(left, quest)
+    raise Refused(f"there is no engine {options.engine!r}", advice=f"Engines are {', '.join(ENGINES)}.")
 
 
 def _validated(
@@ -156,8 +158,7 @@ def _validated(
 ) -> tuple[NDArray[np.int64], float]:
     """The table with the least error on fresh problems; of several, the one with the fewest entries."""
     fresh = draw_instances(task_named(task), options.validation, options.seed + 1_000_000_007)
-    states = options.family().states
-    right = evaluate(np.stack(tables), states, fresh.grids, fresh.start, fresh.answer)
+    right = evaluate(np.stack(tables), options.family().states, fresh.problems(options.exponent))
     size = [int((table[:, 1] >= 0).sum()) for table in tables]
     winner = min(range(len(tables)), key=lambda i: (-right[i], size[i], i))
     return tables[winner], 1 - right[winner] / options.validation

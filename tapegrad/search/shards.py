@@ -4,20 +4,22 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
-from tapegrad.search.family import Family
+from tapegrad.search.running import Problems
 from tapegrad.search.store import ShardResult
-from tapegrad.search.tasks import Instances
-from tapegrad.search.tree import SKIPPED, explore, sample
+from tapegrad.search.tree import explore, sample
 
 KEPT = 8
 """Tables that a shard hands back."""
 MOST_SHARDS = 1 << 16
+LARGEST_SHARD = 20_000_000
+"""Candidates of a shard on average, at most: some seconds of work, which a killed search loses."""
+MOST_CANDIDATES = 10**12
 SAMPLES = 1 << 14
 """Candidates in a shard of a random search."""
 
@@ -31,15 +33,50 @@ class Shard:
     seed: int | None = None
 
 
-def enumeration(family: Family, instances: Instances, allowed: int, depth: int) -> list[Shard]:
-    """The tree of candidates, cut `depth` choices below its root."""
-    none = np.zeros(0, dtype=np.int64)
-    code, grids, starts, answers = _arguments(family, instances)
-    counts, kept, lengths, found = explore(code, grids, starts, answers, allowed, none, depth, MOST_SHARDS)
-    if found > MOST_SHARDS:
-        raise Refused(f"cut at depth {depth} the search has {found:,} shards", advice="Take a smaller depth.")
-    assert counts[SKIPPED] <= found
-    return [Shard(i, tuple(kept[i, : int(lengths[i]), 0].tolist())) for i in range(found)]
+class Quest(NamedTuple):
+    """What the candidates of every shard are tried on: the family's code, the problems, and the errors that
+    are allowed."""
+
+    code: NDArray[np.int64]
+    problems: Problems
+    allowed: int
+
+
+def expected_candidates(quest: Quest, draws: int = 20_000) -> float:
+    """About how many candidates the tree has: an estimate without bias, by Knuth's method."""
+    *_, weights = sample(*quest, 0, draws, 1)
+    return float(weights.mean())
+
+
+def enumeration(quest: Quest) -> list[Shard]:
+    """The tree of candidates, cut near its root into shards that do not take long."""
+    expected = expected_candidates(quest)
+    if expected > MOST_CANDIDATES:
+        raise Refused(
+            f"the family has about {expected:.2g} candidates, too many to try them all",
+            advice="Take fewer states, mirrored machines, or a number of random candidates.",
+        )
+    depth = 2
+    choices, lengths = branches(quest, (), depth, MOST_SHARDS)
+    while expected > LARGEST_SHARD * len(lengths):
+        depth += 1
+        choices, lengths = branches(quest, (), depth, MOST_SHARDS)
+    return [Shard(i, tuple(choices[i, : lengths[i]].tolist())) for i in range(len(lengths))]
+
+
+def branches(
+    quest: Quest, prefix: tuple[int, ...], depth: int, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The branches below some first choices, cut `depth` choices below the root: the choices of each, and
+    how many they are."""
+    first = np.array(prefix, dtype=np.int64)
+    *_, found = explore(*quest, first, depth, 0)
+    if found > most:
+        raise Refused(
+            f"cut after {depth} choices the search has {found:,} branches", advice="Take fewer states."
+        )
+    _, kept, lengths, _ = explore(*quest, first, depth, found)
+    return kept[:, :, 0], lengths
 
 
 def random_search(count: int, seed: int) -> list[Shard]:
@@ -47,33 +84,22 @@ def random_search(count: int, seed: int) -> list[Shard]:
     return [Shard(i, seed=(seed * 1_000_003 + i) % (1 << 32)) for i in range(-(-count // SAMPLES))]
 
 
-def work(shard: Shard, family: Family, instances: Instances, allowed: int) -> ShardResult:
+def work(shard: Shard, quest: Quest) -> ShardResult:
     """All candidates of a shard."""
-    code, grids, starts, answers = _arguments(family, instances)
     if shard.seed is not None:
-        found = sample(code, grids, starts, answers, allowed, shard.seed, SAMPLES, KEPT)
+        counts, tables, errors, _ = sample(*quest, shard.seed, SAMPLES, KEPT)
     else:
-        prefix = np.array(shard.prefix, dtype=np.int64)
-        found = explore(code, grids, starts, answers, allowed, prefix, 0, KEPT)
-    counts, tables, errors, _ = found
+        counts, tables, errors, _ = explore(*quest, np.array(shard.prefix, dtype=np.int64), 0, KEPT)
     return ShardResult((int(counts[0]), int(counts[1]), int(counts[2])), tables, errors)
 
 
-def on_threads(
-    shards: list[Shard], family: Family, instances: Instances, allowed: int, workers: int | None
-) -> Iterator[tuple[int, ShardResult]]:
+def on_threads(shards: list[Shard], quest: Quest, workers: int | None) -> Iterator[tuple[int, ShardResult]]:
     """Shards as they are finished, on all cores; compiled code lets other threads run."""
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        waiting = {pool.submit(work, shard, family, instances, allowed): shard.number for shard in shards}
+        waiting: dict[Any, int] = {pool.submit(work, shard, quest): shard.number for shard in shards}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def _arguments(
-    family: Family, instances: Instances
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    return family.code(), instances.grids, instances.start, instances.answer

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import FormatError, InputError
+from tapegrad.search.tree import NONE
 
-VERSION = 1
+VERSION = 2
 
 
 class ShardResult(NamedTuple):
@@ -63,7 +64,7 @@ class Store:
 
     def add(self, number: int, result: ShardResult) -> None:
         """Notes a finished shard, in one transaction."""
-        real = [i for i in range(len(result.errors)) if result.errors[i] < 1 << 40]
+        real = [i for i in range(len(result.errors)) if result.errors[i] < NONE]
         best = [[int(result.errors[i]), result.tables[i].tolist()] for i in real]
         with self.database:
             self.database.execute(

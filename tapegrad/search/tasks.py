@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 from tapegrad.grid_learners.layout import xor_form
+from tapegrad.search.running import MINUS, OFF, PLUS, Problems
 
-OFF = 3
-"""A cell outside the frame; blank, + and - are 0, 1 and 2."""
+MOST_STEPS = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,18 @@ class Instances:
     grids: NDArray[np.int8]
     start: NDArray[np.int64]
     answer: NDArray[np.int64]
+    size: NDArray[np.int64]
+    """`2 d m` of each problem: a machine has `(2 d m)^k` steps (Corollary 2)."""
 
     def __len__(self) -> int:
         return len(self.grids)
+
+    def problems(self, exponent: int) -> Problems:
+        """For compiled code, with the time bound of this exponent."""
+        limit = np.array([min(int(size) ** exponent, MOST_STEPS) for size in self.size])
+        wanted = np.where(self.answer > 0, PLUS, MINUS)
+        grids = self.grids.reshape(len(self), -1)
+        return Problems(grids, self.grids.shape[2], self.start, wanted, limit)
 
 
 def draw_instances(task: Task, count: int, seed: int) -> Instances:
@@ -107,7 +116,9 @@ def laid_out(problems: list[Problem]) -> Instances:
         grids[i, 1 : m + 3, 1 : d + 3] = 0
         grids[i, 2 : m + 2, 2 : d + 2] = np.where(form > 0, 1, 2)
         start[i] = (m + 1) * columns + d + 1
-    return Instances(grids, start, np.array([p.answer for p in problems]))
+    answers = np.array([problem.answer for problem in problems])
+    sizes = np.array([2 * problem.X.size for problem in problems])
+    return Instances(grids, start, answers, sizes)
 
 
 def to_json(task: Task) -> dict[str, Any]:

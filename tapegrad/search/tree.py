@@ -1,8 +1,8 @@
 """Enumeration in canonical order, compiled: entries are filled when a run first asks for them.
 
 So states are numbered by first use, no entry is unreachable, and machines that behave alike on the instances
-are met once. A branch ends when it fails (it repeats a configuration, leaves the grid, answers in the
-frame), has more errors than allowed, or has answered every instance.
+are met once. A branch ends when it fails (it repeats a configuration, runs out of time, leaves the grid,
+answers in the frame), has more errors than allowed, or has answered every instance.
 """
 
 from typing import Any
@@ -10,132 +10,170 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from tapegrad.search.running import (
-    FAILED,
-    MINUS,
-    PLUS,
-    UNDEFINED,
-    clear_entry,
-    option_count,
-    run_one,
-    set_entry,
-)
+from tapegrad.search.choices import clear_entry, option_count, set_entry
+from tapegrad.search.running import FAILED, UNDEFINED, Problems, run_on
 
 COMPLETE, PRUNED, DISCARDED, SKIPPED = 0, 1, 2, 3
 """What becomes of candidates: answered everything, too many errors, failed; and prefixes left for later."""
 
+ENTRY, OPTION, OPTIONS, INSTANCE, ERRORS, SINGLE, PAIRS, POSITION, STEPS = range(9)
+"""What the stack holds for each choice made: the entry, the option taken and how many there are; and what to
+go back to: the instance, the errors so far, the states in use, and where the run was."""
+
+NONE = 1 << 30
+"""The errors of a place in which no table is kept."""
+
 
 @njit(cache=True, nogil=True)
-def explore(
-    code: Any, grids: Any, start: Any, answer: Any, allowed: int, prefix: Any, depth: int, room: int
-) -> Any:
-    """Every candidate whose first choices are `prefix`. With `depth > 0`, branches are cut there and their
-    choices collected instead, for all of them. Gives the counts, what was kept (tables with errors, or
-    choices with their number), and how many there were."""
-    states = code[0]
-    entries = 3 * states
-    width = grids.shape[2]
-    cells = grids.shape[1] * width
-    table = np.full((entries, 3), -1, np.int64)
-    seen = np.zeros(cells * states, np.int64)
-    grid = np.empty(cells, grids.dtype)
-    chosen, options = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
-    entry_at, instance_at = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
-    errors_at = np.zeros(entries, np.int64)
-    used_at = np.zeros((entries, 2), np.int64)
-    used = np.array([1, 0])
-    counts = np.zeros(4, np.int64)
-    kept = np.full((room, entries, 3), -1, np.int64)
-    kept_errors = np.full(room, 1 << 40)
-    found = 0
-    level = instance = errors = stamp = 0
+def walk(
+    code: Any, problems: Problems, allowed: int, prefix: Any, depth: int,
+    table: Any, used: Any, stack: Any, grid: Any, saved: Any, counts: Any, kept: Any, kept_errors: Any,
+) -> int:  # fmt: skip
+    """Every candidate whose first choices are `prefix`, counted in `counts`; the best tables go to `kept`.
+    With `depth > 0`, branches are cut there, and what is kept instead are their choices, with their number
+    as errors. Gives how many were found. The other arrays are room to work in: nothing is allocated
+    here, so the same code runs on a GPU."""
+    states, writes = code[0], code[4] == 1
+    count, cells = len(problems.grids), len(grid)
+    for entry in range(len(table)):
+        table[entry, 0] = table[entry, 1] = table[entry, 2] = -1
+    used[0], used[1] = 1, 0
+    found = level = instance = errors = state = steps = 0
+    position = problems.start[0]
     while True:
         ended = -1
-        if instance == len(grids):
+        if instance == count:
             ended = COMPLETE
         else:
-            grid[:] = grids[instance].copy().reshape(cells)
-            end, entry, stamp = run_one(table, states, grid, width, start[instance], seen, stamp)
+            now = problems.grids[instance]
+            if writes:  # what was written is not on the stack, so such a run begins again
+                for cell in range(cells):
+                    grid[cell] = now[cell]
+                now = grid
+                position, state, steps = problems.start[instance], 0, 0
+            end, entry, position, steps = run_on(
+                table, states, now, problems.width, position, state, steps, problems.limit[instance], saved
+            )
             if end == UNDEFINED:
                 if depth > 0 and level == depth:
                     ended = SKIPPED
                 else:
-                    entry_at[level], instance_at[level], errors_at[level] = entry, instance, errors
-                    used_at[level] = used
-                    options[level] = option_count(entry, code, used)
-                    chosen[level] = prefix[level] if level < len(prefix) else 0
-                    set_entry(table, entry, chosen[level], code, used)
+                    top = stack[level]
+                    top[ENTRY], top[INSTANCE], top[ERRORS] = entry, instance, errors
+                    top[SINGLE], top[PAIRS] = used[0], used[1]
+                    top[POSITION], top[STEPS] = position, steps
+                    top[OPTIONS] = option_count(entry, code, used)
+                    top[OPTION] = prefix[level] if level < len(prefix) else 0
+                    set_entry(table, entry, top[OPTION], code, used)
+                    state = entry // 3
                     level += 1
             elif end == FAILED:
                 ended = DISCARDED
             else:
-                errors += end != (PLUS if answer[instance] > 0 else MINUS)
+                errors += int(end != problems.wanted[instance])
                 instance += 1
+                if instance < count:
+                    position, state, steps = problems.start[instance], 0, 0
                 if errors > allowed:
                     ended = PRUNED
         if ended < 0:
             continue
         counts[ended] += 1
         if depth > 0:
-            if found < room:
-                kept[found, :level, 0] = chosen[:level]
+            if found < len(kept):
+                for i in range(level):
+                    kept[found, i, 0] = stack[i, OPTION]
                 kept_errors[found] = level
             found += 1
         elif ended == COMPLETE:
-            worst = np.argmax(kept_errors)
-            if errors < kept_errors[worst]:
-                kept[worst], kept_errors[worst] = table, errors
-                found += 1
+            found += keep(table, errors, kept, kept_errors)
         while level > len(prefix):
             level -= 1
-            clear_entry(table, entry_at[level], code)
-            used[:] = used_at[level]
-            if chosen[level] + 1 < options[level]:
-                chosen[level] += 1
-                set_entry(table, entry_at[level], chosen[level], code, used)
-                instance, errors = instance_at[level], errors_at[level]
+            top = stack[level]
+            clear_entry(table, top[ENTRY], code)
+            used[0], used[1] = top[SINGLE], top[PAIRS]
+            if top[OPTION] + 1 < top[OPTIONS]:
+                top[OPTION] += 1
+                set_entry(table, top[ENTRY], top[OPTION], code, used)
+                instance, errors = top[INSTANCE], top[ERRORS]
+                position, state, steps = top[POSITION], top[ENTRY] // 3, top[STEPS]
                 level += 1
                 break
         else:
-            return counts, kept, kept_errors, found
+            return found
 
 
 @njit(cache=True, nogil=True)
-def sample(
-    code: Any, grids: Any, start: Any, answer: Any, allowed: int, seed: int, count: int, room: int
-) -> Any:
-    """`count` random candidates: an entry that a run asks for gets each of its choices with equal chance."""
-    states = code[0]
-    width = grids.shape[2]
-    cells = grids.shape[1] * width
-    seen = np.zeros(cells * states, np.int64)
+def keep(table: Any, errors: int, kept: Any, kept_errors: Any) -> int:
+    """Puts a table into the place of the worst one kept, if it is better; gives 1 then, else 0."""
+    worst = 0
+    for place in range(len(kept_errors)):
+        if kept_errors[place] > kept_errors[worst]:
+            worst = place
+    if errors >= kept_errors[worst]:
+        return 0
+    kept_errors[worst] = errors
+    for entry in range(len(table)):
+        for part in range(3):
+            kept[worst, entry, part] = table[entry, part]
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def explore(code: Any, problems: Problems, allowed: int, prefix: Any, depth: int, room: int) -> Any:
+    """`walk` with arrays of its own: the counts, what was kept, its errors, and how many there were."""
+    entries, cells = 3 * code[0], problems.grids.shape[1]
     counts = np.zeros(4, np.int64)
-    kept = np.full((room, 3 * states, 3), -1, np.int64)
-    kept_errors = np.full(room, 1 << 40)
+    kept, kept_errors = np.full((room, entries, 3), -1, np.int64), np.full(room, NONE)
+    found = walk(
+        code, problems, allowed, prefix, depth,
+        np.empty((entries, 3), np.int64), np.empty(2, np.int64), np.empty((entries, 9), np.int64),
+        np.empty(cells, np.int8), np.empty(cells, np.int8), counts, kept, kept_errors,
+    )  # fmt: skip
+    return counts, kept, kept_errors, found
+
+
+@njit(cache=True, nogil=True)
+def _random_candidate(code: Any, problems: Problems, allowed: int, table: Any, grid: Any, saved: Any) -> Any:
+    """One candidate in `table`: an entry that a run asks for gets each of its choices with equal chance.
+    Gives what became of it, its errors, and one over the chance of drawing it."""
+    table[:] = -1
+    used = np.array([1, 0])
+    instance = errors = 0
+    weight = 1.0
+    while instance < len(problems.grids):
+        grid[:] = problems.grids[instance]
+        end, entry, _, _ = run_on(
+            table, code[0], grid, problems.width, problems.start[instance], 0, 0, problems.limit[instance],
+            saved,
+        )  # fmt: skip
+        if end == UNDEFINED:
+            options = option_count(entry, code, used)
+            weight *= options
+            set_entry(table, entry, np.random.randint(options), code, used)
+            continue
+        if end == FAILED:
+            return DISCARDED, errors, weight
+        errors += int(end != problems.wanted[instance])
+        instance += 1
+        if errors > allowed:
+            return PRUNED, errors, weight
+    return COMPLETE, errors, weight
+
+
+@njit(cache=True, nogil=True)
+def sample(code: Any, problems: Problems, allowed: int, seed: int, count: int, room: int) -> Any:
+    """`count` random candidates: the counts, the best tables and their errors; and the weights, whose mean
+    estimates how many candidates the whole tree has (Knuth's method)."""
+    entries, cells = 3 * code[0], problems.grids.shape[1]
+    grid, saved = np.empty(cells, np.int8), np.empty(cells, np.int8)
+    table = np.empty((entries, 3), np.int64)
+    counts, weights = np.zeros(4, np.int64), np.empty(count)
+    kept, kept_errors = np.full((room, entries, 3), -1, np.int64), np.full(room, NONE)
     np.random.seed(seed)
-    stamp = 0
-    for _ in range(count):
-        table = np.full((3 * states, 3), -1, np.int64)
-        used = np.array([1, 0])
-        instance = errors = 0
-        ended = COMPLETE
-        while instance < len(grids):
-            grid = grids[instance].copy().reshape(cells)
-            end, entry, stamp = run_one(table, states, grid, width, start[instance], seen, stamp)
-            if end == UNDEFINED:
-                set_entry(table, entry, np.random.randint(option_count(entry, code, used)), code, used)
-                continue
-            if end == FAILED:
-                ended = DISCARDED
-                break
-            errors += end != (PLUS if answer[instance] > 0 else MINUS)
-            instance += 1
-            if errors > allowed:
-                ended = PRUNED
-                break
+    for i in range(count):
+        ended, errors, weights[i] = _random_candidate(code, problems, allowed, table, grid, saved)
         counts[ended] += 1
         if ended == COMPLETE:
-            worst = np.argmax(kept_errors)
-            if errors < kept_errors[worst]:
-                kept[worst], kept_errors[worst] = table, errors
-    return counts, kept, kept_errors, count
+            keep(table, errors, kept, kept_errors)
+    return counts, kept, kept_errors, weights

@@ -22,11 +22,11 @@ class FoundClassifier:
     table: Table
     family: Family
     samples: Examples
+    exponent: int
 
     def __call__(self, x: NDArray[np.int64]) -> int:
         instance = laid_out([Problem(*self.samples, x, 1)])
-        tables = self.table[None]
-        right = evaluate(tables, self.family.states, instance.grids, instance.start, instance.answer)
+        right = evaluate(self.table[None], self.family.states, instance.problems(self.exponent))
         return 1 if right[0] else -1
 
     @property
@@ -36,17 +36,13 @@ class FoundClassifier:
 
 def best_machine(s: int, k: int, samples: Examples, extra: Examples, limit: int) -> FoundClassifier | None:
     """`A_{s,k}` by Corollary 2: `limit` random machines of s states, each an algorithm that is given the
-    samples and one extra point at a time; the one with the fewest errors on the extra examples is kept.
-
-    A machine that only reads halts within `s (m + 3)(d + 3)` steps or never, which is below the paper's
-    time bound `(2 d m)^k` but for tiny sizes, so k only changes the random seed here.
-    """
+    samples and one extra point at a time and has `(2 d m)^k` steps; the one with the fewest errors on the
+    extra examples is kept."""
     X, y = samples
     points, labels = extra
     family = Family(s)
     instances = laid_out([Problem(X, y, x, int(label)) for x, label in zip(points, labels, strict=True)])
-    _, kept, errors, _ = sample(
-        family.code(), instances.grids, instances.start, instances.answer, len(points), s * k, limit, KEPT
-    )
+    seed = (s * 1009 + k) * 1009 + len(points)  # other draws for every s, k and t
+    _, kept, errors, _ = sample(family.code(), instances.problems(k), len(points), seed, limit, KEPT)
     best = int(np.argmin(errors))
-    return FoundClassifier(kept[best], family, samples) if errors[best] <= len(points) else None
+    return FoundClassifier(kept[best], family, samples, k) if errors[best] <= len(points) else None

@@ -14,10 +14,11 @@ from tapegrad.errors import FormatError, InputError, Refused
 from tapegrad.grid_learners import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.search import TASKS, Family, SearchOptions, canonical_machines, machine_of, run, table_text
-from tapegrad.search.batched import evaluate_batched
+from tapegrad.search.choices import option_count, set_entry
 from tapegrad.search.confirm import confirm
 from tapegrad.search.running import evaluate
-from tapegrad.search.tasks import draw_instances, task_named
+from tapegrad.search.shards import Quest, expected_candidates
+from tapegrad.search.tasks import draw_instances, laid_out, task_named
 
 HARD = SearchOptions(single=2, pairs=1, mirrored=True, allowed_errors=2)
 
@@ -57,34 +58,115 @@ def test_the_winner_learns_in_the_network_trained_by_sgd():
     assert found.layers_compared > 100
 
 
-def test_enumeration_meets_every_machine_once():
+@pytest.mark.parametrize("writes", [False, True])
+def test_enumeration_meets_every_machine_once(writes):
     """Brute force over all tables of one state: those that answer every instance are what the tree finds."""
-    family, instances = Family(1), draw_instances(TASKS["any-minus"], 12, 0)
-    every = _all_one_state_tables()
-    right = evaluate(every, 1, instances.grids, instances.start, instances.answer)
-    perfect = every[right == 12]
-    result = run("any-minus", SearchOptions(single=1, instances=12, allowed_errors=0))
+    instances = draw_instances(TASKS["any-minus"], 12, 0)
+    every = _all_one_state_tables(writes)
+    perfect = every[evaluate(every, 1, instances.problems(2)) == 12]
+    options = SearchOptions(single=1, writes=writes, instances=12, allowed_errors=0)
+    result = run("any-minus", options)
     assert result.complete == len(perfect) > 0
     assert any((result.table == table).all() for table in perfect)
-    assert canonical_machines(family) == len(every) == 14**3
+    assert canonical_machines(options.family()) == len(every)
 
 
-def _all_one_state_tables():
-    choices = [(move, 0) for move in range(4)] + [(move, 1 + sign) for move in range(5) for sign in range(2)]
-    tables = [
-        [[0, *blank], [1, *plus], [2, *minus]] for blank in choices for plus in choices for minus in choices
-    ]
-    return np.array(tables)
+def _all_one_state_tables(writes=False):
+    answers = [(move, 1 + sign) for move in range(5) for sign in range(2)]
+
+    def choices(symbol):
+        written = [symbol] if symbol == 0 or not writes else [1, 2]
+        return [(w, move, 0) for w in written for move in range(4)] + [
+            (symbol, *answer) for answer in answers
+        ]
+
+    return np.array([[b, p, m] for b in choices(0) for p in choices(1) for m in choices(2)])
 
 
-def test_batched_and_compiled_evaluation_agree():
-    rng = np.random.default_rng(0)
-    every = _all_one_state_tables()
-    tables = np.concatenate([every[rng.choice(len(every), 200)], every[:1]])
-    for task in ("any-minus", "last-label"):
-        instances = draw_instances(TASKS[task], 9, 4)
-        compiled = evaluate(tables, 1, instances.grids, instances.start, instances.answer)
-        assert (evaluate_batched(tables, 1, instances) == compiled).all()
+@pytest.mark.parametrize("family", [Family(2), Family(3, writes=True), Family(2, 1, True, True)])
+def test_runs_end_as_those_of_the_plain_interpreter(family):
+    """Random tables, stepped by the interpreter of grid machines too; what is met twice is met for ever."""
+    rng = np.random.default_rng(family.states)
+    problems = [TASKS["single-coordinate"].draw(rng) for _ in range(4)]
+    instances = laid_out(problems)
+    tables = np.stack([_random_table(family, rng) for _ in range(3000)])
+    quick, right = (evaluate(tables, family.states, instances.problems(k)) for k in (1, 3))
+    late = np.flatnonzero(quick != right)
+    ends = []
+    for i in [*range(60), *late[:5]]:
+        machine = machine_of(tables[i], family)
+        for k, counted in ((1, quick), (3, right)):
+            found = [_plain(machine, problem, k) for problem in problems]
+            assert counted[i] == found.count("right")
+            ends += found
+    assert {"right", "wrong", "circle"} <= set(ends)
+    assert "out of time" in ends or not len(late)
+    if family == Family(3, writes=True):
+        assert len(late)  # there are runs that only the larger time bound lets end
+
+
+def _random_table(family, rng):
+    code, used = family.code(), np.array([family.single, family.pairs])
+    table = np.full((3 * family.states, 3), -1)
+    for entry in range(3 * family.states):
+        if table[entry, 1] < 0:
+            set_entry(table, entry, rng.integers(option_count(entry, code, used)), code, used)
+    return table
+
+
+def _plain(machine, problem, exponent):
+    """How a run ends before the epilogue begins, by the interpreter alone."""
+    limit = (2 * problem.X.size) ** exponent
+    seen = set()
+    for taken, now in enumerate(machine.run(start(machine, problem.X, problem.y, problem.x))):
+        if now.state.startswith("answer"):
+            on_sign = now.cells.get(now.head, "0") != "0"
+            return "right" if on_sign and (now.state[-1] == "+") == (problem.answer > 0) else "wrong"
+        row, column = now.head
+        if not (-1 <= row <= len(problem.X) + 1 and -1 <= column <= len(problem.x) + 1):
+            return "wrong"
+        key = now.state, now.head, tuple(sorted(now.cells.items()))
+        if key in seen:
+            return "circle"
+        if taken == limit:
+            return "out of time"
+        seen.add(key)
+    raise AssertionError("such machines have no rule missing")
+
+
+SIMULATED = """
+import numpy as np
+from tapegrad.search import Family, on_gpu
+from tapegrad.search.shards import Quest, branches, enumeration, work
+from tapegrad.search.tasks import TASKS, draw_instances
+on_gpu.THREADS, on_gpu.BLOCKS, on_gpu.WANTED_BRANCHES = 2, 1, 40
+quest = Quest(Family(1, writes=True).code(), draw_instances(TASKS["any-minus"], 4, 0).problems(1), 0)
+shards = enumeration(quest)[::3]
+there = dict(on_gpu.on_gpu(shards, quest))
+for shard in shards:
+    here = work(shard, quest)
+    assert here.counts == there[shard.number].counts
+    assert here.errors.min() == there[shard.number].errors.min()
+print(len(shards), sum(sum(result.counts) for result in there.values()))
+"""
+
+
+def test_the_gpu_kernel_counts_the_same_in_numbas_simulator():
+    """No GPU is needed: numba runs the kernel in plain Python, thread by thread."""
+    simulator = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
+    found = subprocess.run([sys.executable, "-c", SIMULATED], env=simulator, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    shards, candidates = map(int, found.stdout.split())
+    assert candidates > shards > 10
+
+
+def test_the_expected_number_of_candidates_is_near_the_true_one():
+    options = SearchOptions(single=2, allowed_errors=0)
+    problems = draw_instances(TASKS["any-minus"], options.instances, options.seed).problems(options.exponent)
+    expected = expected_candidates(Quest(options.family().code(), problems, 0))
+    assert expected == pytest.approx(run("any-minus", options).candidates, rel=0.2)
+    with pytest.raises(Refused, match="too many to try"):
+        run("any-minus", SearchOptions(single=6))
 
 
 def test_random_search_finds_the_easy_ones():
@@ -151,9 +233,9 @@ def test_files_of_other_searches_versions_and_kinds_are_refused(tmp_path):
     database = sqlite3.connect(file)
     with database:
         database.execute(
-            "UPDATE search SET description = REPLACE(description, '\"version\": 1', '\"version\": 0')"
+            "UPDATE search SET description = REPLACE(description, '\"version\": 2', '\"version\": 0')"
         )
-    with pytest.raises(InputError, match="version is 0 there, 1 here"):
+    with pytest.raises(InputError, match="version is 0 there, 2 here"):
         run("any-minus", SearchOptions(single=1, allowed_errors=0, file=file))
     (tmp_path / "text").write_text("not a database, but long enough to be looked at" * 10)
     with pytest.raises(FormatError, match="no file of a search"):

@@ -133,15 +133,14 @@ def definition_3(long: bool) -> Outcome:
     rng = np.random.default_rng(2)
     m, d, k = 3, 2, 2
     X, extra = rng.choice([-1, 1], (m, d)), rng.choice([-1, 1], (12, d))
-    problems = laid_out([Problem(X, X[:, 0], x, int(x[0])) for x in extra])
-    arrays = problems.grids, problems.start, problems.answer
+    problems = laid_out([Problem(X, X[:, 0], x, int(x[0])) for x in extra]).problems(k)
     least, beaten, slowest = {}, 0, 0
     for s in (1, 2):
         code, draws = Family(s).code(), 200_000 if long else 20_000
-        _, tables, errors, _ = explore(code, *arrays, len(extra), np.zeros(0, np.int64), 0, 4)
+        _, tables, errors, _ = explore(code, problems, len(extra), np.zeros(0, np.int64), 0, 4)
         best = tables[int(np.argmin(errors))]
-        least[s] = int(len(extra) - evaluate(best[None], s, *arrays)[0])
-        _, _, others, _ = sample(code, *arrays, len(extra), 7, draws, 1)
+        least[s] = int(len(extra) - evaluate(best[None], s, problems)[0])
+        _, _, others, _ = sample(code, problems, len(extra), 7, draws, 1)
         beaten += int((others < least[s]).sum())
         machine = machine_of(best, Family(s))
         slowest = max(slowest, *(by_interpreter(machine, X, X[:, 0], x)[1] for x in extra))

@@ -16,24 +16,24 @@ from tapegrad.search.tasks import draw_instances
 from tapegrad.search.tree import COMPLETE, sample
 
 EPSILON, DELTA = 0.2, 0.2
-TASK, FAMILY = "last-label", Family(2)
+TASK, FAMILY, EXPONENT = "last-label", Family(2), 2
 
 
 def _best_of(restarts: int, validation: int, seed: int) -> float:
     """The error, on fresh problems, of the best of so many random machines on a validation set."""
-    problems, fresh = (draw_instances(task_named(TASK), validation, seed + shift) for shift in (0, 10_000))
-    arrays = problems.grids, problems.start, problems.answer
-    _, tables, errors, _ = sample(FAMILY.code(), *arrays, validation, seed, restarts, 1)
+    drawn = (draw_instances(task_named(TASK), validation, seed + shift) for shift in (0, 10_000))
+    problems, fresh = (instances.problems(EXPONENT) for instances in drawn)
+    _, tables, errors, _ = sample(FAMILY.code(), problems, validation, seed, restarts, 1)
     if errors[0] > validation:
         return 1.0  # not one of them answered
-    right = evaluate(tables, FAMILY.states, fresh.grids, fresh.start, fresh.answer)
+    right = evaluate(tables, FAMILY.states, fresh)
     return 1 - float(right[0]) / validation
 
 
 def _chance(draws: int) -> float:
     """How often a random machine solves the task: no error on 60 problems."""
-    problems = draw_instances(task_named(TASK), 60, 5)
-    counts, *_ = sample(FAMILY.code(), problems.grids, problems.start, problems.answer, 0, 9, draws, 1)
+    problems = draw_instances(task_named(TASK), 60, 5).problems(EXPONENT)
+    counts, *_ = sample(FAMILY.code(), problems, 0, 9, draws, 1)
     return counts[COMPLETE] / draws
 
 
