@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import BrokenNet
+from tapegrad.errors import BrokenNet, Refused
 from tapegrad.nets.rcnn.cells import HEAD
 from tapegrad.nets.rcnn.channels import ChannelFilter
 from tapegrad.nets.rcnn.encoding import Encoding, Filter
 from tapegrad.nets.rcnn.rolling import (
+    CONTENT_BITS,
     LOST,
     RESTS,
     STRAY,
@@ -63,16 +64,15 @@ def _weights_of(
     return rows, columns, matrix[rows, columns]
 
 
-def code_of(filter: Filter, encoding: Encoding, layers: SparseLayers) -> Code:
+def code_of(encoding: Encoding) -> Code:
     """How the loop reads contents off numbers."""
     table, line = encoding.table().astype(np.float64), encoding.line()
     possible = np.flatnonzero(encoding.cells.possible)
     places = table[possible] @ line
     order = np.argsort(places)
-    read = np.diff(layers.column_start[: layers.inputs[1] + 1]).reshape(9, filter.channels).any(axis=1)
     near = min(MOST_ERROR, float(np.diff(places[order]).min()) / 3)
     is_head = encoding.cells.facts[:, 2] >= HEAD
-    return Code(table, line, places[order], possible[order], near, is_head, np.flatnonzero(read))
+    return Code(table, line, places[order], possible[order], near, is_head)
 
 
 class Rolled(NamedTuple):
@@ -102,8 +102,13 @@ class Roller:
 
     def __init__(self, filter: Filter, encoding: Encoding) -> None:
         self.layers = sparse_layers(filter)
-        self.code = code_of(filter, encoding, self.layers)
-        self.patches = no_patches(FIRST_ROOM, len(self.code.used))
+        weights = np.diff(self.layers.column_start[: self.layers.inputs[1] + 1]).reshape(9, -1)
+        if weights[[0, 2, 6, 8]].any():
+            raise BrokenNet("the filter reads a diagonal neighbour")
+        if encoding.cells.count > 1 << CONTENT_BITS:
+            raise Refused(f"{encoding.cells.count:,} contents of a cell are too many for the engine 'fast'")
+        self.code = code_of(encoding)
+        self.patches = no_patches(FIRST_ROOM)
 
     def copy(self) -> "Roller":
         """With a memory of its own, for another thread."""

@@ -6,9 +6,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-RESTS, CUT_OFF, LOST, STRAY = 0, 1, 2, 3
+RESTS, CUT_OFF, LOST, STRAY, _NEEDS_ROOM = 0, 1, 2, 3, 4
 """How a run of layers ended: the last one changed nothing; there were no more; the head left the grid; the
 filter gave a number that stands for no cell."""
+CONTENT_BITS = 21
 
 
 class SparseLayers(NamedTuple):
@@ -37,14 +38,13 @@ class Code(NamedTuple):
     near: float
     """How far a computed number may be from the one it stands for."""
     is_head: NDArray[np.bool_]
-    used: NDArray[np.int64]
-    """The cells of a patch that the filter reads at all: the centre and its four neighbours."""
 
 
 class Patches(NamedTuple):
-    """The patches met so far (a hash table), what each becomes, and whether a rule applies in it."""
+    """The patches met so far (a hash table), what each becomes, and whether a rule applies in it. A patch is
+    two words: its five cells with `CONTENT_BITS` bits each."""
 
-    met: NDArray[np.int32]
+    met: NDArray[np.int64]
     becomes: NDArray[np.int32]
     """-1 where the table is free."""
     runs: NDArray[np.bool_]
@@ -52,12 +52,10 @@ class Patches(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def no_patches(room: int, reach: int) -> Any:
-    """An empty memory for patches of this many cells; the room is a power of 2."""
+def no_patches(room: int) -> Any:
+    """An empty memory; the room is a power of 2."""
     becomes = np.full(room, -1, np.int32)
-    return Patches(
-        np.zeros((room, reach), np.int32), becomes, np.zeros(room, np.bool_), np.zeros(1, np.int64)
-    )
+    return Patches(np.zeros((room, 2), np.int64), becomes, np.zeros(room, np.bool_), np.zeros(1, np.int64))
 
 
 @njit(cache=True, nogil=True)
@@ -65,45 +63,59 @@ def roll(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: An
     """Up to `limit` layers on a grid padded by one cell, of which the cells `changed` differ from the layer
     before. Ends early where nothing changes or the head is gone. Gives the patches, how it ended, and the
     layers taken; grid and `head`, its last cell, change in place."""
+    done = 0
+    while True:
+        end, taken, changed = _layers(layers, code, patches, grid, changed, head, limit - done)
+        done += taken
+        if end != _NEEDS_ROOM:
+            return patches, end, done
+        patches = _larger(patches)
+
+
+@njit(cache=True, nogil=True)
+def _layers(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
+    """The inner loop, which lets go (with the cells that changed) when half of the memory is full: a memory
+    that never moves is several times as fast."""
     rows, width = grid.shape
     flat = grid.reshape(-1)
-    shifts = (code.used // 3 - 1) * width + code.used % 3 - 1
-    stamp = np.full(flat.size, -1)
+    met, becomes, is_head = patches.met, patches.becomes, code.is_head
+    plus = np.array([0, -width, width, -1, 1])
+    stamp = np.full(flat.size, limit)  # the layer that a cell was last looked at in; the padding never is
+    for r in range(1, rows - 1):
+        stamp[r * width + 1 : (r + 1) * width - 1] = -1
     cells, spare, new = np.empty_like(stamp), np.empty_like(stamp), np.empty_like(stamp)
     for i in changed:
-        if code.is_head[flat[i]]:
+        if is_head[flat[i]]:
             head[0], head[1] = i // width, i % width
     for layer in range(limit):
         count = 0
         for i in changed:
-            for shift in shifts:
-                cell = i - shift
-                if cell < 0 or cell >= flat.size or stamp[cell] == layer:
-                    continue
-                r, c = cell // width, cell % width
-                if r == 0 or c == 0 or r == rows - 1 or c == width - 1:
+            for shift in plus:
+                cell = i + shift
+                if stamp[cell] >= layer:
                     continue
                 stamp[cell] = layer
-                patches, place = _place_of(layers, code, patches, flat, cell, width, shifts)
-                if place < 0:
-                    return patches, STRAY, layer
-                if patches.becomes[place] != flat[cell]:
-                    cells[count], new[count] = cell, patches.becomes[place]
+                place = _search(met, becomes, _words(flat, cell, width))
+                if becomes[place] < 0:
+                    if 2 * patches.filled[0] >= len(becomes):
+                        return _NEEDS_ROOM, layer, changed
+                    if not _learn(layers, code, patches, flat, cell, width, place):
+                        return STRAY, layer, changed
+                if becomes[place] != flat[cell]:
+                    cells[count], new[count] = cell, becomes[place]
                     count += 1
         came = went = False
         for i in range(count):
-            went |= code.is_head[flat[cells[i]]]
+            went |= is_head[flat[cells[i]]]
             flat[cells[i]] = new[i]
-            if code.is_head[new[i]]:
+            if is_head[new[i]]:
                 came = True
                 head[0], head[1] = cells[i] // width, cells[i] % width
-        if count == 0:
-            return patches, RESTS, layer + 1
-        if went and not came:
-            return patches, LOST, layer + 1
         changed = cells[:count]
+        if count == 0 or (went and not came):
+            return RESTS if count == 0 else LOST, layer + 1, changed
         cells, spare = spare, cells
-    return patches, CUT_OFF, limit
+    return CUT_OFF, limit, changed
 
 
 @njit(cache=True, nogil=True)
@@ -112,7 +124,6 @@ def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, ma
     ended, the layers taken, the sum of the contents' `answers` over the main grid (rows from main[0] to
     main[1], columns from main[2] to main[3]), and whether a rule still applies."""
     points, rows, width = grids.shape
-    shifts = (code.used // 3 - 1) * width + code.used % 3 - 1
     inside = np.empty((rows - 2) * (width - 2), np.int64)
     for r in range(rows - 2):
         for c in range(width - 2):
@@ -126,63 +137,64 @@ def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, ma
         for r in range(main[0], main[1]):
             for c in range(main[2], main[3]):
                 sums[point] += answers[grid[r, c]]
-        flat = grid.reshape(-1)
-        for cell in inside:
-            patches, place = _place_of(layers, code, patches, flat, cell, width, shifts)
-            if place < 0:
-                ends[point] = STRAY
-                break
-            running[point] |= patches.runs[place]
+        running[point] = _runs(layers, code, patches, grid, inside)
     return patches, ends, taken, sums, running
 
 
 @njit(cache=True, nogil=True)
-def _place_of(layers: Any, code: Any, patches: Any, flat: Any, cell: Any, width: int, shifts: Any) -> Any:
-    """Where the memory has the patch around a cell; it is put there if it is new. -1 for a patch of which the
-    filter makes nothing."""
-    place = _search(patches, flat, cell, shifts)
-    if patches.becomes[place] >= 0:
-        return patches, place
-    becomes, runs = _evaluate(layers, code, flat, cell, width)
-    if becomes < 0:
-        return patches, -1
-    if 2 * patches.filled[0] >= len(patches.becomes):
-        patches = _larger(patches)
-        place = _search(patches, flat, cell, shifts)
-    for i in range(len(shifts)):
-        patches.met[place, i] = flat[cell + shifts[i]]
-    patches.becomes[place], patches.runs[place] = becomes, runs
-    patches.filled[0] += 1
-    return patches, place
+def _runs(layers: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
+    """Whether a rule applies at one of these cells."""
+    width, flat = grid.shape[1], grid.reshape(-1)
+    found = False
+    for cell in inside:
+        place = _search(patches.met, patches.becomes, _words(flat, cell, width))
+        if patches.becomes[place] >= 0:
+            found |= patches.runs[place]
+        else:
+            found |= _evaluate(layers, code, flat, cell, width)[1]
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _search(patches: Any, flat: Any, cell: Any, shifts: Any) -> Any:
-    """The place of the patch around a cell, or the free one where it belongs."""
-    mixed = np.uint64(0)
-    for shift in shifts:
-        mixed = (mixed ^ np.uint64(flat[cell + shift])) * np.uint64(0x9E3779B97F4A7C15)
-    mask = len(patches.becomes) - 1
-    place = np.int64(mixed >> np.uint64(20)) & mask
-    while patches.becomes[place] >= 0:
-        same = True
-        for i in range(len(shifts)):
-            same &= patches.met[place, i] == flat[cell + shifts[i]]
-        if same:
-            break
-        place = (place + 1) & mask
+def _words(flat: Any, cell: Any, width: int) -> Any:
+    """The patch around a cell as two words."""
+    up, down = flat[cell - width], flat[cell + width]
+    first = (up << 2 * CONTENT_BITS) | (flat[cell - 1] << CONTENT_BITS) | flat[cell]
+    return first, (flat[cell + 1] << CONTENT_BITS) | down
+
+
+@njit(cache=True, nogil=True)
+def _search(met: Any, becomes: Any, words: Any) -> Any:
+    """Where the memory has a patch, or the free place where it belongs."""
+    first, second = words
+    mixed = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(second)
+    mixed *= np.uint64(0xD6E8FEB86659FD93)
+    mask = np.uint64(len(becomes) - 1)
+    place = (mixed >> np.uint64(32)) & mask
+    while becomes[place] >= 0 and (met[place, 0] != first or met[place, 1] != second):
+        place = (place + np.uint64(1)) & mask
     return place
+
+
+@njit(cache=True, nogil=True)
+def _learn(layers: Any, code: Any, patches: Any, flat: Any, cell: Any, width: int, place: Any) -> Any:
+    """Puts a new patch into the memory at this place; false if the filter makes nothing of it."""
+    becomes, runs = _evaluate(layers, code, flat, cell, width)
+    if becomes < 0:
+        return False
+    patches.met[place, 0], patches.met[place, 1] = _words(flat, cell, width)
+    patches.becomes[place], patches.runs[place] = becomes, runs
+    patches.filled[0] += 1
+    return True
 
 
 @njit(cache=True, nogil=True)
 def _larger(patches: Any) -> Any:
     """The same patches with twice the room."""
-    reach = patches.met.shape[1]
-    larger = no_patches(2 * len(patches.becomes), reach)
-    along = np.arange(reach)
+    larger = no_patches(2 * len(patches.becomes))
     for i in range(len(patches.becomes)):
         if patches.becomes[i] >= 0:
-            place = _search(larger, patches.met[i], 0, along)
+            place = _search(larger.met, larger.becomes, (patches.met[i, 0], patches.met[i, 1]))
             larger.met[place] = patches.met[i]
             larger.becomes[place], larger.runs[place] = patches.becomes[i], patches.runs[i]
     larger.filled[0] = patches.filled[0]
