@@ -7,9 +7,12 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad.checker.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
@@ -23,32 +26,22 @@ _SOURCE = "source."
 """Prefix of the arrays that belong to the source rather than to the net."""
 
 
+EXTENDED = "extended"
+"""What stands for the target where a trained extended network was saved (`tapegrad.nets.extended`)."""
+
+
 def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
     """Writes the net's folder, whole or not at all."""
     source, source_arrays = source_to_json(compiled.source)
     arrays = compiled.net.arrays() | {_SOURCE + name: a for name, a in source_arrays.items()}
-    model = tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    config = _json(
-        {
-            "version": VERSION,
-            "target": compiled.target.name,
-            "options": compiled.options,
-            "passes": [rewriting.name for rewriting in compiled.passes],
-            "net": compiled.net.config(),
-            "source": source,
-        }
-    )
-    certificate = _json(
-        {
-            "version": VERSION,
-            "target": compiled.target.name,
-            "claims": compiled.net.certificate(),
-            "sha256": {
-                name: hashlib.sha256(data).hexdigest() for name, data in ((CONFIG, config), (MODEL, model))
-            },
-        }
-    )
-    write_folder(path, {CONFIG: config, MODEL: model, CERTIFICATE: certificate})
+    config = {
+        "target": compiled.target.name,
+        "options": compiled.options,
+        "passes": [rewriting.name for rewriting in compiled.passes],
+        "net": compiled.net.config(),
+        "source": source,
+    }
+    write_net(path, config, arrays, compiled.net.certificate())
 
 
 def load(path: str | os.PathLike[str]) -> Compiled:
@@ -56,13 +49,41 @@ def load(path: str | os.PathLike[str]) -> Compiled:
     user's inputs and states, are derived from the saved source."""
     folder = read_folder(path)
     config = folder.config
+    if config["target"] == EXTENDED:
+        raise BrokenNet(
+            "the folder holds a trained extended network, not a compiled net",
+            where=str(path),
+            advice="Load it with tapegrad.nets.extended.load.",
+        )
     own = {name: a for name, a in folder.arrays.items() if not name.startswith(_SOURCE)}
     theirs = {name.removeprefix(_SOURCE): a for name, a in folder.arrays.items() if name.startswith(_SOURCE)}
     source = source_from_json(config["source"], theirs)
-    try:
+    with what_is_broken(path):
         target = target_named(config["target"])
         net = target.net.from_saved(config["net"], own)
         passes = prepare(source, target.name, config["options"])
+    return Compiled(net, target, source, passes, config["options"])
+
+
+def write_net(
+    path: str | os.PathLike[str],
+    config: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    claims: Mapping[str, Any],
+) -> None:
+    """The three files of a net; the certificate holds the claims and the sums of the other two."""
+    model = tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    described = _json({"version": VERSION, **config})
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in ((CONFIG, described), (MODEL, model))}
+    certificate = {"version": VERSION, "target": config["target"], "claims": claims, "sha256": sums}
+    write_folder(path, {CONFIG: described, MODEL: model, CERTIFICATE: _json(certificate)})
+
+
+@contextmanager
+def what_is_broken(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong while a net is put together from its files is the files' fault."""
+    try:
+        yield
     except TapegradError as error:
         raise BrokenNet(f"the net cannot be loaded: {error}", where=str(path)) from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
@@ -71,7 +92,6 @@ def load(path: str | os.PathLike[str]) -> Compiled:
             where=str(path),
             advice="Compile and save it again.",
         ) from error
-    return Compiled(net, target, source, passes, config["options"])
 
 
 def _json(data: dict[str, Any]) -> bytes:

@@ -20,7 +20,7 @@ LIMITS = {CONFIG: 256 << 20, MODEL: 16 << 30, CERTIFICATE: 64 << 20}
 """Largest sizes, in bytes, that are read at all."""
 
 VERSION = 1
-CHECKED_TARGETS = ("relu", "transformer", "simplex", "tape", "emulator", "rcnn")
+CHECKED_TARGETS = ("relu", "transformer", "simplex", "tape", "emulator", "rcnn", "extended")
 """Targets with a checker of their own: the module of that name beside this file."""
 
 

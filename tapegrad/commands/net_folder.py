@@ -94,6 +94,7 @@ def check(folder: FolderArgument, as_json: AsJson = False) -> None:
     if as_json:
         print_json(report.to_json())
         return
-    console.print(f"{report.folder}: a {report.target} network whose certificate holds", markup=False)
+    article = "an" if report.target in ("emulator", "extended") else "a"
+    console.print(f"{report.folder}: {article} {report.target} network whose certificate holds", markup=False)
     for statement in report.statements:
         console.print(f"  - {statement}", markup=False)

@@ -3,6 +3,7 @@
 from tapegrad.nets.extended.extend import Extended, TrainingRun, extend
 from tapegrad.nets.extended.formats import FixedPoint, FloatingPoint
 from tapegrad.nets.extended.primaries import MLP, linear, perceptron
+from tapegrad.nets.extended.saved import load, save
 
 __all__ = [
     "MLP",
@@ -12,5 +13,7 @@ __all__ = [
     "TrainingRun",
     "extend",
     "linear",
+    "load",
     "perceptron",
+    "save",
 ]

@@ -29,7 +29,7 @@ class TrainingExample:
 
     def run(self, progress: Progress | None = None, engine: str = "fast") -> TrainingRun:
         """Builds and trains it."""
-        return self.build().train(engine=engine, progress=progress)  # type: ignore[arg-type]
+        return self.build().train(engine=engine, progress=progress)
 
 
 def _xor() -> Extended:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -76,7 +76,7 @@ class Extended:
     def train(
         self,
         *,
-        engine: Literal["fast", "reference"] = "fast",
+        engine: str = "fast",
         steps: int = 10**9,
         progress: Progress | None = None,
     ) -> TrainingRun:
@@ -92,7 +92,10 @@ class Extended:
             carry = self.net.advance(carry, min(chunk, steps - carry.steps), engine)
             if progress is not None:
                 progress(carry.steps)
-        seconds = time.perf_counter() - began
+        return self.outcome(carry, engine, time.perf_counter() - began)
+
+    def outcome(self, carry: Descent, engine: str, seconds: float) -> TrainingRun:
+        """What weights that training ended with have come to; refused where theta does not fit its format."""
         self._check_result(carry)
         return TrainingRun(
             carry.steps,
@@ -152,7 +155,7 @@ def extend(
     """
     x, y = _matrix(x, "inputs"), _matrix(y, "labels")
     weight_format = weight_format or data_format
-    _check_data(primary, x, y, data_format)
+    check_data(primary, x, y, data_format)
     if isinstance(algorithm, TuringMachine):
         bits = data_format.width * (x.size + y.size)
         lowered = lower(algorithm, bits, primary.weights * weight_format.width)
@@ -202,9 +205,10 @@ def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:
     return matrix
 
 
-def _check_data(
+def check_data(
     primary: PrimaryNetwork, x: NDArray[np.float64], y: NDArray[np.float64], form: NumberFormat
 ) -> None:
+    """Refuses data that the network could not be trained on."""
     if len(x) != len(y):
         raise InputError(f"there are {len(x)} inputs but {len(y)} labels")
     require_in_format(form, x, "the inputs")
