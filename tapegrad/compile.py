@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tapegrad.inputs import parse_inputs
 from tapegrad.lowering.paths import route
 from tapegrad.lowering.rewriting import Rewriting, Source, State
 from tapegrad.nets import Carry, Estimate, Target, target_named
@@ -163,14 +164,17 @@ def _prepared(
     settings = chosen.with_defaults(own)
     passes.extend(chosen.passes(passes[-1].after if passes else source, **settings))
     if chosen.built_for_inputs and settings["inputs"] is not None:
-        starts = [source.start(*words) for words in _words(settings["inputs"])]
+        starts = [source.start(*words) for words in _words(source, settings["inputs"])]
         settings["inputs"] = [(_encoded(passes, state),) for state in starts]
     return chosen, tuple(passes), settings
 
 
-def _words(inputs: Any) -> Iterable[Iterable[Any]]:
-    """Inputs as a list of lists of words; on the command line `,` separates inputs and `|` tapes."""
-    return [word.split("|") for word in str(inputs).split(",")] if isinstance(inputs, str | int) else inputs
+def _words(source: Source, inputs: Any) -> Iterable[Iterable[Any]]:
+    """The arguments of `source.start` for each input; on the command line `,` separates inputs and `|`
+    tapes."""
+    if isinstance(inputs, str | int):
+        return [parse_inputs(source, words.split("|")) for words in str(inputs).split(",")]
+    return inputs
 
 
 def _encoded(passes: Iterable[Rewriting], state: State) -> State:

@@ -22,6 +22,8 @@ PATTERNS_ONE_BY_ONE = 64
 
 RANDOM_WORDS = 8
 RANDOM_SAMPLES = 64
+SAMPLES_FOR_MACHINES = 8
+"""A learner that runs as a machine takes many steps for each sample, so fewer are drawn."""
 
 Inputs = Iterator[tuple[Any, ...]]
 
@@ -35,8 +37,9 @@ def default_inputs(compiled: Compiled, seed: int) -> tuple[Inputs, bool]:
     if isinstance(source, TuringMachine):
         return _words(source, random), False
     if isinstance(source, Learner):
-        x = random.integers(0, 2, (RANDOM_SAMPLES, source.inputs), np.uint8)
-        labels = random.integers(0, 2, RANDOM_SAMPLES, np.uint8), x.sum(axis=1) % 2
+        count = SAMPLES_FOR_MACHINES if compiled.passes else RANDOM_SAMPLES
+        x = random.integers(0, 2, (count, source.inputs), np.uint8)
+        labels = random.integers(0, 2, count, np.uint8), x.sum(axis=1) % 2
         return iter([(x, y, seed) for y in labels]), False
     raise InputError(
         f"there is no standard sample of inputs for {source.name!r}", advice="Give the inputs to check."

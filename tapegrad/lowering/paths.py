@@ -66,6 +66,13 @@ CONVERSIONS = (
     ),
     Conversion(TuringMachine, Learner, "tapegrad.lowering.machine_learner", "machine_learner", _SAMPLES),
     Conversion(TuringMachine, GridMachine, "tapegrad.lowering.grid", "on_grid"),
+    Conversion(
+        Learner,
+        TuringMachine,
+        "tapegrad.lowering.learner_machine",
+        "learner_machine",
+        {"carried": Option(2, "bits that the machine carries in its state")},
+    ),
 )
 
 
@@ -79,7 +86,7 @@ def route(source: Source, target: Target) -> list[Conversion]:
         if issubclass(kind, target.takes):
             return chain
         for conversion in CONVERSIONS:
-            if conversion.before is kind and conversion.after not in seen:
+            if issubclass(kind, conversion.before) and conversion.after not in seen:
                 seen.add(conversion.after)
                 waiting.append((conversion.after, [*chain, conversion]))
     raise Refused(

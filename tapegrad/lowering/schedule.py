@@ -13,7 +13,7 @@ comes back, so it can only be where it was after an even number of steps.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 Wire = int
@@ -31,6 +31,13 @@ class Operation:
 
     table: int
     operands: tuple[Wire, ...]
+
+    def value(self, values: Mapping[Wire, int]) -> int:
+        """The gate's value, given those of its operands."""
+        index = 0
+        for operand in self.operands:
+            index = 2 * index + values[operand]
+        return self.table >> index & 1
 
 
 @dataclass

@@ -20,11 +20,12 @@ from itertools import product
 
 import numpy as np
 
-from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate
+from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.passes import simplified
 from tapegrad.errors import InputError, Refused
+from tapegrad.lowering.operations import quickest_plan, wires_carried
 from tapegrad.lowering.rewriting import Rewriting
-from tapegrad.lowering.schedule import Moment, Operation, Place, Plan, Wire, plan
+from tapegrad.lowering.schedule import Moment, Operation, Place, Plan, Wire
 from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
 
 MOST_RULES = 1_000_000
@@ -39,13 +40,7 @@ def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriti
     carried in the control mean less travel and more states."""
     if tapes < 1 or carried < 1:
         raise InputError("a straight-line machine has at least one tape and carries at least one wire")
-    smaller = simplified(circuit)
-    operations = _operations(smaller)
-    wanted = smaller.output_wires.tolist()
-    inputs = len(circuit.inputs)
-    orders = (operations, _depth_first(operations, wanted))
-    plans = [plan(inputs, order, wanted, tapes=tapes, carried=carried) for order in orders]
-    best = min(plans, key=lambda p: p.steps)
+    best, operations = quickest_plan(simplified(circuit), tapes, carried)
     _check_size(best.steps << tapes, circuit.name)  # at least one state for each step
     machine = _machine(best, operations, tapes, circuit.name)
     return Rewriting(
@@ -57,57 +52,16 @@ def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriti
     )
 
 
-def _operations(circuit: Circuit) -> dict[Wire, Operation]:
-    """The gates as truth tables, with every NOT taken into the tables of its readers. A NOT that is an
-    output itself stays a gate."""
-    first = len(circuit.inputs)
-    inverted: dict[Wire, Wire] = {}
-    found: dict[Wire, Operation] = {}
-    rows = zip(circuit.kinds.tolist(), circuit.left.tolist(), circuit.right.tolist(), strict=True)
-    outputs = set(circuit.output_wires.tolist())
-    for wire, (table, a, b) in enumerate(rows, first):
-        if ARITY[table] == 0:
-            found[wire] = Operation(int(table == Gate.TRUE), ())
-        elif ARITY[table] == 1:
-            inverted[wire] = a
-            if wire in outputs:
-                found[wire] = Operation(0b01, (a,))
-        else:
-            if a in inverted:
-                table, a = table >> 2 | (table & 0b0011) << 2, inverted[a]
-            if b in inverted:
-                table, b = table >> 1 & 0b0101 | (table & 0b0101) << 1, inverted[b]
-            found[wire] = Operation(table, (a, b))
-    return found
-
-
-def _depth_first(operations: dict[Wire, Operation], outputs: list[Wire]) -> dict[Wire, Operation]:
-    """The same operations, each as late as its first reader allows: fewer wires are alive at a time."""
-    ordered: dict[Wire, Operation] = {}
-    waiting = outputs[::-1]
-    while waiting:
-        wire = waiting[-1]
-        operation = operations.get(wire)  # none for an input
-        missing = [w for w in operation.operands if w in operations and w not in ordered] if operation else []
-        if missing and wire not in ordered:
-            waiting.extend(reversed(missing))
-            continue
-        waiting.pop()
-        if operation:
-            ordered.setdefault(wire, operation)
-    return ordered
-
-
 def _machine(best: Plan, operations: dict[Wire, Operation], tapes: int, name: str) -> TuringMachine:
     """One rule for each moment, bits in the control that can occur, and symbols under the heads."""
-    carried = _carried(best, operations)
+    nothing = Moment()
+    moments = [best.moments.get(time, nothing) for time in range(best.steps)]
+    carried = wires_carried(moments, operations)
     moves = list(zip(*(_moves(visits, best.steps) for visits in best.visits), strict=True))
     rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
     symbols = [(bits, tuple(map(str, bits))) for bits in product((0, 1), repeat=tapes)]
     possible: set[Assignment] = {()}
-    nothing = Moment()
-    for time in range(best.steps):
-        moment = best.moments.get(time, nothing)
+    for time, moment in enumerate(moments):
         following: set[Assignment] = set()
         for held in sorted(possible):
             state = _state(time, held)
@@ -115,7 +69,7 @@ def _machine(best: Plan, operations: dict[Wire, Operation], tapes: int, name: st
                 values = dict(zip(carried[time], held, strict=True))
                 values |= {wire: read[tape] for tape, wire in moment.reads.items()}
                 for wire in moment.computes:
-                    values[wire] = _value(operations[wire], values)
+                    values[wire] = operations[wire].value(values)
                 write = list(names)
                 for tape, wire in moment.writes.items():
                     write[tape] = str(values[wire])
@@ -145,30 +99,6 @@ def _check_size(rules: int, name: str) -> None:
 
 def _state(time: int, bits: Assignment) -> str:
     return f"{time}:{''.join(map(str, bits))}" if bits else str(time)
-
-
-def _value(operation: Operation, values: dict[Wire, int]) -> int:
-    index = 0
-    for operand in operation.operands:
-        index = 2 * index + values[operand]
-    return operation.table >> index & 1
-
-
-def _carried(best: Plan, operations: dict[Wire, Operation]) -> list[list[Wire]]:
-    """For each moment, and the end, the wires that the control brings along because they are used before
-    they are read again: found backwards."""
-    needed: set[Wire] = set()
-    carried: list[list[Wire]] = [[]]
-    for time in range(best.steps - 1, -1, -1):
-        moment = best.moments.get(time)
-        if moment is not None:
-            needed |= set(moment.writes.values())
-            for wire in reversed(moment.computes):
-                needed.discard(wire)
-                needed |= set(operations[wire].operands)
-            needed -= set(moment.reads.values())
-        carried.append(sorted(needed) if moment is not None else carried[-1])
-    return carried[::-1]
 
 
 def _moves(visits: list[tuple[int, int]], steps: int) -> list[int]:

@@ -1,0 +1,170 @@
+"""The evaluation of a circuit as a round trip: which spots to visit in which order, wherever they may lie.
+
+A plan for one tape (`schedule`) says what is read, computed and written when. Where the head goes depends on
+the time alone, so the cells of that tape need not be the cells of a line: whoever writes the machine gives
+every spot a cell of a tape or a grid, and the head walks from one to the next. An output has a spot of its
+own, to be written as soon as it is known; that is how a result gets to where it is wanted.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.passes import simplified
+from tapegrad.errors import Refused
+from tapegrad.lowering.operations import quickest_plan, wires_carried
+from tapegrad.lowering.schedule import Moment, Operation, Plan, Wire
+from tapegrad.machines.grid import MOVES, Cell, GridRule
+
+MOST_RULES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Output:
+    """The spot of an output."""
+
+    index: int
+
+
+Spot = int | Output
+"""Inputs and intermediate results have the numbers of their cells in the plan."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A visit: what is read, computed and written there."""
+
+    spot: Spot
+    moment: Moment
+
+
+@dataclass(frozen=True)
+class Itinerary:
+    """The stops, no two in a row at the same spot, and the spot of every input."""
+
+    stops: list[Stop]
+    inputs: list[int]
+    operations: dict[Wire, Operation]
+    name: str
+
+
+def itinerary(circuit: Circuit, carried: int, *, at_once: bool, kept: Sequence[int] = ()) -> Itinerary:
+    """The round trip that evaluates a circuit, with about `carried` wires in the state at a time. Outputs are
+    delivered `at_once`, which suits spots nearby, or in the end, as many at a time as can be carried. Of
+    the inputs those numbered in `kept` are left as they are; the others may be written over."""
+    smaller = simplified(circuit)
+    plan, operations = quickest_plan(smaller, 1, carried, kept)
+    outputs = list(enumerate(smaller.output_wires.tolist()))
+    home: dict[Wire, Spot] = {wire: plan.output_places[index][1] for index, wire in outputs}
+    late = sorted(outputs, key=lambda output: plan.output_places[output[0]])
+    if at_once:
+        home |= {wire: Output(index) for index, wire in outputs if wire in operations}
+        late = [(index, wire) for index, wire in outputs if home[wire] != Output(index)]
+    stops = list(_stops(plan, home))
+    for first in range(0, len(late), carried):
+        group = late[first : first + carried]
+        stops += [Stop(home[wire], Moment(reads={0: wire})) for _, wire in group]
+        stops += [Stop(Output(index), Moment(writes={0: wire})) for index, wire in group]
+    inputs = [cell for _, cell in plan.input_places]
+    return Itinerary(list(_merged(stops)), inputs, operations, circuit.name)
+
+
+def _stops(plan: Plan, home: Mapping[Wire, Spot]) -> Iterator[Stop]:
+    """A moment of the plan is one stop, or two where what is written belongs elsewhere, or none: what needs
+    no visit is computed at the next."""
+    visited = dict(plan.visits[0])
+    computes: list[Wire] = []
+    for time, moment in sorted(plan.moments.items()):
+        computes = [*computes, *moment.computes]
+        reads = [home.get(wire, visited[time]) for wire in moment.reads.values()]
+        writes = [home.get(wire, visited[time]) for wire in moment.writes.values()]
+        if reads and writes and reads != writes:
+            yield Stop(reads[0], Moment(moment.reads, computes))
+            yield Stop(writes[0], Moment(writes=moment.writes))
+        elif reads or writes:
+            yield Stop((reads or writes)[0], Moment(moment.reads, computes, moment.writes))
+        else:
+            continue
+        computes = []
+
+
+def _merged(stops: Sequence[Stop]) -> Iterator[Stop]:
+    """Two stops in a row at one spot become one: what the second reads, the first has read or written."""
+    waiting: Stop | None = None
+    for stop in stops:
+        if waiting is None:
+            waiting = stop
+        elif waiting.spot != stop.spot:
+            yield waiting
+            waiting = stop
+        else:
+            first, second = waiting.moment, stop.moment
+            reads = first.reads or ({} if first.writes else second.reads)
+            computes = [*first.computes, *second.computes]
+            waiting = Stop(stop.spot, Moment(reads, computes, second.writes or first.writes))
+    if waiting is not None:
+        yield waiting
+
+
+class Walks(dict[tuple[str, str], GridRule]):
+    """The rules of a machine that walks from cell to cell; on a line all cells have row 0.
+
+    `bits` says which bit a symbol stands for, `signs` how 0 and 1 are written.
+    """
+
+    def __init__(self, bits: Mapping[str, int], signs: tuple[str, str]) -> None:
+        super().__init__()
+        self.bits, self.signs = bits, signs
+
+    def go(self, state: str, written: Mapping[str, str], here: Cell, there: Cell, to: str) -> None:
+        """In this state, on one of these symbols: write another and walk to the next state's cell. The rest
+        of a walk depends on its end and on the cell alone, so walks to the same state share their states."""
+        row, column = here
+        for move in way(here, there) or ["stay"]:
+            row, column = row + MOVES[move][0], column + MOVES[move][1]
+            following = to if (row, column) == there else f"{to} from {row},{column}"
+            self.update({(state, old): GridRule(new, move, following) for old, new in written.items()})
+            state, written = following, {symbol: symbol for symbol in self.bits}
+
+    def evaluate(
+        self, trip: Itinerary, cells: Mapping[Spot, Cell], name: str, end: tuple[Cell, str]
+    ) -> tuple[Cell, str]:
+        """The round trip, and from its last stop on to the end, a cell and a state. Gives back where it
+        begins: its first cell and state."""
+        moments = [stop.moment for stop in trip.stops]
+        carried = wires_carried(moments, trip.operations)
+        possible: set[tuple[int, ...]] = {()}
+        for number, (stop, following) in enumerate(pairwise([*trip.stops, None])):
+            assert stop is not None
+            reached: set[tuple[int, ...]] = set()
+            for held in sorted(possible):
+                for symbol, bit in self.bits.items():
+                    values = dict(zip(carried[number], held, strict=True))
+                    values |= dict.fromkeys(stop.moment.reads.values(), bit)
+                    for wire in stop.moment.computes:
+                        values[wire] = trip.operations[wire].value(values)
+                    new = next((values[wire] for wire in stop.moment.writes.values()), bit)
+                    after = tuple(values[wire] for wire in carried[number + 1])
+                    reached.add(after)
+                    there, to = (cells[following.spot], _state(name, number + 1, after)) if following else end
+                    written = {symbol: symbol if new == bit else self.signs[new]}
+                    self.go(_state(name, number, held), written, cells[stop.spot], there, to)
+            possible = reached
+            self.check_size(trip.name)
+        return (cells[trip.stops[0].spot], _state(name, 0, ())) if trip.stops else end
+
+    def check_size(self, name: str) -> None:
+        """Refuses tables beyond all use before they fill the memory."""
+        if len(self) > MOST_RULES:
+            raise Refused(f"a machine for {name!r} needs more than {MOST_RULES:,} rules")
+
+
+def way(here: Cell, there: Cell) -> list[str]:
+    """The moves between two cells, first up or down."""
+    down, right = there[0] - here[0], there[1] - here[1]
+    return ["down" if down > 0 else "up"] * abs(down) + ["right" if right > 0 else "left"] * abs(right)
+
+
+def _state(name: str, number: int, bits: tuple[int, ...]) -> str:
+    return f"{name} {number}" + (f":{''.join(map(str, bits))}" if bits else "")
