@@ -1,7 +1,8 @@
-"""Learning algorithms as machines on the grid, for the target `rcnn`: few states, any number of samples."""
+"""Learning algorithms as machines on the grid, for the target `rcnn`, whatever the number of samples."""
 
 from tapegrad.grid_learners.conjunction import conjunction
-from tapegrad.grid_learners.from_learner import grid_learner
+from tapegrad.grid_learners.from_learner import grid_learner, random_bits
+from tapegrad.grid_learners.from_machine import from_machine
 from tapegrad.grid_learners.layout import GridLearner, start, xor_form
 from tapegrad.grid_learners.majority import majority
 from tapegrad.grid_learners.nearest import nearest_neighbour
@@ -20,10 +21,12 @@ __all__ = [
     "GRID_LEARNERS",
     "GridLearner",
     "conjunction",
+    "from_machine",
     "grid_learner",
     "majority",
     "nearest_neighbour",
     "parity",
+    "random_bits",
     "single_coordinate",
     "start",
     "xor_form",

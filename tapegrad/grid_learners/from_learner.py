@@ -1,88 +1,171 @@
-"""Any learner as a machine on the grid, for a given number of samples."""
+"""Any learner as a machine on the grid, with a number of states that does not depend on that of the samples.
+
+First the XOR form is undone, so that row i holds `x_i` and `y_i`. Then row by row, from the top: the machine
+evaluates one step of the learner on the row, whose memory lies on the right of the main grid, behind a blank
+column, and writes the new memory one row further down, where it goes on. On the last row it evaluates the
+answer instead. Work cells are beside the memory, and in the rows above and below.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise, product
 
 import numpy as np
 
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.passes import copied
-from tapegrad.errors import InputError, Refused
-from tapegrad.grid_learners.from_circuit import from_circuit
-from tapegrad.grid_learners.layout import GridLearner
-from tapegrad.learners.model import Learner
-from tapegrad.learners.samples import Samples
-from tapegrad.machines.grid import Cell
+from tapegrad.grid_learners.layout import (
+    BLANK,
+    MINUS,
+    PLUS,
+    SIGNS,
+    Frame,
+    GridLearner,
+    builder,
+    finish,
+    joined,
+    undo_xor_form,
+)
+from tapegrad.learners.model import Learner, Memory
+from tapegrad.lowering.itinerary import Itinerary, Output, Spot, Walks, itinerary, way
+from tapegrad.lowering.learner_step import learner_step
+from tapegrad.machines.grid import Cell, GridRule
 
-MOST_STATES = 1032
-"""A cell has 6 s + 14 contents, and the network's engine `fast` numbers five cells together in 63 bits."""
-MOST_WIRES = 200_000
-"""Of the circuit before it is simplified."""
-ADVICE = "Take fewer samples or features, or write the learner for the grid, with `GridBuilder`."
+REGISTER = 15
+"""Bits of the shift register that feeds randomised learners."""
+
+UNDONE, ROW, ANSWERED = "undone", "row", "answered"
+"""States: the XOR form is undone; the head is below the first cell of a row, to see whether it is the last;
+the answer stands in the label cell of the last row."""
 
 
-def grid_learner(learner: Learner, samples: int, seed: int = 0) -> GridLearner:
-    """The grid machine that answers as the learner does once it has learned from `samples` samples.
-
-    Learning from m samples and then answering is a function of the main grid, so it is a circuit: undo the
-    XOR form, apply `learner.circuit` m times with wrong guesses, so that every sample is learned from, and
-    once more on the test point. `from_circuit` walks through it. Bit 1 is the sign +. The random bits are
-    those that `learner.start` draws from the seed; a learner that has not finished by then answers 0.
-
-    Unlike the machines written for the grid, it has more states the more samples there are; it suits a few
-    samples of a few bits. Measured:
-
-        learner            m   d   gates   states   steps
-        majority           3   2       8       38      21
-        nearest            3   2      63      314     118
-        conjunction        3   2      79      322     129
-        parity             3   2     116      876     360
-        conjunction        4   3     164      934     278
+def grid_learner(learner: Learner, seed: int = 0) -> GridLearner:
+    """The grid machine that answers as the learner does once it has learned from all samples, in order. Bit 1
+    is the sign +. Every guess is wrong, so that every sample is learned from; a learner that has not
+    finished in the end answers 0. One that draws random bits finds them in a shift register beside its
+    memory, filled from the seed (`random_bits`).
     """
-    if samples < 1:
-        raise InputError(f"a grid learner takes at least one sample, not {samples}")
-    wires = (samples + 1) * learner.circuit.wires
-    if wires > MOST_WIRES:
-        raise Refused(
-            f"{learner.name} with {samples:,} samples is a circuit of {wires:,} wires", advice=ADVICE
-        )
-    circuit, cells = _learning_circuit(learner, samples, seed)
-    _check(circuit.size, "gates", circuit)  # over three states each is what was measured
-    shape = samples + 1, learner.inputs + 1
-    carrying = (1, 2)  # more wires in the state save steps, but double the states on every way
-    found = [from_circuit(circuit, cells, *shape, carried) for carried in carrying]
-    best = min(found, key=lambda made: len(made.machine.states))
-    _check(len(best.machine.states), "states", circuit)
-    return best
+    made = [_made(learner, seed, carried) for carried in (1, 2)]  # more save steps, but double the states
+    return min(made, key=lambda found: len(found.machine.states))
 
 
-def _check(size: int, what: str, circuit: Circuit) -> None:
-    if size > MOST_STATES:
-        raise Refused(
-            f"{circuit.name} needs {size:,} {what}, too many for a grid machine of {MOST_STATES:,} states",
-            advice=ADVICE,
-        )
+def random_bits(seed: int, count: int) -> list[int]:
+    """What a randomised learner draws on the grid, a bit for each sample: the sequence with
+    `b[t + 15] = b[t + 1] xor b[t]`, which comes back to its beginning after 32,767 bits."""
+    bits = list(_first_register(seed))
+    while len(bits) < count:
+        bits.append(bits[-REGISTER] ^ bits[1 - REGISTER])
+    return bits[:count]
 
 
-def _learning_circuit(learner: Learner, samples: int, seed: int) -> tuple[Circuit, list[Cell]]:
-    """What the learner answers as a function of the main grid, and the cell of each of its inputs. As + is
-    1, a feature in its cell is y_i XOR x_i XOR x."""
+def _first_register(seed: int) -> Memory:
+    drawn = np.random.default_rng(seed).integers(0, 2, REGISTER).tolist()
+    return (*drawn[:-1], 1)  # not all of them 0, for so they would stay
+
+
+def _made(learner: Learner, seed: int, carried: int) -> GridLearner:
+    first = learner.first
+    learning = _learning_circuit(learner, register=1)
+    if learning.needed()[learning.inputs.index("register[0]")]:
+        first = (*first, *_first_register(seed))
+        learning = _learning_circuit(learner, register=REGISTER)
+    else:
+        learning = _learning_circuit(learner, register=0)
+    learn = itinerary(learning, carried, at_once=True)
+    answer = itinerary(_answer_circuit(learner, len(first)), carried, at_once=True)
+
+    features = [(0, column) for column in range(learner.inputs)]
+    label = (0, learner.inputs)
+    memory = _in_order_of_use(learn.inputs[: len(first)], column=learner.inputs + 2)
+    below = [(row + 1, column) for row, column in memory]
+    places = [
+        _placed(learn, [*memory, *features, label], below, learner.inputs + 2),
+        _placed(answer, [*memory, *features], [label], learner.inputs + 2),
+    ]
+
+    walks = Walks({BLANK: 0, MINUS: 0, PLUS: 1}, (MINUS, PLUS))
+    ones = [cell for cell, bit in zip(memory, first, strict=True) if bit]
+    _remember(walks, [(-1, learner.inputs), *ones, (1, 0)])
+    starts = [
+        walks.evaluate(learn, places[0], "learn", ((2, 0), ROW)),
+        walks.evaluate(answer, places[1], "answer", (label, ANSWERED)),
+    ]
+    walks.go(ROW, {sign: sign for sign in SIGNS}, (1, 0), *starts[0])
+    walks.go(ROW, {BLANK: BLANK}, (1, 0), *starts[1])
+    width = max(column for cells in places for _, column in cells.values()) - learner.inputs
+    machine = joined(f"{learner.name} on the grid", _undo(), walks, _finish())
+    return GridLearner(machine, Frame(right=width))
+
+
+def _learning_circuit(learner: Learner, register: int) -> Circuit:
+    """The memory after a sample, from the memory before it and the row of the sample."""
     build = CircuitBuilder()
-    rows, columns = range(samples), range(learner.inputs)
-    cells = [(row, column) for row in rows for column in (*columns, learner.inputs)]
-    cells += [(samples, column) for column in columns]
-    grid = {cell: build.input(f"cell {cell}") for cell in cells}
-    test = [grid[samples, column] for column in columns]
-    nothing = np.zeros((samples, learner.inputs), np.uint8)
-    random = Samples.drawn(nothing, nothing.sum(axis=1), seed).random.tolist()
+    memory = [build.input(f"memory[{i}]") for i in range(learner.cells)]
+    shifts = [build.input(f"register[{i}]") for i in range(register)]
+    x = [build.input(f"x[{i}]") for i in range(learner.inputs)]
+    label = build.input("y")
+    random = shifts[0] if shifts else build.constant(False)
+    _, _, after = learner_step(build, learner, memory, x, label, random, build.not_(label))
+    if len(shifts) > 1:
+        after += [*shifts[1:], build.xor(shifts[0], shifts[1])]
+    for i, wire in enumerate(after):
+        build.output(f"memory[{i}]", wire)
+    return build.circuit(learner.name)
 
-    memory = [build.constant(bool(bit)) for bit in learner.first]
-    for row in rows:
-        label = grid[row, learner.inputs]
-        x = [build.xor(grid[row, column], build.xor(label, test[column])) for column in columns]
-        given = [*memory, *x, build.constant(bool(random[row])), build.not_(label)]
-        answer, _, *if_wrong = copied(learner.circuit, build, given)
-        wrong = build.xor(answer, label)
-        memory = [build.where(wrong, new, old) for new, old in zip(if_wrong, memory, strict=True)]
+
+def _answer_circuit(learner: Learner, cells: int) -> Circuit:
+    """The answer, from the memory and the row of the test point."""
+    build = CircuitBuilder()
+    memory = [build.input(f"memory[{i}]") for i in range(cells)]
+    x = [build.input(f"x[{i}]") for i in range(learner.inputs)]
     never = build.constant(False)
-    answer, *_ = copied(learner.circuit, build, [*memory, *test, never, never])
+    answer, *_ = copied(learner.circuit, build, [*memory[: learner.cells], *x, never, never])
     build.output("answer", answer)
-    return build.circuit(f"{learner.name} from {samples} samples"), cells
+    return build.circuit(learner.name)
+
+
+def _in_order_of_use(spots: Sequence[int], column: int) -> list[Cell]:
+    """A cell of row 0 for each spot, from this column on; what is used first lies on the left."""
+    rank = {spot: i for i, spot in enumerate(sorted(spots))}
+    return [(0, column + rank[spot]) for spot in spots]
+
+
+def _placed(
+    trip: Itinerary, inputs: Sequence[Cell], outputs: Sequence[Cell], column: int
+) -> dict[Spot, Cell]:
+    """Where everything lies: work cells from this column on, each the nearest free one when first needed."""
+    cells: dict[Spot, Cell] = dict(zip(trip.inputs, inputs, strict=True))
+    cells |= {Output(i): cell for i, cell in enumerate(outputs)}
+    most = column + len(cells) + len(trip.stops)
+    free: set[Cell] = {*product((-1, 0, 1), range(column, most))} - {*cells.values()}
+    here = (0, column)
+    for stop in trip.stops:
+        if stop.spot not in cells:
+            cells[stop.spot] = min(free, key=lambda there: (len(way(here, there)), there))
+            free.remove(cells[stop.spot])
+        here = cells[stop.spot]
+    return cells
+
+
+def _remember(walks: Walks, cells: Sequence[Cell]) -> None:
+    """From the first of these cells to the last; those in between become +."""
+    states = [UNDONE, *(f"{UNDONE}, {cell}" for cell in cells[1:-1]), ROW]
+    for (here, there), (state, to) in zip(pairwise(cells), pairwise(states), strict=True):
+        written = {BLANK: BLANK if state == UNDONE else PLUS}
+        walks.go(state, written, here, there, to)
+
+
+def _undo() -> dict[tuple[str, str], GridRule]:
+    b = builder("undo")
+    b.state("undo")
+    undo_xor_form(b)
+    b.halt(UNDONE)
+    return dict(b.machine().rules)
+
+
+def _finish() -> dict[tuple[str, str], GridRule]:
+    b = builder("finish")
+    b.state(ANSWERED)
+    for answer in b.each(*SIGNS):
+        finish(b, answer)
+    return dict(b.machine().rules)

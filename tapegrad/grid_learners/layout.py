@@ -5,13 +5,14 @@ feature) and then `y_i`; the last row holds `x` and then `+`. The head starts on
 last row. At the end the answer stands alone in the top left cell.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.machines.grid import GridConfiguration, GridMachine
+from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
 from tapegrad.machines.grid_builder import GridBuilder
 from tapegrad.nets.rcnn.network import BLANK, MINUS, PLUS, Frame
 
@@ -49,6 +50,29 @@ def times(*signs: str) -> str:
     return MINUS if signs.count(MINUS) % 2 else PLUS
 
 
+def undo_xor_form(b: GridBuilder) -> None:
+    """From the start to above the last column, training rows upwards: row i times the test row and times its
+    own label is `x_i`."""
+    b.move("up")
+    with b.until(BLANK):
+        for label in b.each(*SIGNS):
+            b.move("left")
+            with b.until(BLANK):
+                for symbol in b.each(*SIGNS):
+                    b.write(BLANK)
+                    b.move("down")
+                    b.seek("down", BLANK)
+                    b.move("up")
+                    for test in b.each(*SIGNS):
+                        b.seek("up", BLANK)
+                        b.write(times(label, symbol, test))
+                b.move("left")
+            b.move("right")
+            b.seek("right", BLANK)
+            b.move("left")
+        b.move("up")
+
+
 def finish(b: GridBuilder, answer: str) -> None:
     """From any cell of the main grid, while the frame beside it is blank: clears the grid row by row from the
     bottom, always leftwards, and writes the answer into the top left cell."""
@@ -67,3 +91,11 @@ def finish(b: GridBuilder, answer: str) -> None:
             b.halt("done")
         b.seek("right", BLANK)
         b.move("left")
+
+
+def joined(name: str, *parts: Mapping[tuple[str, str], GridRule]) -> GridMachine:
+    """One machine whose rules come in parts, the first of them with the start state first; a part halts in a
+    state that another begins with."""
+    rules = {key: rule for part in parts for key, rule in part.items()}
+    start_state, _ = next(iter(rules))
+    return GridMachine(rules, start_state, BLANK, name, SIGNS)

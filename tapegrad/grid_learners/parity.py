@@ -16,6 +16,7 @@ from tapegrad.grid_learners.layout import (
     builder,
     finish,
     times,
+    undo_xor_form,
 )
 from tapegrad.machines.grid_builder import GridBuilder
 
@@ -23,7 +24,7 @@ from tapegrad.machines.grid_builder import GridBuilder
 def parity() -> GridLearner:
     """The coordinates that no pivot was found in count as absent from the set."""
     b = builder("parity")
-    _undo_xor_form(b)
+    undo_xor_form(b)
     _fill_register(b)
     with b.loop() as rows:
         b.move("down")
@@ -44,28 +45,6 @@ def parity() -> GridLearner:
     for answer in b.each(*SIGNS):
         finish(b, answer)
     return GridLearner(b.machine(), Frame(top=2))
-
-
-def _undo_xor_form(b: GridBuilder) -> None:
-    """From the start, training rows upwards: row i times the test row and times its own label."""
-    b.move("up")
-    with b.until(BLANK):
-        for label in b.each(*SIGNS):
-            b.move("left")
-            with b.until(BLANK):
-                for symbol in b.each(*SIGNS):
-                    b.write(BLANK)
-                    b.move("down")
-                    b.seek("down", BLANK)
-                    b.move("up")
-                    for test in b.each(*SIGNS):
-                        b.seek("up", BLANK)
-                        b.write(times(label, symbol, test))
-                b.move("left")
-            b.move("right")
-            b.seek("right", BLANK)
-            b.move("left")
-        b.move("up")
 
 
 def _fill_register(b: GridBuilder) -> None:
