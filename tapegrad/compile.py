@@ -126,7 +126,9 @@ def compile(source: Source, target: str, **options: Any) -> Compiled:
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, dict(options))
 
 
-def compile_for(source: Source, target: str, inputs: Iterable[Any], steps: int, **options: Any) -> Compiled:
+def compile_for(
+    source: Source, target: str, inputs: Iterable[Any], steps: int, /, **options: Any
+) -> Compiled:
     """`compile`, where the net is to run on this one input: options that depend on the input and on the
     number of steps are chosen to suit, unless they are given."""
     words = tuple(inputs)

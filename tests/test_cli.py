@@ -38,6 +38,7 @@ def test_run_prints_json_for_scripts() -> None:
     assert result["output"] == {"out": 12}
     assert result["verified"] is True
     assert result["passes"] == ["layers"]
+    assert result["chosen"] == {}
     for key in ("source", "target", "steps", "halted", "checked", "max_deviation", "parameters", "seconds"):
         assert key in result
 

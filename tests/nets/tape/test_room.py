@@ -51,6 +51,11 @@ def test_a_number_that_is_given_is_taken():
     assert compile_for(machines.ready("increment"), "tape", ("1",), 100, cells=77).options == {"cells": 77}
 
 
+def test_options_of_a_target_may_have_the_names_of_our_own():
+    net = compile_for(machines.ready("busy-beaver-3x2"), "transformer", (), 100, steps=32)
+    assert net.options == {"steps": 32}
+
+
 def test_a_very_long_tape_must_be_asked_for():
     runaway = TuringMachine({("a", ("0",)): Rule(("1",), (-1,), "a")}, "a", blank="0")
     with pytest.raises(Refused, match="--set cells=200000,"):
