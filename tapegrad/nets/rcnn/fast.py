@@ -4,6 +4,7 @@ Exact because the filter is a function of the patch: a cell whose patch is as it
 value it had then. Everything is read off the compiled arrays; the machine is not known here.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,7 @@ def _weights_of(
     return rows, columns, matrix[rows, columns]
 
 
+@lru_cache(maxsize=8)
 def code_of(encoding: Encoding) -> Code:
     """How the loop reads contents off numbers."""
     table, line = encoding.table().astype(np.float64), encoding.line()

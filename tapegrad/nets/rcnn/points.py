@@ -19,11 +19,18 @@ MOST_AT_ONCE = 256
 Progress = Callable[[int], None]
 
 
+def distinct_points(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The different test points, each with a last 1, and which of them each point is: equal points end
+    alike, and need be run only once."""
+    points, which = np.unique(X, axis=0, return_inverse=True)
+    return np.column_stack([points, np.ones(len(points))]), which.reshape(-1)
+
+
 def outcomes_on(network: Rcnn, roller: Roller, memory: NDArray[Any], Z: NDArray[Any]) -> Outcomes:
     """How the network ends on each test point (rows of `Z`, each with a last 1), on this thread."""
     top, left = network.frame.top, network.frame.left
     main = top, top + network.rows, left, left + network.columns
-    answers = np.asarray(network.head(network.encoding.table().T[:, :, None]), dtype=np.float64).ravel()
+    answers = np.asarray(network.head(roller.code.table.T[:, :, None]), dtype=np.float64).ravel()
     ends = roller.run_points(network.start_numbers(memory, Z), network.layers, main, answers)
     return judged(ends.sums, ends.running, ends.lost, ends.layers)
 

@@ -14,7 +14,7 @@ from tapegrad.nets.rcnn.cells import HEAD
 from tapegrad.nets.rcnn.fast import Roller
 from tapegrad.nets.rcnn.network import Rcnn
 from tapegrad.nets.rcnn.outcomes import NotHalted, Outcome, Outcomes, configuration, failure, judged
-from tapegrad.nets.rcnn.points import Progress, on_all_cores
+from tapegrad.nets.rcnn.points import Progress, distinct_points, on_all_cores
 from tapegrad.nets.rcnn.training import check_features
 from tapegrad.precision import in_double
 
@@ -39,33 +39,36 @@ def predict(
 ) -> Predictions:
     """The labels of the test points. `reference` computes every cell in every layer, all points at once;
     `fast` only cells whose patch has changed, and each patch once for all points, on all cores, and tells
-    `progress` how many points are done."""
+    `progress` how many of the different points are done."""
     check_features(network, X)
     if engine not in ("reference", "fast"):
         raise InputError(f"there is no engine {engine!r}", advice="Engines are reference and fast.")
     if len(X) == 0:
         return Predictions(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    Z = np.column_stack([X, np.ones(len(X))]).astype(memory.dtype)
+    points, which = distinct_points(X)
+    Z = points.astype(memory.dtype)
     if engine == "reference":
         found, grids = _reference(network, memory, Z)
-        _require_answers(found, lambda point: failure(network, found.outcomes[point], grids[point], point))
-        return Predictions(found.labels, found.layers)
+        _require_answers(found, which, lambda i, at: failure(network, found.outcomes[i], grids[i], at))
+        return Predictions(found.labels[which], found.layers[which])
     roller = roller or Roller(network.filter, network.encoding)
     found = on_all_cores(network, roller, memory, Z, progress)
 
-    def failed(point: int) -> Refused:
-        (numbers,) = network.start_numbers(memory, Z[[point]])
+    def failed(i: int, point: int) -> Refused:
+        (numbers,) = network.start_numbers(memory, Z[[i]])
         run = roller.run(numbers, network.layers)
-        return failure(network, found.outcomes[point], network.encoding.encode(run.numbers), point, run.head)
+        return failure(network, found.outcomes[i], network.encoding.encode(run.numbers), point, run.head)
 
-    _require_answers(found, failed)
-    return Predictions(found.labels, found.layers)
+    _require_answers(found, which, failed)
+    return Predictions(found.labels[which], found.layers[which])
 
 
-def _require_answers(found: Outcomes, error: Callable[[int], Refused]) -> None:
-    failed = np.flatnonzero(found.outcomes != Outcome.ANSWERED)
+def _require_answers(found: Outcomes, which: NDArray[np.int64], error: Callable[[int, int], Refused]) -> None:
+    """Raises the error of the first test point without an answer (its number among the different ones, and
+    among all)."""
+    failed = np.flatnonzero(found.outcomes[which] != Outcome.ANSWERED)
     if len(failed):
-        raise error(int(failed[0]))
+        raise error(int(which[failed[0]]), int(failed[0]))
 
 
 @in_double

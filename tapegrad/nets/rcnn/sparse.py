@@ -45,6 +45,14 @@ class Affine(eqx.Module):
         matrix[:, -1] = self.bias
         return matrix
 
+    def between(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The matrix between these rows and columns (in order) alone."""
+        kept = np.isin(self.rows, rows) & np.isin(self.columns, columns)
+        matrix = np.zeros((len(rows), len(columns)))
+        at = np.searchsorted(rows, self.rows[kept]), np.searchsorted(columns, self.columns[kept])
+        np.add.at(matrix, at, self.values[kept])
+        return matrix
+
     def arrays(self, name: str) -> dict[str, NDArray[Any]]:
         parts = {"rows": self.rows, "columns": self.columns, "values": self.values, "bias": self.bias}
         width = np.array([self.width])

@@ -25,7 +25,7 @@ PADDING = 1 / 6
 """Outside the grid: half-way between the digits 0 and 1 of the symbol, so it is no cell's value."""
 
 MAPS = ("V1", "V2", "V3", "V4", "V5")
-_RELU_AFTER = (True, False, True, False, False)
+RELU_AFTER = (True, False, True, False, False)
 PASSING_SLOPE = -9 / 2
 """A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
 
@@ -104,7 +104,7 @@ class TernaryFilter(eqx.Module):
 
     def hidden(self, patches: jax.Array) -> jax.Array:
         """The second layer of ReLUs: one pair of units for each clause."""
-        for linear, relu in list(zip(self.maps, _RELU_AFTER, strict=True))[:3]:
+        for linear, relu in list(zip(self.maps, RELU_AFTER, strict=True))[:3]:
             patches = linear(patches)
             patches = jax.nn.relu(patches) if relu else patches
         return patches

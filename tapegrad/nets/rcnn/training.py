@@ -1,8 +1,7 @@
 """Algorithm 1 of Goel et al.: plain SGD on the memory layer, one pass, and the dummy sample at the end."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.nets.rcnn.memorising import contents_while_memorising, memorising_part
+from tapegrad.nets.rcnn.memorising import memorising_part
 from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.rcnn.quick_training import RATE, checked_step, require_same
 from tapegrad.precision import in_double
 
-RATE = 1 / 54
-SETTLED = 1e-9
-"""How much a gradient may change in a layer that counts as passing it on: rounding, nothing more."""
+__all__ = ["RATE", "SgdStep", "check_features", "check_samples", "memorise", "sgd_step", "with_dummy"]
 
 
 class SgdStep(NamedTuple):
@@ -57,53 +55,34 @@ def memorise(
     """Algorithm 1: one step for each sample, then one for the dummy sample (1, ..., 1; 1).
 
     The engine `fast` differentiates only the layers before the grid comes to rest, and only the units that
-    can be active while memorising. It checks that all cells have contents of that phase, and that the
-    layer after the last one changes neither the grid nor the gradient, so what is left out is 0.
+    can be active while memorising (`memorising_part`); it checks at every step that nothing is lost.
     """
     check_samples(network, X, y)
     memory = network.empty_memory()
-    if engine == "fast":
-        network = _shortest(network)
-    for x, label in [*zip(X, y, strict=True), (np.ones(X.shape[1]), 1.0)]:
-        if engine == "fast":
-            _require_rest(network, memory, x)
-        step = sgd_step(network, memory, np.asarray(x, dtype=np.float64), float(label))
+    part = memorising_part(network) if engine == "fast" else None
+    for z, label in zip(*with_dummy(X, y), strict=True):
+        step = (
+            sgd_step(network, memory, z[:-1], label) if part is None else _quick_step(part, memory, z, label)
+        )
         memory = step.memory
         yield step
 
 
-def _shortest(network: Rcnn) -> Rcnn:
-    """The message needs a layer for each row; then the grid is at rest, and one more layer sorts out which
-    parts of a gradient pass for ever."""
-    part = memorising_part(network.filter, network.encoding)
-    return replace(network, filter=part, layers=min(network.layers, network.rows + 2))
+def with_dummy(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What SGD sees: each sample with a last 1, then the dummy sample; and the labels."""
+    Z = np.column_stack([X, np.ones(len(X))])
+    return np.vstack([Z, np.ones(X.shape[1] + 1)]), np.append(y, 1.0)
 
 
 @in_double
-def _require_rest(network: Rcnn, memory: NDArray[np.float64], x: NDArray[np.float64]) -> None:
-    z = np.append(x, 1.0).astype(memory.dtype)
-    grids, rests = _at_rest(network, jnp.asarray(memory), jnp.asarray(z))
-    met = np.unique([network.encoding.decode(np.asarray(grid)) for grid in grids])
-    if not bool(rests) or not np.isin(met, contents_while_memorising(network.encoding.cells)).all():
-        raise InputError(
-            "the grid is still changing after the message has passed, so layers cannot be left out",
-            advice="Take engine='reference'.",
-        )
+def _quick_step(part: Rcnn, memory: NDArray[Any], z: NDArray[Any], y: float) -> SgdStep:
+    z, label = z.astype(memory.dtype), np.asarray(y, memory.dtype)
+    after, output, same = _compiled_step(part, jnp.asarray(memory), jnp.asarray(z), jnp.asarray(label))
+    require_same(bool(same))
+    return SgdStep(np.asarray(after), float(output), part.layers)
 
 
-@eqx.filter_jit
-def _at_rest(network: Rcnn, memory: jax.Array, z: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The grid of every layer, and whether the last one is a fixed point, of the gradient too."""
-
-    def layer(grid: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-        return network.filter(grid), grid
-
-    grid, grids = jax.lax.scan(layer, network.framed(memory, z), length=network.layers - 1)
-    after, back = jax.vjp(network.filter, grid)
-    (once,) = back(jax.grad(network.answer)(grid))
-    (twice,) = back(once)
-    moved = jnp.abs(network.main(twice - once)).max()
-    return grids, (jnp.abs(after - grid).max() <= SETTLED) & (moved <= SETTLED * jnp.abs(once).max())
+_compiled_step = jax.jit(checked_step)
 
 
 def check_samples(network: Rcnn, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
