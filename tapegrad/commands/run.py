@@ -20,6 +20,7 @@ from tapegrad.commands.output import (
     UNFINISHED,
     AsJson,
     console,
+    errors,
     print_json,
     steps_progress,
 )
@@ -66,14 +67,16 @@ def run(
     check_target(target)
     words = inputs_for(found.source, input, found.inputs)
     given = parse_settings(settings)
-    compiled = compile_for(found.source, target, words, steps, **given)
+    with errors.status("compiling"):
+        compiled = compile_for(found.source, target, words, steps, **given)
+        if check:
+            every = every or _leap(compiled, words, steps)
     chosen = {name: value for name, value in compiled.options.items() if name not in {"inputs", *given}}
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
     report = None
     with steps_progress("running", steps) as progress:
         if check:
-            every = every or _leap(compiled, words, steps)
             outcome, report = run_and_verify(
                 compiled, *words, steps=steps, engine=engine, every=every, progress=progress
             )
@@ -120,8 +123,8 @@ def run(
 
 
 def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
-    """Every step is compared, unless the source itself runs on beyond a million: the compiled interpreter
-    knows within a second or so."""
+    """Every step is compared, unless the source itself runs on beyond a million. The compiled interpreter
+    says so in a fraction of the time that the net will take."""
     source = compiled.lowered
     if steps <= LONG or not isinstance(source, TuringMachine | GridMachine):
         return 1
