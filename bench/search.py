@@ -1,26 +1,29 @@
-"""Search: candidates per second, and how many machines there are.
+"""Search: candidates per second on a core, on all cores and on a GPU, and how many machines there are.
 
 python -m bench.search
 """
 
+import os
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import jax
 import numpy as np
+from numba import cuda
 
-from tapegrad.search import Family, SearchOptions, canonical_machines, run
-from tapegrad.search.batched import evaluate_batched
-from tapegrad.search.running import evaluate
+from tapegrad.search import Family, canonical_machines
+from tapegrad.search.shards import Quest, Shard, enumeration, on_threads, work
+from tapegrad.search.store import ShardResult
 from tapegrad.search.tasks import TASKS, draw_instances
 
 Row = dict[str, Any]
-HARD = {"single": 2, "pairs": 1, "mirrored": True, "allowed_errors": 2}
+SMALL, LARGE = Family(2, 1, mirrored=True), Family(3, 1, mirrored=True)
+"""1.3 million candidates, and 257 million."""
 
 
 def rows() -> list[Row]:
     """All of it, in a minute."""
-    return [*growth(), *speed(), *batches()]
+    return [*growth(), *cores(), *writing(), *gpu()]
 
 
 def growth() -> list[Row]:
@@ -31,42 +34,49 @@ def growth() -> list[Row]:
     ]
 
 
-def speed() -> list[Row]:
-    """The whole mirrored family of four states, on one thread and on all cores."""
-    run("single-coordinate", SearchOptions(**HARD))
-    one = _search(1)
-    found = [{"what": "enumeration, 1 thread", "value": one, "unit": "candidates/s"}]
-    two = _search(None)
-    found.append({"what": "enumeration, all cores", "value": two, "unit": "candidates/s"})
-    return [*found[:1], found[1] | {"rival": "1 thread", "rival_value": one, "ratio": two / one}]
+def cores() -> list[Row]:
+    """The whole mirrored family of four states, on one core and on all."""
+    one = _rate(SMALL, lambda shards, quest: on_threads(shards, quest, 1))
+    every = _rate(SMALL, lambda shards, quest: on_threads(shards, quest, None))
+    return [
+        {"what": "candidates, 1 core", "value": one, "unit": "per s"},
+        {"what": f"candidates, {os.cpu_count()} cores", "value": every, "unit": "per s"}
+        | {"rival": "1 core", "rival_value": one, "ratio": every / one},
+    ]
 
 
-def _search(workers: int | None) -> float:
+def writing() -> list[Row]:
+    """The first part of the family that also writes: 20 million candidates in all."""
+    family = Family(2, 1, mirrored=True, writes=True)
+    rate = _rate(family, lambda shards, quest: on_threads(shards[:100], quest, 1))
+    return [{"what": "candidates that write, 1 core", "value": rate, "unit": "per s"}]
+
+
+def gpu() -> list[Row]:
+    """A family of five states on the GPU, beside all cores of the same machine; nothing without a GPU."""
+    if not cuda.is_available():
+        return []
+    from tapegrad.search.on_gpu import on_gpu
+
+    there = _rate(LARGE, on_gpu)
+    here = _rate(LARGE, lambda shards, quest: on_threads(shards, quest, None))
+    rival = {"rival": f"{os.cpu_count()} cores", "rival_value": here, "ratio": there / here}
+    return [{"what": "candidates, GPU, 5 states", "value": there, "unit": "per s"} | rival]
+
+
+Engine = Callable[[list[Shard], Quest], Iterator[tuple[int, ShardResult]]]
+
+
+def _rate(family: Family, engine: Engine) -> float:
+    """Candidates per second; the second time, when everything is compiled."""
+    quest = Quest(family.code(), draw_instances(TASKS["single-coordinate"], 24, 0).problems(2), 2)
+    shards = enumeration(quest)
+    work(shards[0], quest)
+    if family == LARGE:
+        list(engine(shards[:1], quest))
     began = time.perf_counter()
-    result = run("single-coordinate", SearchOptions(**HARD, workers=workers, validation=100))
-    return result.candidates / (time.perf_counter() - began)
-
-
-def batches() -> list[Row]:
-    """Complete random tables on 24 instances: batched by JAX (on the GPU where there is one) and compiled."""
-    rng = np.random.default_rng(0)
-    states, count = 4, 4096
-    shape = (count, 3 * states)
-    symbols = np.broadcast_to(np.tile(np.arange(3), states), shape)
-    tables = np.stack([symbols, rng.integers(0, 4, shape), rng.integers(0, states + 2, shape)], axis=-1)
-    instances = draw_instances(TASKS["single-coordinate"], 24, 0)
-    evaluate_batched(tables, states, instances)
-    began = time.perf_counter()
-    evaluate_batched(tables, states, instances)
-    batched = count / (time.perf_counter() - began)
-    arguments = instances.grids, instances.start, instances.answer
-    evaluate(tables[:1], states, *arguments)
-    began = time.perf_counter()
-    evaluate(tables, states, *arguments)
-    compiled = count / (time.perf_counter() - began)
-    name = f"whole tables, batched on {jax.devices()[0].platform}"
-    rival = {"rival": "compiled, 1 thread", "rival_value": compiled, "ratio": batched / compiled}
-    return [{"what": name, "value": batched, "unit": "tables/s"} | rival]
+    counts = np.sum([result.counts for _, result in engine(shards, quest)])
+    return float(counts) / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

@@ -12,21 +12,29 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What a task needs where the user says nothing; all others: two states, no errors allowed."""
 
+TaskName = Annotated[str | None, typer.Argument(help="What to learn; left out, the tasks are listed.")]
+States = Annotated[int | None, typer.Option(min=1, max=12, help="States (single ones, if mirrored).")]
+Pairs = Annotated[int | None, typer.Option(min=0, max=5, help="Pairs of states, + and - exchanged.")]
+Writes = Annotated[bool, typer.Option("--writes", help="Machines may replace a sign by the other.")]
+Exponent = Annotated[int, typer.Option("--exponent", "-k", min=1, max=6, help="A run has (2dm)^k steps.")]
+Seed = Annotated[int, typer.Option(help="Seed of what is drawn.")]
+
 
 def search(
-    task: Annotated[str | None, typer.Argument(help="What to learn; left out, the tasks are listed.")] = None,
-    states: Annotated[
-        int | None, typer.Option(min=1, max=4, help="States (single ones, if mirrored).")
-    ] = None,
-    pairs: Annotated[int | None, typer.Option(min=0, max=2, help="Pairs of mirrored states.")] = None,
+    task: TaskName = None,
+    states: States = None,
+    pairs: Pairs = None,
+    writes: Writes = False,
+    exponent: Exponent = 2,
     errors_allowed: Annotated[
         int | None, typer.Option("--errors", min=0, help="Errors a candidate may make.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the problems.")] = 0,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads, or Ray workers; default: all cores.")
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Random candidates, instead of every machine there is.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="threads, or ray (extra ray).")] = "threads",
+    seed: Seed = 0,
+    workers: Annotated[int | None, typer.Option(min=1, help="Threads; default: all cores.")] = None,
+    engine: Annotated[str, typer.Option(help="threads, gpu (extra cuda) or ray (extra ray).")] = "threads",
     file: Annotated[
         Path | None, typer.Option(help="SQLite file: a stopped search goes on from there.")
     ] = None,
@@ -39,24 +47,21 @@ def search(
 
     Example: tapegrad search parity-of-all
     """
-    from tapegrad.search import TASKS, SearchOptions, run, task_named  # compiled loops: not needed to start
+    if task is None:
+        list_tasks(as_json)
+        return
+    from tapegrad.search import SearchOptions, run, task_named  # compiled loops: not needed to start
     from tapegrad.search.confirm import confirm
 
-    if task is None:
-        listed = {name: entry.summary for name, entry in TASKS.items()}
-        if as_json:
-            print_json(listed)
-        else:
-            for name, summary in listed.items():
-                console.print(f"[bold]{name:<18}[/bold] {summary}")
-        return
     task_named(task)
     chosen: dict[str, Any] = {"allowed_errors": 0} | DEFAULTS.get(task, {})
     given = {"single": states, "pairs": pairs, "allowed_errors": errors_allowed}
     chosen |= {name: value for name, value in given.items() if value is not None}
-    if chosen.get("pairs"):
-        chosen["mirrored"] = True
-    options = SearchOptions(seed=seed, workers=workers, engine=engine, file=file, **chosen)
+    chosen["mirrored"] = bool(chosen.get("pairs"))
+    options = SearchOptions(
+        writes=writes, exponent=exponent, samples=samples, seed=seed, workers=workers, engine=engine,
+        file=file, **chosen,
+    )  # fmt: skip
     with progress_bar() as bar:
         shown = bar.add_task(task, total=None)
         result = run(
@@ -87,3 +92,15 @@ def search(
             f"verified    {confirmed.layers_compared} layers and {confirmed.agreed} of {confirmed.points} "
             f"test points agree with the machine; its answer is {'right' if confirmed.right else 'WRONG'}"
         )
+
+
+def list_tasks(as_json: bool) -> None:
+    """The tasks there are."""
+    from tapegrad.search.tasks import TASKS
+
+    listed = {name: entry.summary for name, entry in TASKS.items()}
+    if as_json:
+        print_json(listed)
+        return
+    for name, summary in listed.items():
+        console.print(f"[bold]{name:<18}[/bold] {summary}")

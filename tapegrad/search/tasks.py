@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,15 @@ class Problem:
     answer: int
 
 
+class DataSet(NamedTuple):
+    """One learning problem: samples, and test points with their answers."""
+
+    X: NDArray[np.int64]
+    y: NDArray[np.int64]
+    points: NDArray[np.int64]
+    answers: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Task:
     """A distribution over learning problems (the meta-distribution of section 5): sizes between bounds,
@@ -39,13 +48,18 @@ class Task:
     """Whether the answer is the last training label, and the labels are coin tosses."""
 
     def draw(self, rng: np.random.Generator) -> Problem:
+        X, y, points, answers = self.data(rng, 1)
+        return Problem(X, y, points[0], int(answers[0]))
+
+    def data(self, rng: np.random.Generator, points: int) -> DataSet:
+        """A problem with this many test points."""
         m, d = (int(rng.integers(low, high + 1)) for low, high in (self.samples, self.features))
-        X, x = rng.choice([-1, 1], (m, d)), rng.choice([-1, 1], d)
+        X, T = rng.choice([-1, 1], (m, d)), rng.choice([-1, 1], (points, d))
         if self.copies_label:
             y = rng.choice([-1, 1], m)
-            return Problem(X, y, x, int(y[-1]))
+            return DataSet(X, y, T, np.repeat(y[-1:], points))
         label = self.answer(rng, X)
-        return Problem(X, np.array([label(row) for row in X]), x, label(x))
+        return DataSet(X, np.array([label(x) for x in X]), T, np.array([label(x) for x in T]))
 
 
 def _single_coordinate(rng: np.random.Generator, X: NDArray[np.int64]) -> Callable[[NDArray[np.int64]], int]:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.errors import InputError
 from tapegrad.nets.rcnn.cells import Cells
 from tapegrad.nets.rcnn.channels import SYMBOLS, ChannelFilter, cell_vectors, channel_filter
 from tapegrad.nets.rcnn.clauses import Clause
-from tapegrad.nets.rcnn.ternary import TernaryFilter, cell_values, ternary_filter
+from tapegrad.nets.rcnn.digits import cell_values
+from tapegrad.nets.rcnn.ternary import TernaryFilter, ternary_filter
 
 Filter = TernaryFilter | ChannelFilter
 Grid = NDArray[Any]
@@ -25,6 +27,12 @@ class Encoding:
 
     name: str
     cells: Cells
+
+    def __post_init__(self) -> None:
+        if self.name not in ENCODINGS:
+            raise InputError(
+                f"there is no encoding {self.name!r}", advice=f"Choose {' or '.join(ENCODINGS)}."
+            )
 
     def table(self) -> NDArray[Any]:
         """The numbers (one row) of each content of a cell."""
