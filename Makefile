@@ -32,7 +32,11 @@ lint: $(READY)
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
-test-all: lint
+$(VENV)/.ray-ready: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
+	@touch $@
+
+test-all: lint $(VENV)/.ray-ready
 	$(BIN)/pytest -n 2 --dist loadfile
 
 bench: $(READY)
