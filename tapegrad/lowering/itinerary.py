@@ -2,8 +2,8 @@
 
 A plan for one tape (`schedule`) says what is read, computed and written when. Where the head goes depends on
 the time alone, so the cells of that tape need not be the cells of a line: whoever writes the machine gives
-every spot a cell of a tape or a grid, and the head walks from one to the next. An output has a spot of its
-own, to be written as soon as it is known; that is how a result gets to where it is wanted.
+every spot a cell of a tape or a grid, and the head walks from one to the next. Outputs have spots of their
+own, where the results are taken in the end.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,44 +49,32 @@ class Itinerary:
     name: str
 
 
-def itinerary(circuit: Circuit, carried: int, *, at_once: bool, kept: Sequence[int] = ()) -> Itinerary:
-    """The round trip that evaluates a circuit, with about `carried` wires in the state at a time. Outputs are
-    delivered `at_once`, which suits spots nearby, or in the end, as many at a time as can be carried. Of
-    the inputs those numbered in `kept` are left as they are; the others may be written over."""
+def itinerary(circuit: Circuit, carried: int, kept: Sequence[int] = ()) -> Itinerary:
+    """The round trip that evaluates a circuit, with about `carried` wires in the state at a time. In the end
+    the outputs are taken to their spots, as many at a time. Of the inputs those numbered in `kept` are left
+    as they are; the others may be written over."""
     smaller = simplified(circuit)
     plan, operations = quickest_plan(smaller, 1, carried, kept)
-    outputs = list(enumerate(smaller.output_wires.tolist()))
-    home: dict[Wire, Spot] = {wire: plan.output_places[index][1] for index, wire in outputs}
-    late = sorted(outputs, key=lambda output: plan.output_places[output[0]])
-    if at_once:
-        home |= {wire: Output(index) for index, wire in outputs if wire in operations}
-        late = [(index, wire) for index, wire in outputs if home[wire] != Output(index)]
-    stops = list(_stops(plan, home))
-    for first in range(0, len(late), carried):
-        group = late[first : first + carried]
-        stops += [Stop(home[wire], Moment(reads={0: wire})) for _, wire in group]
-        stops += [Stop(Output(index), Moment(writes={0: wire})) for index, wire in group]
+    stops = list(_stops(plan))
+    found = zip(plan.output_places, smaller.output_wires.tolist(), strict=False)  # no places of kept ones
+    outputs = sorted((cell, index, wire) for index, ((_, cell), wire) in enumerate(found))
+    for first in range(0, len(outputs), carried):
+        group = outputs[first : first + carried]
+        stops += [Stop(cell, Moment(reads={0: wire})) for cell, _, wire in group]
+        stops += [Stop(Output(index), Moment(writes={0: wire})) for _, index, wire in group]
     inputs = [cell for _, cell in plan.input_places]
     return Itinerary(list(_merged(stops)), inputs, operations, circuit.name)
 
 
-def _stops(plan: Plan, home: Mapping[Wire, Spot]) -> Iterator[Stop]:
-    """A moment of the plan is one stop, or two where what is written belongs elsewhere, or none: what needs
-    no visit is computed at the next."""
+def _stops(plan: Plan) -> Iterator[Stop]:
+    """The moments of the plan; what needs no visit is computed at the next."""
     visited = dict(plan.visits[0])
     computes: list[Wire] = []
     for time, moment in sorted(plan.moments.items()):
         computes = [*computes, *moment.computes]
-        reads = [home.get(wire, visited[time]) for wire in moment.reads.values()]
-        writes = [home.get(wire, visited[time]) for wire in moment.writes.values()]
-        if reads and writes and reads != writes:
-            yield Stop(reads[0], Moment(moment.reads, computes))
-            yield Stop(writes[0], Moment(writes=moment.writes))
-        elif reads or writes:
-            yield Stop((reads or writes)[0], Moment(moment.reads, computes, moment.writes))
-        else:
-            continue
-        computes = []
+        if moment.reads or moment.writes:
+            yield Stop(visited[time], Moment(moment.reads, computes, moment.writes))
+            computes = []
 
 
 def _merged(stops: Sequence[Stop]) -> Iterator[Stop]:

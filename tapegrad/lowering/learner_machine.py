@@ -48,7 +48,7 @@ def learner_machine(learner: Learner, carried: int = 2) -> Rewriting:
         raise InputError("the machine of a learner carries at least one wire")
     circuit = _step_circuit(learner)
     states = 2 + learner.cells
-    trip = itinerary(circuit, carried, at_once=False, kept=range(states, len(circuit.inputs)))
+    trip = itinerary(circuit, carried, kept=range(states, len(circuit.inputs)))
     block = _Block(trip, states)
     walks = Walks({"0": 0, "1": 1}, ("0", "1"))
     beyond = (0, block.width)
