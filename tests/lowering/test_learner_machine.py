@@ -90,11 +90,11 @@ TARGETS = [
     ("simplex", majority(1, 1), {"inputs": [([[1], [0]], [0, 1])]}),
     ("transformer", parity(1), {"steps": 200}),
     ("rcnn", last_label(), {"margin": 12}),
-    ("relu", last_label(), {"steps": 80, "cells": 24, "first": 0}),
+    pytest.param("relu", last_label(), {"steps": 80, "cells": 24, "first": 0}, marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize(("target", "learner", "options"), TARGETS, ids=[case[0] for case in TARGETS])
+@pytest.mark.parametrize(("target", "learner", "options"), TARGETS)
 def test_a_learner_reaches_every_target(target, learner, options):
     net = tg.compile(learner, target, **options)
     shown = (np.resize([1, 0, 0], (2, learner.inputs)), np.array([0, 1]))

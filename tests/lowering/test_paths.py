@@ -1,0 +1,44 @@
+"""Which way every kind of source takes to every target."""
+
+import pytest
+
+from tapegrad.circuits import library as circuits
+from tapegrad.learners import parity
+from tapegrad.lowering.paths import route
+from tapegrad.machines import library as machines
+from tapegrad.machines.passes import to_grid
+from tapegrad.nets import target_named
+
+MACHINE = machines.ready("increment")
+SOURCES = {
+    "machine": MACHINE,
+    "grid": to_grid(MACHINE).after,
+    "circuit": circuits.ready("adder2"),
+    "learner": parity(1),
+}
+WAYS = {
+    ("machine", "tape"): [],
+    ("machine", "relu"): ["unroll"],
+    ("machine", "emulator"): ["machine_learner"],
+    ("machine", "rcnn"): ["on_grid"],
+    ("grid", "tape"): ["unroll", "circuit_machine"],
+    ("grid", "relu"): ["unroll"],
+    ("grid", "emulator"): ["unroll", "circuit_machine", "machine_learner"],
+    ("grid", "rcnn"): [],
+    ("circuit", "tape"): ["circuit_machine"],
+    ("circuit", "relu"): [],
+    ("circuit", "emulator"): ["circuit_machine", "machine_learner"],
+    ("circuit", "rcnn"): ["circuit_machine", "on_grid"],
+    ("learner", "tape"): ["learner_machine"],
+    ("learner", "relu"): ["learner_machine", "unroll"],
+    ("learner", "emulator"): [],
+    ("learner", "rcnn"): ["learner_machine", "on_grid"],
+}
+
+
+@pytest.mark.parametrize(("kind", "target"), WAYS)
+def test_every_source_reaches_every_target(kind, target):
+    targets = ("tape", "simplex", "transformer") if target == "tape" else (target,)
+    for name in targets:
+        found = [conversion.function for conversion in route(SOURCES[kind], target_named(name))]
+        assert found == WAYS[kind, target]
