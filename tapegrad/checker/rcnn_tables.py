@@ -25,11 +25,12 @@ class Contents:
         self.symbols, self.states, self.modes = symbols, states, 2 + states
         self.count = 2 + 2 * symbols * self.modes
         self.ternary = encoding == "ternary"
-        self.digits = max(1, (states - 2).bit_length()) if states > 1 else 0
+        self.further = _digits(symbols - 3)
         self.width = 1 if self.ternary else 4 + symbols - 1 + states
         self.values = np.array([self.value(number) for number in range(self.count)])
         self.computing = [n for n in range(2, self.count) if (n - 2) % self.modes >= 1]
         unused = {self.number(1, a, 0) for a in range(1, symbols)}
+        unused |= {self.number(0, a, 0) for a in range(3, symbols)}
         self.possible = np.array([n for n in range(self.count) if n not in unused])
 
     def number(self, work: int, symbol: int, mode: int, state: int = -1) -> int:
@@ -53,7 +54,8 @@ class Contents:
         (work, symbol, state), mode = self.facts(number), (number - 2) % self.modes
         head = self.head(state) if state >= 0 else 0
         if self.ternary:
-            return np.array([work + (0, 1, -1)[symbol] / 3 + (mode >= 1) / 9]) + head
+            first = (0, 1, -1)[symbol] / 3 if symbol < 3 else _word(symbol - 3, self.further, 4)
+            return np.array([work + first + (mode >= 1) / 9]) + head
         found[0], found[1] = work, mode >= 1
         if symbol:
             found[3 + symbol] = 1
@@ -67,9 +69,18 @@ class Contents:
             return found
         found[0] = 1 / 27
         if state:
-            signs = [1 if (state - 1) >> i & 1 else -1 for i in range(self.digits)]
-            found[0] += sum(sign / 3 ** (4 + i) for i, sign in enumerate(signs))
+            found[0] += _word(state - 1, _digits(self.states - 1), 4 + self.further)
         return found
+
+
+def _digits(words: int) -> int:
+    """How long words over -1 and +1 must be for this many."""
+    return max(1, (words - 1).bit_length()) if words > 0 else 0
+
+
+def _word(number: int, digits: int, first: int) -> float:
+    """A number's bits as digits -1 and +1 of a ternary fraction, from place `first` on."""
+    return sum((1 if number >> i & 1 else -1) / 3 ** (first + i) for i in range(digits))
 
 
 @dataclass(frozen=True)

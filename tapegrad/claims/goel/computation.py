@@ -11,7 +11,7 @@ from tapegrad.claims.ledger import Outcome, asymptotic, holds_corrected
 from tapegrad.machines.grid import GridMachine
 from tapegrad.nets.rcnn.net import RcnnNet, Sheet
 from tapegrad.nets.rcnn.predicting import predict
-from tapegrad.nets.rcnn.ternary import cell_values
+from tapegrad.nets.rcnn.digits import cell_values
 from tapegrad.nets.rcnn.weights import count_weights
 from tapegrad.sampler import random_grid_machine
 from tapegrad.search.raw import success

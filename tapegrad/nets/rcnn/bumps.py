@@ -1,6 +1,5 @@
 """Piecewise linear functions of one real variable that answer a question exactly on finitely many values."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,20 +19,16 @@ class Bump:
         return self.constant + sum(slope * max(v - kink, 0.0) for kink, slope in pairs)
 
 
-def indicator(values: NDArray[np.float64], holds: NDArray[np.bool_]) -> list[Bump]:
-    """Flat bumps, one for each run of neighbouring values, that add up to 1 where `holds` and to 0 elsewhere.
+def indicator(ordered: NDArray[np.float64], places: NDArray[np.int64]) -> list[Bump]:
+    """Flat bumps, one for each run of neighbouring values, that add up to 1 at the values in these places of
+    the (ordered) list and to 0 at the others.
 
     Each edge lies in the gap between a value inside and its neighbour outside: a third of the gap flat at
     0, a third rising, a third flat at 1. So errors up to a third of the gap change nothing, and the
     derivative is 0 at every value.
     """
-    order = np.argsort(values)
-    return [_flat(values[order], first, last) for first, last in _runs(holds[order])]
-
-
-def _runs(holds: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(int)))
-    yield from ((int(first), int(end) - 1) for first, end in edges.reshape(-1, 2))
+    runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(places) else []
+    return [_flat(ordered, int(run[0]), int(run[-1])) for run in runs]
 
 
 def _flat(ordered: NDArray[np.float64], first: int, last: int) -> Bump:
@@ -54,11 +49,10 @@ def _ramp(low: float, high: float, sign: int) -> tuple[list[float], list[float]]
     return [float(low + third), float(high - third)], [float(sign / third), float(-sign / third)]
 
 
-def passing(values: NDArray[np.float64], holds: NDArray[np.bool_], slope: float) -> Bump:
-    """The bump that is 1 at the one value where `holds`, with this derivative there, and flat 0 elsewhere."""
-    (centre,) = values[holds]
-    gap = float(np.abs(values[~holds] - centre).min())
-    width = gap / 3
+def passing(ordered: NDArray[np.float64], place: int, slope: float) -> Bump:
+    """The bump that is 1 at the value in this place, with this derivative there, and flat 0 elsewhere."""
+    centre = float(ordered[place])
+    width = float(min(np.diff(ordered[max(place - 1, 0) : place + 2]))) / 3
     rise, fall = (1 - slope * width) / width, -(1 + slope * width) / width
-    kinks: Sequence[float] = [centre - 2 * width, centre - width, centre + width, centre + 2 * width]
-    return Bump(tuple(map(float, kinks)), (rise, slope - rise, fall - slope, -fall))
+    kinks = (centre - 2 * width, centre - width, centre + width, centre + 2 * width)
+    return Bump(kinks, (rise, slope - rise, fall - slope, -fall))

@@ -46,9 +46,10 @@ class Cells:
 
     @cached_property
     def possible(self) -> NDArray[np.bool_]:
-        """Which contents occur: the frame is blank until the machine has reached it."""
+        """Which contents occur: before the machine runs, the frame is blank and data are the first three
+        symbols."""
         work, symbol, mode = self.facts.T
-        return ~((work == 1) & (symbol > 0) & (mode == UNKNOWN))
+        return ~((symbol > np.where(work == 1, 0, 2)) & (mode == UNKNOWN))
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,12 @@ class Predicate:
     def holds(self, cells: Cells) -> NDArray[np.bool_]:
         """The answer for every content, by number."""
         return _KINDS[self.kind](cells.facts, np.arange(cells.count), self)
+
+    def contents(self, cells: Cells) -> NDArray[np.int64]:
+        """The contents for which it holds; a head's two are known without going through all."""
+        if self.kind == "head":
+            return np.array([cells.number(work, self.symbol, HEAD + self.state) for work in (False, True)])
+        return np.flatnonzero(self.holds(cells))
 
     def __str__(self) -> str:
         parts = [f"symbol {self.symbol}"] if self.symbol >= 0 else []

@@ -15,12 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.errors import Refused
 from tapegrad.nets.rcnn.cells import COMPUTE, HEAD, MEMORY, Cells, Predicate
 from tapegrad.nets.rcnn.clauses import Clause
 
 WORK, COMPUTING, MEMORISING, TRACE, SYMBOLS = 0, 1, 2, 3, 4
 """Channels; the symbols but the blank follow from SYMBOLS on, then the states. TRACE is the value of the
 memory layer where a cell memorises: 0 in the forward pass, the carrier of the gradient."""
+
+LARGEST_FILTER = 1 << 27
+"""Most weights of a filter that is built."""
 
 
 def channel_names(cells: Cells) -> list[str]:
@@ -117,8 +121,14 @@ class ChannelFilter(eqx.Module):
 def channel_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[ChannelFilter, dict[str, list[str]]]:
     """The filter, and the names of its units and channels."""
     channels = channel_names(cells)
-    passing = sum(clause.passes for clause in clauses)
-    kernel = np.zeros((2 * len(clauses) + passing, len(channels), 3, 3), dtype=np.float32)
+    units = 2 * len(clauses) + sum(clause.passes for clause in clauses)
+    if units * (10 * len(channels) + 1) > LARGEST_FILTER:
+        raise Refused(
+            f"the filter would have {units:,} units for {len(channels):,} channels, and as a whole more than "
+            f"{LARGEST_FILTER:,} weights",
+            advice='Use fewer states, or take encoding="ternary", which keeps only weights that are not 0.',
+        )
+    kernel = np.zeros((units, len(channels), 3, 3), dtype=np.float32)
     bias = np.zeros(len(kernel), dtype=np.float32)
     mix = np.zeros((len(channels), len(kernel)), dtype=np.float32)
     names, rule_units = [], []

@@ -35,10 +35,13 @@ FIRST_ROOM = 1 << 10
 def sparse_layers(filter: Filter) -> SparseLayers:
     """The compiled arrays in the form the loop reads; inputs are numbered cell by cell, then by channel."""
     if isinstance(filter, ChannelFilter):
-        by_cell = np.moveaxis(np.asarray(filter.kernel), 1, -1).reshape(len(filter.bias), -1)
-        maps = [_weights_of(by_cell), _weights_of(np.asarray(filter.mix))]
-        biases, relu = [np.asarray(filter.bias), np.zeros(len(filter.mix))], [True, False]
-        widths = [by_cell.shape[1], len(by_cell)]
+        kernel, mix = np.asarray(filter.kernel), np.asarray(filter.mix)
+        units, channels, r, c = np.nonzero(kernel)
+        by_cell = (units, (3 * r + c) * filter.channels + channels, kernel[units, channels, r, c])
+        rows, columns = np.nonzero(mix)
+        maps = [by_cell, (rows, columns, mix[rows, columns])]
+        biases, relu = [np.asarray(filter.bias), np.zeros(len(mix))], [True, False]
+        widths = [9 * filter.channels, len(kernel)]
     else:
         maps = [(m.rows, m.columns, m.values) for m in filter.maps]
         biases, relu = [m.bias for m in filter.maps], [True, False, True, False, False]
@@ -56,13 +59,6 @@ def sparse_layers(filter: Filter) -> SparseLayers:
         np.array(relu),
         np.asarray(filter.rule_units),
     )
-
-
-def _weights_of(
-    matrix: NDArray[np.float32],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    rows, columns = np.nonzero(matrix)
-    return rows, columns, matrix[rows, columns]
 
 
 @lru_cache(maxsize=8)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from tapegrad.machines.grid import GridMachine
-from tapegrad.nets.rcnn.bumps import indicator
 from tapegrad.nets.rcnn.cells import Cells
 from tapegrad.nets.rcnn.channels import channel_names
 from tapegrad.nets.rcnn.clauses import Clause, clauses_of
-from tapegrad.nets.rcnn.ternary import cell_values, effect_digits, state_digits
+from tapegrad.nets.rcnn.digits import digit_names, effect_digits
+from tapegrad.nets.rcnn.questions import questions_about
+from tapegrad.nets.rcnn.ternary import PASSING_SLOPE
 
 
 @dataclass(frozen=True)
@@ -37,25 +38,19 @@ def _ternary(cells: Cells, clauses: list[Clause], rules: int) -> FilterSize:
         for clause in clauses
         for i, literal in enumerate((*clause.when, *clause.unless))
     }
-    values = cell_values(cells)
-    digits = state_digits(cells.states)
-    top = values[cells.possible].argmax()
-    kinks = 0
-    for _, predicate, passes in questions:
-        holds = predicate.holds(cells)[cells.possible]
-        if passes:
-            kinks += 4
-        elif predicate.kind == "head":  # a value of its own for data and work cells: four kinks each
-            kinks += 8 - 2 * int(holds[top])
-        else:
-            kinks += sum(len(bump.kinks) for bump in indicator(values[cells.possible], holds))
+    about = questions_about(cells)
+    kinks = sum(
+        len(bump.kinks)
+        for _, predicate, passes in questions
+        for bump in about.bumps(predicate, PASSING_SLOPE if passes else None)
+    )
     copies = [1 if clause.passes else 2 for clause in clauses]
     units = sum(copies)
     asked = sum(n * len((*c.when, *c.unless)) for n, c in zip(copies, clauses, strict=True))
     told = sum(
-        n * sum(map(bool, effect_digits(c.effect, digits))) for n, c in zip(copies, clauses, strict=True)
+        n * sum(map(bool, effect_digits(c.effect, cells))) for n, c in zip(copies, clauses, strict=True)
     )
-    place = 4 + digits
+    place = len(digit_names(cells))
     weights = [kinks, kinks, asked, told, place]
     biases = [kinks, len(questions), units, place, 1]
     shapes = [(kinks, 9), (len(questions), kinks), (units, len(questions)), (place, units), (1, place)]

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 
 from tapegrad.errors import Refused
 from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.nets.rcnn.channels import LARGEST_FILTER
 from tapegrad.nets.rcnn.encoding import ENCODINGS
 from tapegrad.nets.rcnn.net import RcnnNet
 from tapegrad.nets.rcnn.size import filter_size
 from tapegrad.nets.target import Estimate, Example, Option, Target
-
-LARGEST_FILTER = 1 << 27
-"""Most weights of a filter that is built."""
 
 
 def build(machine: GridMachine, *, encoding: str, margin: int) -> RcnnNet:

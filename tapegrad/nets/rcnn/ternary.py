@@ -1,8 +1,7 @@
 """The paper's filter: one real number for each cell, five linear maps and two ReLUs (Goel et al., B.1, B.4).
 
-A cell is a number in balanced ternary: digit 0 work cell, 1 symbol, 2 phase, 3 head, 4... state (0 the
-start state, words over -1 and +1 the others). Digits being balanced, "the first digits are these" is an
-interval, and every question about a cell costs a few ReLUs.
+A cell is a number in balanced ternary (`digits`), so what is asked of a cell is whether its number lies in
+one of a few intervals, and costs a few ReLUs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,58 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import Refused
-from tapegrad.nets.rcnn.bumps import Bump, indicator, passing
-from tapegrad.nets.rcnn.cells import COMPUTE, HEAD, MEMORY, OUTSIDE, Cells, Predicate
-from tapegrad.nets.rcnn.clauses import Clause, Effect
+from tapegrad.nets.rcnn.bumps import Bump
+from tapegrad.nets.rcnn.cells import Cells, Predicate
+from tapegrad.nets.rcnn.clauses import Clause
+from tapegrad.nets.rcnn.digits import PADDING, digit_names, effect_digits
+from tapegrad.nets.rcnn.questions import questions_about
 from tapegrad.nets.rcnn.sparse import Affine
-
-PADDING = 1 / 6
-"""Outside the grid: half-way between the digits 0 and 1 of the symbol, so it is no cell's value."""
 
 MAPS = ("V1", "V2", "V3", "V4", "V5")
 RELU_AFTER = (True, False, True, False, False)
 PASSING_SLOPE = -9 / 2
 """A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
-
-
-def state_digits(states: int) -> int:
-    """Digits for the states: the start state is 0, the others are words over -1 and +1."""
-    return max(1, (states - 2).bit_length()) if states > 1 else 0
-
-
-def state_word(state: int, digits: int) -> tuple[int, ...]:
-    if state == 0:
-        return (0,) * digits
-    return tuple(1 if (state - 1) >> i & 1 else -1 for i in range(digits))
-
-
-def effect_digits(effect: Effect, digits: int) -> tuple[int, ...]:
-    """What an effect adds to each digit of the centre cell."""
-    sign = (0, 1, -1)[effect.symbol]
-    phase = int(effect.compute) - int(effect.memory)
-    word = (0,) * digits if effect.head is None else state_word(effect.head, digits)
-    return (int(effect.work), sign, phase, int(effect.head is not None), *word)
-
-
-def cell_values(cells: Cells) -> NDArray[np.float64]:
-    """The number that stands for each content of a cell."""
-    if cells.symbols > 3:
-        raise Refused(
-            f"the ternary encoding has one digit for the symbol, and the machine has {cells.symbols} symbols",
-            advice='Take encoding="channels", or rewrite the machine to binary tracks.',
-        )
-    digits = state_digits(cells.states)
-    place = 3.0 ** -np.arange(4 + digits)
-    words = np.array([state_word(q, digits) for q in range(cells.states)]).reshape(cells.states, digits)
-    work, symbol, mode = cells.facts.T
-    rows = np.zeros((cells.count, 4 + digits))
-    rows[:, 0], rows[:, 1] = work, np.array([0, 1, -1])[symbol]
-    rows[:, 2], rows[:, 3] = mode >= COMPUTE, mode >= HEAD
-    rows[:, 4:] = np.where((mode >= HEAD)[:, None], words[np.maximum(mode - HEAD, 0)], 0)
-    values = rows @ place
-    values[OUTSIDE], values[MEMORY] = PADDING, -1 / 9
-    return values
 
 
 @dataclass
@@ -130,8 +88,7 @@ class TernaryFilter(eqx.Module):
 
 def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[TernaryFilter, dict[str, list[str]]]:
     """The filter, and the names of its units, map by map."""
-    values = cell_values(cells)
-    digits = state_digits(cells.states)
+    questions = questions_about(cells)
     relus, bumps, units = _Rows(), _Rows(), _Rows()
     contribution: list[tuple[int, int, float]] = []
     rule_units: list[int] = []
@@ -140,9 +97,7 @@ def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[TernaryFilt
     def question(at: tuple[int, int], predicate: Predicate, slope: float | None) -> int:
         key = (at, predicate, slope)
         if key not in known:
-            holds = predicate.holds(cells) & cells.possible
-            ask = values[cells.possible], holds[cells.possible]
-            found = indicator(*ask) if slope is None else [passing(*ask, slope)]
+            found = questions.bumps(predicate, slope)
             known[key] = _add_bumps(found, at, f"{predicate} at {at}", relus, bumps)
         return known[key]
 
@@ -157,16 +112,15 @@ def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[TernaryFilt
             unit = units.add(row, -threshold, clause.reason)
             if clause.rule and weight > 0:
                 rule_units.append(unit)
-            for digit, amount in enumerate(effect_digits(clause.effect, digits)):
+            for digit, amount in enumerate(effect_digits(clause.effect, cells)):
                 if amount:
                     contribution.append((digit, unit, weight * amount))
     maps = [_affine(relus, 9), _affine(bumps, len(relus.rows)), _affine(units, len(bumps.rows))]
-    place = 3.0 ** -np.arange(4 + digits)
+    digits = digit_names(cells)
+    place = 3.0 ** -np.arange(len(digits))
     maps.append(Affine.from_triples(contribution, (len(place), len(units.rows))))
     maps.append(Affine.from_triples([(0, i, float(p)) for i, p in enumerate(place)], (1, len(place))))
-    names = {"V1": relus.names, "V2": bumps.names, "V3": units.names}
-    names["V4"] = ["work", "symbol", "phase", "head", *(f"state digit {i}" for i in range(digits))]
-    names["V5"] = ["cell value"]
+    names = {"V1": relus.names, "V2": bumps.names, "V3": units.names, "V4": digits, "V5": ["cell value"]}
     return TernaryFilter(tuple(maps), np.array(rule_units, dtype=np.int64)), names
 
 

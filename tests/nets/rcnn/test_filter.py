@@ -43,16 +43,21 @@ def test_every_layer_decodes_to_the_next_configuration(encoding, seed, states):
         assert net.decode(carry) == expected[-1]  # a halted machine is a fixed point
 
 
-def test_more_than_three_symbols_need_channels():
-    machine = sampled(1, 3, symbols=6)
-    first = machine.start([[*machine.alphabet[1:]]], (0, 2))
-    net = RcnnNet.of(machine, "channels", STEPS)
+@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("symbols", [2, 4, 5, 9])
+def test_any_number_of_symbols_in_both_encodings(encoding, symbols):
+    machine = sampled(symbols, 3, symbols=symbols)
+    first = machine.start([[*machine.alphabet]], (0, symbols // 2))
+    net = RcnnNet.of(machine, encoding, STEPS)
     carry = net.start(first)
-    for configuration in islice(machine.run(first), STEPS - 2):
+    for i, configuration in enumerate(islice(machine.run(first), STEPS - 2)):
         assert net.decode(carry) == configuration
+        assert net.decode(net.advance(net.start(first), i, "fast")) == configuration
+        assert net.deviation(carry) < 1e-6
         carry = net.step(carry)
-    with pytest.raises(Refused, match="6 symbols"):
-        RcnnNet.of(machine, "ternary", STEPS)
+    assert TARGET.estimate(machine, encoding=encoding, margin=STEPS).parameters == net.parameters
+    statements = check(net.config(), net.arrays(), net.certificate())
+    assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
