@@ -103,7 +103,7 @@ def _made(learner: Learner, seed: int, carried: int) -> GridLearner:
     walks.go(ROW, {BLANK: BLANK}, (1, 0), *starts[1])
     width = max(column for cells in places for _, column in cells.values()) - learner.inputs
     machine = joined(f"{learner.name} on the grid", _undo(), walks, _finish())
-    return GridLearner(machine, Frame(right=width))
+    return GridLearner(machine, Frame(right=max(width, 1)))
 
 
 def _learning_circuit(learner: Learner, register: int) -> Circuit:
@@ -150,7 +150,7 @@ def _placed(
     """Where everything lies: work cells from this column on, each the nearest free one when first needed."""
     cells: dict[Spot, Cell] = dict(zip(trip.inputs, inputs, strict=True))
     cells |= {Output(i): cell for i, cell in enumerate(outputs)}
-    most = column + len(cells) + len(trip.stops)
+    most = column + len({*cells, *(stop.spot for stop in trip.stops)})
     free = {(row, there) for row in range(-1, 2) for there in range(column, most)} - {*cells.values()}
     here = (0, column)
     for stop in trip.stops:

@@ -145,7 +145,10 @@ class Walks(dict[tuple[str, str], GridRule]):
     def check_size(self, name: str) -> None:
         """Refuses tables beyond all use before they fill the memory."""
         if len(self) > MOST_RULES:
-            raise Refused(f"a machine for {name!r} needs more than {MOST_RULES:,} rules")
+            raise Refused(
+                f"a machine for {name!r} needs more than {MOST_RULES:,} rules",
+                advice="Take fewer features or less memory; the target emulator takes learners as they are.",
+            )
 
 
 def way(here: Cell, there: Cell) -> list[str]:

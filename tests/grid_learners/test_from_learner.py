@@ -76,7 +76,9 @@ def test_one_machine_answers_as_the_learner_does_for_any_number_of_samples(name)
 def test_any_circuit_is_a_learner(learner, m, seed):
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 2, (m, learner.inputs)), rng.integers(0, 2, m)
-    check(learner, grid_learner(learner, SEED), X, y, rng.integers(0, 2, learner.inputs))
+    made = grid_learner(learner, SEED)
+    check(learner, made, X, y, rng.integers(0, 2, learner.inputs))
+    assert min(made.frame) >= 1
 
 
 def test_random_bits_do_not_repeat_before_their_period():
