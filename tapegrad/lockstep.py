@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compile import Compiled
+from tapegrad.errors import Refused
 from tapegrad.lowering.rewriting import State
 from tapegrad.nets import Carry
 
@@ -27,6 +28,7 @@ class Lockstep:
         self._lowered: Iterator[State] = compiled.lowered.run(self.lowered_state)
         self._source: Iterator[State] = compiled.source.run(self.source_state)
         covered = [p.covers for p in compiled.passes if p.covers is not None]
+        self._whole_run_at_once = bool(covered)
         if covered:  # a rewriting of this kind shows only where the source stands at its end
             self._source = iter([_last(islice(self._source, covered[0] + 1))])
         self.steps = 0
@@ -56,6 +58,11 @@ class Lockstep:
             self._compare(found)
         self.deviation = max(self.deviation, net.deviation(self.carry))
         self.ended = net.done(self.carry)
+        if self.ended and self._whole_run_at_once and not self.states and self.agrees:
+            raise Refused(
+                "the net ends between two steps of the source, so there is no state to compare",
+                advice="Compile with more steps.",
+            )
         if self.ended:  # then both interpreters must have halted too
             for run in (self._lowered, self._source):
                 expected = next(run, ENDED)

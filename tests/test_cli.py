@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tapegrad.commands.options import parse_settings
+
 
 def tapegrad(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tapegrad.cli", *words]
@@ -136,3 +138,13 @@ def test_a_source_may_be_a_file_of_any_format(tmp_path: Path) -> None:
     for words in (["compile", "half", "-t", "relu", "-o", "net"], ["check", "net"], ["verify", "net"]):
         done = tapegrad(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+
+
+def test_settings_with_leading_zeros_stay_words() -> None:
+    assert parse_settings(["inputs=011", "steps=20", "first=0", "rate=0.5", "soft=true"]) == {
+        "inputs": "011",
+        "steps": 20,
+        "first": 0,
+        "rate": 0.5,
+        "soft": True,
+    }

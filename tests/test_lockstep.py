@@ -6,6 +6,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.commands import run as run_command
+from tapegrad.errors import Refused
+from tapegrad.learners import library as learners
 from tapegrad.lockstep import ENDED, STOPPED, Lockstep
 from tapegrad.machines import library as machines
 from tapegrad.machines.model import TuringMachine
@@ -85,3 +87,9 @@ def test_the_command_leaps_only_where_the_source_itself_runs_long(monkeypatch: p
     assert run_command._leap(short, (), 1_000) == 1
     adder = tg.compile(tg.read("adder2"), "relu")
     assert run_command._leap(adder, (), 1_000) == 1
+
+
+def test_a_circuit_that_ends_within_a_step_of_the_source_is_refused() -> None:
+    learner = tg.compile(learners.ready("learn-parity1"), "relu", steps=3, cells=80)
+    with pytest.raises(Refused, match="between two steps of the source"):
+        run_and_verify(learner, [[1]], [1])

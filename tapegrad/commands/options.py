@@ -47,6 +47,8 @@ def parse_settings(texts: Sequence[str] | None) -> dict[str, Any]:
 def _value(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
+    if text.startswith("0") and text.isdigit() and text != "0":
+        return text  # a word on a tape: as a number it would lose its first symbols
     for kind in (int, float):
         try:
             return kind(text)

@@ -9,9 +9,9 @@ from tapegrad.claims.goel.instances import all_points, by_interpreter, trained
 from tapegrad.claims.goel.paper import PAPER
 from tapegrad.claims.ledger import Outcome, asymptotic, holds_corrected
 from tapegrad.machines.grid import GridMachine
+from tapegrad.nets.rcnn.digits import cell_values
 from tapegrad.nets.rcnn.net import RcnnNet, Sheet
 from tapegrad.nets.rcnn.predicting import predict
-from tapegrad.nets.rcnn.digits import cell_values
 from tapegrad.nets.rcnn.weights import count_weights
 from tapegrad.sampler import random_grid_machine
 from tapegrad.search.raw import success
