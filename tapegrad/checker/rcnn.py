@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.checker.rcnn_tables import HERE, NEIGHBOURS, Contents, Tables, channel_tables, ternary_tables
+from tapegrad.checker.rcnn_tables import (
+    HERE,
+    NEIGHBOURS,
+    Contents,
+    Tables,
+    channel_tables,
+    require_room,
+    ternary_tables,
+)
 from tapegrad.errors import BrokenNet
 
 Arrays = dict[str, NDArray[Any]]
@@ -26,7 +34,9 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
     contents = Contents(len(config["symbols"]), len(config["states"]), config["encoding"])
     rules = arrays["rules"]
     _require(rules.shape == (contents.states, contents.symbols, 3), "the table of rules has another shape")
-    build = ternary_tables if config["encoding"] == "ternary" else channel_tables
+    ternary = config["encoding"] == "ternary"
+    require_room(len(arrays["V3.bias" if ternary else "bias"]), contents.count)
+    build = ternary_tables if ternary else channel_tables
     tables, statements = build(arrays, contents, certificate)
     _rules(tables, contents, rules)
     _halting(tables, contents, rules, arrays["rule_units"])

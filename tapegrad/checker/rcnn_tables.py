@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import BrokenNet
+from tapegrad.errors import BrokenNet, Refused
 
 Arrays = dict[str, NDArray[Any]]
 Offset = tuple[int, int]
@@ -14,6 +14,19 @@ HERE: Offset = (0, 0)
 NEIGHBOURS: tuple[Offset, ...] = ((-1, 0), (1, 0), (0, -1), (0, 1))
 LEAST_MARGIN = 0.2
 """How far a sum must stay from the threshold of a unit."""
+
+
+MOST_ENTRIES = 1 << 28
+"""Numbers in all tables together, of 8 bytes each."""
+
+
+def require_room(units: int, contents: int) -> None:
+    """Refuses a filter whose tables would not fit: values and derivatives for five cells."""
+    if 10 * units * contents > MOST_ENTRIES:
+        raise Refused(
+            f"a filter of {units:,} units for {contents:,} contents of a cell is too large to be checked",
+            advice="Use fewer states.",
+        )
 
 
 class Contents:
@@ -168,7 +181,9 @@ def ternary_tables(
     if len(arrays["V1.rows"]) != len(kinks) or (arrays["V1.values"] != 1).any():
         raise BrokenNet("a unit of the first layer does not read one cell with weight 1")
     _only_neighbours(np.isin(np.arange(9), cell).reshape(3, 3))
-    margin = float(np.abs(values[contents.possible][:, None] - kinks[None, :]).min())
+    ordered = np.sort(values[contents.possible])
+    above = np.clip(np.searchsorted(ordered, kinks), 1, len(ordered) - 1)
+    margin = float(np.minimum(np.abs(kinks - ordered[above - 1]), np.abs(ordered[above] - kinks)).min())
     if not margin >= certificate["kink_margin"] * (1 - 1e-9) > 0:
         raise BrokenNet(f"a value is {margin:.3g} from a kink, nearer than the claim")
     rows, columns, weights = (arrays[f"V2.{part}"] for part in ("rows", "columns", "values"))

@@ -32,7 +32,9 @@ def largest_sum(filter: ChannelFilter) -> int:
 
 def kink_margin(filter: TernaryFilter, values: NDArray[np.float64]) -> float:
     """Least distance of a cell's value from a kink of the first layer."""
-    return float(np.abs(values[:, None] + filter.maps[0].bias[None, :]).min())
+    ordered, kinks = np.sort(values), -filter.maps[0].bias
+    above = np.clip(np.searchsorted(ordered, kinks), 1, len(ordered) - 1)
+    return float(np.minimum(np.abs(kinks - ordered[above - 1]), np.abs(ordered[above] - kinks)).min())
 
 
 def bump_rounding(filter: TernaryFilter, values: NDArray[np.float64]) -> float:

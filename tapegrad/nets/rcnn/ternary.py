@@ -4,7 +4,7 @@ A cell is a number in balanced ternary (`digits`), so what is asked of a cell is
 one of a few intervals, and costs a few ReLUs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from tapegrad.nets.rcnn.sparse import Affine
 
 MAPS = ("V1", "V2", "V3", "V4", "V5")
 RELU_AFTER = (True, False, True, False, False)
+AT_ONCE = 1 << 25
+"""Numbers of the widest layer that are computed together, of 8 bytes each and a few times over."""
 PASSING_SLOPE = -9 / 2
 """A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
 
@@ -69,11 +71,22 @@ class TernaryFilter(eqx.Module):
 
     def __call__(self, grid: jax.Array) -> jax.Array:
         """One layer on the whole grid."""
-        return self.maps[4](self.maps[3](self.hidden(self.patches(grid)))).reshape(grid.shape)
+        return self._in_blocks(lambda p: self.maps[4](self.maps[3](self.hidden(p))), grid).reshape(grid.shape)
 
     def rule_applies(self, grid: jax.Array) -> jax.Array:
         """Whether some cell holds a head on a rule: false once the machine has halted."""
-        return (self.hidden(self.patches(grid))[self.rule_units] > 0.5).any()
+        return self._in_blocks(lambda p: (self.hidden(p)[self.rule_units] > 0.5).any(axis=0), grid).any()
+
+    def _in_blocks(self, function: Callable[[jax.Array], jax.Array], grid: jax.Array) -> jax.Array:
+        """A function of patches on all those of the grid, as many at once as memory allows."""
+        patches = self.patches(grid)
+        size = max(1, AT_ONCE // len(self.maps[0].bias))
+        if patches.shape[1] <= size:
+            return function(patches)
+        extra = -patches.shape[1] % size
+        blocks = jnp.pad(patches, ((0, 0), (0, extra)), mode="edge").reshape(9, -1, size)
+        found = jax.lax.map(lambda block: function(block).reshape(size), jnp.moveaxis(blocks, 1, 0))
+        return found.reshape(-1)[: patches.shape[1]]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         parts = [linear.arrays(name) for name, linear in zip(MAPS, self.maps, strict=True)]
