@@ -39,18 +39,6 @@ def test_random_machines_agree_at_every_step(attention: str, correction: str) ->
         assert report.deviation <= (0 if correction == "quarters" else 32 * 2**-24)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_fast_outputs_equal_reference_bit_for_bit(seed: int) -> None:
-    net = random_net(seed).net
-    machine = random_machine(seed, states=4, symbols=3, stay=True)
-    word = [machine.alphabet[int(c)] for c in "1220112"]
-    slow, quick = net.start(machine.start(word)), net.start(machine.start(word))
-    for _ in range(STEPS):
-        slow, quick = net.advance(slow, 1), net.advance(quick, 1, "fast")
-        assert np.array_equal(slow.output, quick.output)
-        assert net.decode(slow) == net.decode(quick)
-
-
 def test_advancing_many_steps_equals_advancing_one_by_one() -> None:
     machine = ready("busy-beaver-4x2")
     net = tg.compile(machine, "transformer", steps=107).net
@@ -145,14 +133,6 @@ def test_an_input_longer_than_the_steps_is_refused() -> None:
     net = tg.compile(ready("palindrome"), "transformer", steps=STEPS)
     with pytest.raises(InputError, match="25 cells"):
         net.run("a" * 25)
-
-
-def test_fast_engine_refuses_what_it_would_get_wrong() -> None:
-    machine = ready("increment")
-    for options, reason in (({"attention": "softmax"}, "hard-max"), ({"correction": "thirds"}, "exactly")):
-        net = tg.compile(machine, "transformer", steps=STEPS, **options)
-        with pytest.raises(Refused, match=reason):
-            net.run("11", engine="fast")
 
 
 def perturbed(net: TransformerNet, layer: int, row: str, column: str, by: float) -> TransformerNet:

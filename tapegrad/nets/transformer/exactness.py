@@ -28,6 +28,23 @@ def temperature_for(steps: int, radius: float) -> float:
     return math.log(2 * keys / radius)
 
 
+def require_absorbed(layers: tuple[TransformerLayer, ...], steps: int, temperature: float) -> None:
+    """Refuses softmax whose outputs might differ from those of hard-max. At the temperature derived above,
+    what an attention adds is off by at most the radius. A row that reads such coordinates with weights of at
+    most 1 in all is off by no more, and the correction returns the bit that hard-max gives; no query reads
+    them before that."""
+    absorbed = temperature >= temperature_for(steps, layers[0].feed_forward.low)
+    for layer in layers:
+        soft, encoder = layer.attended, layer.encoder_attention
+        absorbed &= bool((np.abs(layer.feed_forward.W_1[:, soft]).sum(1) <= 1).all())
+        absorbed &= encoder is None or not encoder.W_Q[:, soft].any()
+    if not absorbed:
+        raise Refused(
+            "the corrections do not absorb how far softmax is from hard-max here",
+            advice="The net was changed; run the reference engine.",
+        )
+
+
 def claims(
     layers: tuple[TransformerLayer, ...], steps: int, attention: str, temperature: float
 ) -> dict[str, Any]:

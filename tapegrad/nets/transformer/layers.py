@@ -22,6 +22,11 @@ class Attention(eqx.Module):
     K_0: Array
     V_0: Array
 
+    @property
+    def targets(self) -> NDArray[np.intp]:
+        """The coordinates that it can add to."""
+        return np.flatnonzero(self.W_V.any(1) | (self.b_V != 0) | (self.V_0 != 0))
+
 
 class FeedForward(eqx.Module):
     """`phi(W_3 phi(W_2 phi(W_1 h + b_1) + b_2) + b_3)`: a layer that computes, then two that correct
@@ -71,6 +76,12 @@ class TransformerLayer(eqx.Module):
     feed_forward: FeedForward
     self_attention: Attention | None = None
     encoder_attention: Attention | None = None
+
+    @property
+    def attended(self) -> NDArray[np.intp]:
+        """The coordinates that its attentions can add to."""
+        attentions = [a for a in (self.self_attention, self.encoder_attention) if a is not None]
+        return np.concatenate([np.zeros(0, np.intp), *(a.targets for a in attentions)])
 
     def __str__(self) -> str:
         modules = ["three ReLU layers"]

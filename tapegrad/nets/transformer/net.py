@@ -14,11 +14,11 @@ from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.nets.net import Net
 from tapegrad.nets.transformer import fast, reference
 from tapegrad.nets.transformer.construction import CORRECTIONS, build_layers
-from tapegrad.nets.transformer.exactness import claims, temperature_for
+from tapegrad.nets.transformer.exactness import claims, require_absorbed, temperature_for
 from tapegrad.nets.transformer.explaining import explain, unit_names
 from tapegrad.nets.transformer.layers import TransformerLayer
 from tapegrad.nets.transformer.layout import Layout
-from tapegrad.nets.transformer.program import Program, encoder_keys, encoder_values, flatten
+from tapegrad.nets.transformer.program import Program, flatten, input_index
 from tapegrad.nets.transformer.weights import layers_from_arrays, layers_to_arrays
 
 
@@ -185,15 +185,15 @@ class TransformerNet(Net):
         return _Reference(network, memory, jnp.asarray(tokens), jnp.arange(room) < len(carry.cells))
 
     def _fast(self, carry: Decoding) -> _Fast:
-        if self.attention != "hardmax":
-            raise Refused("the fast engine answers hard-max attention only", advice="Use engine=reference.")
-        program = flatten(self.layers, self.h_0, self.layout.group("pos1"), self.theta_halt)
+        if self.attention == "softmax":
+            require_absorbed(self.layers, self.layout.steps, self.temperature)
+        program = flatten(
+            self.layers, self.h_0, self.layout.group("pos1"), self.theta_halt, self.layout.steps
+        )
         attention = self.layers[program.encoder_layer].encoder_attention
         assert attention is not None
-        codes = encoder_keys(attention, carry.tokens)
-        order = np.argsort(codes)
-        values = (carry.tokens @ attention.W_V.T + attention.b_V)[:, encoder_values(attention)]
-        return _Fast(program, fast.empty_index(program), codes[order], values[order].astype(np.float32))
+        codes, values = input_index(attention, carry.tokens)
+        return _Fast(program, fast.empty_index(program), codes, values)
 
     def decode(self, carry: Decoding) -> Configuration | None:
         """State, symbol and position from the decoder's output; the rest of the tape from the input and the
@@ -214,16 +214,13 @@ class TransformerNet(Net):
         return Configuration(_one_hot(output[layout.group("st")], layout.states), (written,), (head,))
 
     def _writes(self, carry: Decoding) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Position and symbol of every write so far, in order: keys and values of the layer that copies."""
+        """Positions and symbols written so far, in order: keys and values of the layer that copies."""
+        if isinstance(carry.engine, _Fast):
+            positions, values = fast.last_writes(carry.engine.index, carry.steps)
+            return positions, values.argmax(1)
+        assert carry.engine is not None
         bits = self.layout.position_bits
         weights = 1 << np.arange(bits, dtype=np.int64)
-        if isinstance(carry.engine, _Fast):
-            index = carry.engine.index
-            count = int(index.sizes[1])
-            codes = index.entry_code[:count] >> fast.LAYER_BITS >> self.layout.time_bits
-            positions = ((codes[:, None] >> np.arange(bits)[::-1]) & 1) @ weights
-            return positions, index.entry_value[:count].argmax(1)
-        assert carry.engine is not None
         keys = np.asarray(carry.engine.memory.keys[-1])[0, 1 : carry.steps, :bits]
         values = np.asarray(carry.engine.memory.values[-1])[0, 1 : carry.steps]
         return (keys > 0) @ weights, values.argmax(1)
