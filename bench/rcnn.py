@@ -3,20 +3,25 @@
 python -m bench.rcnn [--long]
 """
 
+import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad.grid_learners import parity, single_coordinate, start
 from tapegrad.machines.compiled import run
-from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.machines.grid import MOVES, GridMachine, GridRule
 from tapegrad.nets.rcnn import RcnnNet
 from tapegrad.nets.rcnn.classifier import RCNNClassifier
 from tapegrad.nets.rcnn.fast import Roller
+from tapegrad.nets.rcnn.many import memorise_many, predict_many
 from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.rcnn.points import outcomes_on
 from tapegrad.nets.rcnn.predicting import predict
 from tapegrad.nets.rcnn.training import memorise
 from tapegrad.nets.rcnn.weights import count_weights
@@ -31,6 +36,7 @@ def rows(long: bool = False) -> list[Row]:
         *sizes(),
         *engines(),
         *many_points(),
+        *many_filters(),
         *parities([(8, 20), (16, 26), (24, 36)] if long else [(8, 20)]),
     ]
 
@@ -75,25 +81,80 @@ def _rate(net: RcnnNet, machine: GridMachine, layers: int, engine: str) -> float
     return layers / (time.perf_counter() - began)
 
 
-def many_points(points: int = 512) -> list[Row]:
-    """All test points at once, every cell in every layer, on the device that JAX has; `fast` on the CPU."""
+def many_points(points: int = 4096) -> list[Row]:
+    """Test points per second: `fast` on one thread and on all cores, beside every cell in every layer on the
+    device that JAX has; and how the time grows with ten times the points, all of them different."""
     learner = single_coordinate()
     rng = np.random.default_rng(0)
-    X, T = rng.choice([-1, 1], (12, 8)), rng.choice([-1, 1], (points, 8))
-    network = Rcnn.of(learner.machine, 12, 8, 10_000)
+    X = rng.choice([-1, 1], (12, 20))
+    T = np.unique(rng.choice([-1, 1], (11 * points, 20)), axis=0)[: 10 * points]
+    T = T[rng.permutation(len(T))]
+    network = Rcnn.of(learner.machine, 12, 20, 10_000)
     *_, last = memorise(network, X.astype(float), X[:, 3].astype(float), engine="fast")
     roller = Roller(network.filter, network.encoding)
-    layers = int(predict(network, last.memory, T, roller=roller).layers.max())
+    layers = int(predict(network, last.memory, T[:points], roller=roller).layers.max())
     network = network.with_layers(layers)
-    rates = {}
-    for engine in ("reference", "fast"):
-        predict(network, last.memory, T, engine=engine, roller=roller)
-        began = time.perf_counter()
-        labels = predict(network, last.memory, T, engine=engine, roller=roller).labels
-        rates[engine] = points / (time.perf_counter() - began)
-        assert (labels == T[:, 3]).all()
-    name = f"{points} test points at once, {layers} layers, reference on {jax.devices()[0].platform}"
-    return [_row(name, rates["reference"], "points/s", rates["fast"], "fast")]
+    few, Z = T[:64], np.column_stack([T[:points], np.ones(points)])
+
+    def on(points: NDArray[Any], engine: str) -> None:
+        labels = predict(network, last.memory, points, engine=engine, roller=roller).labels
+        assert (labels == points[:, 3]).all()
+
+    on(few, "reference")
+    slow = len(few) / _seconds(lambda: on(few, "reference"))
+    one = points / _seconds(lambda: outcomes_on(network, roller, last.memory, Z))
+    every, tenfold = _seconds(lambda: on(T[:points], "fast")), _seconds(lambda: on(T, "fast"))
+    name = f"test points, {layers} layers"
+    device = f"reference on {jax.devices()[0].platform}, {len(few)} at once"
+    return [
+        _row(f"{name}, fast, one thread", one, "points/s", slow, device),
+        _row(f"{name}, fast, {os.cpu_count()} cores", points / every, "points/s", one, "one thread"),
+        _row(f"time for {len(T):,} points, fast", tenfold, "s", every, f"{points:,} points"),
+    ]
+
+
+def many_filters(filters: int = 256, points: int = 1000) -> list[Row]:
+    """Corollary 2's loop: random machines, each compiled to its filter, trained by SGD on 8 samples of 4
+    features, and run on a validation set."""
+    rng = np.random.default_rng(0)
+    X, y, T = (rng.choice([-1, 1], shape) for shape in ((8, 4), 8, (points, 4)))
+    found = []
+    for encoding in ("channels", "ternary"):
+        for states in (1, 2):
+            machines = [_random_learner(rng, states) for _ in range(filters)]
+            memorise_many([Rcnn.of(machines[0], 8, 4, 200, encoding=encoding)], X, y)
+            began = time.perf_counter()
+            networks = [Rcnn.of(machine, 8, 4, 200, encoding=encoding) for machine in machines]
+            built = time.perf_counter()
+            memories = memorise_many(networks, X, y)
+            trained = time.perf_counter()
+            predict_many(networks, memories, T)
+            ended = time.perf_counter()
+            name = f"filters of {states}-state machines, {encoding}"
+            found += [
+                _row(f"{name}: built", filters / (built - began), "per s"),
+                _row(f"{name}: trained by {len(X) + 1} steps", filters / (trained - built), "per s"),
+                _row(f"{name}: run on {points} points, 16 different", filters / (ended - trained), "per s"),
+                _row(f"{name}: end to end", filters / (ended - began), "per s"),
+            ]
+    return found
+
+
+def _random_learner(rng: np.random.Generator, states: int) -> GridMachine:
+    names, symbols, moves = [f"q{i}" for i in range(states)], "0+-", list(MOVES)
+    rules = {
+        (q, a): GridRule(symbols[rng.integers(3)], moves[rng.integers(5)], names[rng.integers(states)])
+        for q in names
+        for a in symbols
+        if rng.random() < 0.8
+    }
+    return GridMachine(rules, names[0], alphabet=("+", "-"), states=tuple(names))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 def parities(sizes: list[tuple[int, int]]) -> list[Row]:
