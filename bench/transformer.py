@@ -1,51 +1,109 @@
 """Decoder steps a second of both engines of the transformer, as T grows; each step is a machine step.
 
-The machine is the 5-state busy-beaver champion, which runs far longer than any T here. Processor time of one
-core, best of a few runs; the reference engine scans all earlier steps, so it takes fewer of them.
+The machine is the 5-state busy-beaver champion, which runs far longer than any T here, and for comparison one
+that enters a new cell at every step. Processor time of one core, best of a few runs, counted from the second
+step on: the first prepares the engine. The reference engine scans all earlier steps, so it takes fewer.
+
+The yardstick: layers come one after the other, and each must at least multiply, add and correct one number
+that the layer before has made. A chain of such links is timed in the same run, one for each layer.
 """
 
 import time
 from collections.abc import Callable
 
+import numpy as np
+from numba import njit
+
 import tapegrad as tg
+from tapegrad.machines import Rule, TuringMachine
 from tapegrad.machines.library import ready
 from tapegrad.nets.transformer import TransformerNet
 
-FAST = (8, 10, 12, 14, 16, 18, 20)
+FAST = (8, 10, 12, 14, 16, 18, 20, 24)
+MOST_STEPS = 1 << 20
 REFERENCE = (8, 10, 12)
 REFERENCE_STEPS = 256
+CHAMPION = ready("busy-beaver-5x2")
+ALWAYS_NEW_CELLS = TuringMachine({("a", ("0",)): Rule(("1",), (1,), "a")}, "a", blank="0")
 
 
-def steps_a_second(net: TransformerNet, engine: str, steps: int) -> float:
-    """The rate over the first `steps` steps, after a run that compiles."""
-    machine = ready("busy-beaver-5x2")
-    net.advance(net.start(machine.start()), 2, engine)
-    return max(_rate(lambda: net.advance(net.start(machine.start()), steps, engine), steps) for _ in range(2))
+def compiled(machine: TuringMachine, exponent: int, attention: str = "hardmax") -> TransformerNet:
+    """The net for 2^exponent steps."""
+    net = tg.compile(machine, "transformer", steps=1 << exponent, attention=attention).net
+    assert isinstance(net, TransformerNet)
+    return net
 
 
-def _rate(run: Callable[[], object], steps: int) -> float:
+def steps_a_second(net: TransformerNet, machine: TuringMachine, engine: str, steps: int) -> float:
+    """The rate over the first `steps` steps after the one that prepares."""
+
+    def seconds() -> float:
+        begun = net.advance(net.start(machine.start()), 1, engine)
+        return _seconds(lambda: net.advance(begun, steps, engine))
+
+    return steps / min(seconds() for _ in range(3))
+
+
+def seconds_of_a_link(links: int = 1 << 22) -> float:
+    """The time from one layer to the next, if there is nothing to do but one number."""
+    numbers = np.array([0, 1, 0.25, 0.75, 2], np.float32)
+    _chain(1, numbers)
+    return min(_seconds(lambda: _chain(links, numbers)) for _ in range(3)) / links
+
+
+@njit
+def _chain(links, numbers):
+    nothing, bit, low, high, gain = numbers
+    weight = bit
+    for _ in range(links):
+        total = max(nothing + weight * bit, nothing)
+        bit = max(gain * max(total - low, nothing) - gain * max(total - high, nothing), nothing)
+    return bit
+
+
+def _seconds(work: Callable[[], object]) -> float:
     began = time.process_time()
-    run()
-    return steps / (time.process_time() - began)
+    work()
+    return time.process_time() - began
 
 
 def rows() -> list[dict]:
     """Both engines, every T."""
     result = []
     for exponent in FAST:
-        net = tg.compile(ready("busy-beaver-5x2"), "transformer", steps=1 << exponent).net
-        assert isinstance(net, TransformerNet)
-        fast = steps_a_second(net, "fast", 1 << exponent)
-        row = {"what": f"fast, T = 2^{exponent}", "value": fast, "unit": "steps/s"}
+        net = compiled(CHAMPION, exponent)
+        fast = steps_a_second(net, CHAMPION, "fast", min(MOST_STEPS, 1 << exponent))
+        row = {"what": f"fast, T = 2^{exponent}, {len(net.layers)} layers", "value": fast, "unit": "steps/s"}
         if exponent in REFERENCE:
             steps = min(REFERENCE_STEPS, 1 << exponent)
-            slow = steps_a_second(net, "reference", steps)
+            slow = steps_a_second(net, CHAMPION, "reference", steps)
             result.append(
                 {"what": f"reference, T = 2^{exponent}, {steps} steps", "value": slow, "unit": "steps/s"}
             )
             row |= {"rival": "reference", "ratio": fast / slow}
         result.append(row)
-    return result
+    return result + _at_full_length()
+
+
+def _at_full_length() -> list[dict]:
+    """At T = 2^20: other runs, the time to prepare, and the yardstick."""
+    new_cells, champion = compiled(ALWAYS_NEW_CELLS, 20), compiled(CHAMPION, 20)
+    soft = compiled(CHAMPION, 19, "softmax")
+    rates = {
+        "fast, T = 2^20, a new cell at every step": (new_cells, ALWAYS_NEW_CELLS, MOST_STEPS),
+        "fast, T = 2^19, softmax": (soft, CHAMPION, 1 << 19),
+    }
+    start = champion.start(CHAMPION.start())
+    prepare = min(_seconds(lambda: champion.advance(start, 1, "fast")) for _ in range(3))
+    yardstick = 1 / (seconds_of_a_link() * len(champion.layers))
+    return [
+        *(
+            {"what": what, "value": steps_a_second(net, machine, "fast", steps), "unit": "steps/s"}
+            for what, (net, machine, steps) in rates.items()
+        ),
+        {"what": "fast, T = 2^20, to prepare", "value": 1e3 * prepare, "unit": "ms"},
+        {"what": "yardstick at T = 2^20: one number a layer", "value": yardstick, "unit": "steps/s"},
+    ]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.errors import Refused
-from tapegrad.nets.transformer.layers import Attention, TransformerLayer
+from tapegrad.nets.transformer.layers import Attention, FeedForward, TransformerLayer
 from tapegrad.nets.transformer.questions import (
     INDEX,
     NONE,
@@ -126,20 +126,19 @@ def _rows_that_matter(
     """For each layer the rows that can change a coordinate. Rows that copy do not, nor do rows that set to 0
     what is 0 already: which coordinates can be on is followed through the layers until nothing is added.
     The number of the step is gone in the end, so that the next one is not added to it."""
-    require(bool(np.isin(h_0, (0, 1)).all()))
-    width = len(h_0)
+    feeds, attended = [layer.feed_forward for layer in layers], [layer.attended for layer in layers]
+    require(all(np.array_equal(x, np.rint(x)) for feed in feeds for x in (feed.W_1, feed.b_1)))
+    require(bool(np.isin(h_0, (0, 1)).all()) and all(len(set(to)) == len(to) for to in attended))
     on_at_start = h_0 != 0
     while True:
         on, rows = on_at_start.copy(), []
         on[time] = True
-        for layer in layers:
-            require(not on[layer.attended].any() and len(set(layer.attended)) == len(layer.attended))
-            on[layer.attended] = True
-            W_1, b_1 = layer.feed_forward.W_1, layer.feed_forward.b_1
-            require(not (W_1 % 1).any() and not (b_1 % 1).any())
-            after = (W_1[:, on] != 0).any(1) | (b_1 > 0)
-            copied = (np.eye(width, dtype=W_1.dtype) == W_1).all(1) & (b_1 == 0)
-            rows.append([_row(W_1, b_1, int(r)) for r in np.flatnonzero((on | after) & ~copied)])
+        for feed, to in zip(feeds, attended, strict=True):
+            require(not on[to].any())
+            on[to] = True
+            after = feed.W_1[:, on].any(1) | (feed.b_1 > 0)
+            copied = (np.diag(feed.W_1) == 1) & (np.abs(feed.W_1).sum(1) == 1) & (feed.b_1 == 0)
+            rows.append([_row(feed, int(r)) for r in np.flatnonzero((on | after) & ~copied)])
             on = after
         if not (on & ~on_at_start).any():
             require(not on_at_start[time].any())
@@ -147,9 +146,9 @@ def _rows_that_matter(
         on_at_start |= on
 
 
-def _row(W_1: np.ndarray, b_1: np.ndarray, row: int) -> _Row:
-    sources = np.flatnonzero(W_1[row])
-    return _Row(row, float(b_1[row]), sources, W_1[row, sources])
+def _row(feed: FeedForward, row: int) -> _Row:
+    sources = np.flatnonzero(feed.W_1[row])
+    return _Row(row, float(feed.b_1[row]), sources, feed.W_1[row, sources])
 
 
 def _starts(parts: Sequence[Sized]) -> np.ndarray:
