@@ -96,12 +96,6 @@ def _choose(trials: Iterator[Trial[F]], answers: NDArray[np.int64], progress: Pr
     return Chosen(*best, restarts, answering)
 
 
-def _distinct(data: DataSet) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The test points without repetitions, and which of them each is: one that comes twice is run once."""
-    points, place = np.unique(data.points, axis=0, return_inverse=True)
-    return points, place.ravel()
-
-
 class MachineFilter(NamedTuple):
     """The network of a random machine, and the machine's table."""
 
@@ -122,8 +116,7 @@ def best_machine_filter(
     """Random machines of the family, each compiled to its filter. A machine has `(2 d m)^exponent` steps, and
     as many more as the answer takes to its place."""
     rng = np.random.default_rng(seed)
-    X, y, _, answers = data
-    points, place = _distinct(data)
+    X, y, points, answers = data
     m, d = X.shape
     layers = (2 * d * m) ** exponent + 3 * (m + 3) * (d + 3)
 
@@ -133,7 +126,7 @@ def best_machine_filter(
             tables = [random_table(family, rng) for _ in range(count)]
             networks = [Rcnn.of(machine_of(t, family), m, d, layers, encoding=encoding) for t in tables]
             memories = memorise_many(networks, X.astype(float), y.astype(float))
-            labels = predict_many(networks, memories, points).labels[:, place]
+            labels = predict_many(networks, memories, points).labels
             yield from zip(map(MachineFilter, networks, tables), memories, labels, strict=True)
 
     return _choose(trials(), answers, progress)
@@ -152,8 +145,8 @@ def best_raw_filter(
     """Filters with every weight drawn from U_s. Layers: as many as a time bound of `2 d m` takes, unless
     told. Nothing is expected to come of it: see `raw.success`."""
     rng = np.random.default_rng(seed)
-    X, y, _, answers = data
-    points, place = _distinct(data)
+    X, y, points, answers = data
+    distinct, place = np.unique(points, axis=0, return_inverse=True)  # one that comes twice is run once
     m, d = X.shape
     depth = 2 * d * m + m + d if layers is None else layers
 
@@ -161,6 +154,6 @@ def best_raw_filter(
         for _ in range(restarts):
             network = raw.draw_network(states, depth, rng, width)
             memory = raw.train(network, X, y)
-            yield network, memory, raw.predict(network, memory, points)[place]
+            yield network, memory, raw.predict(network, memory, distinct)[place]
 
     return _choose(trials(), answers, progress)
