@@ -134,11 +134,13 @@ class Correction:
     difference: Affine
     low: float
     high: float
+    softness: float = 0.0
+    """How far from bits coordinates may be without any noise: softmax attention needs part of the radius."""
 
     @property
     def radius(self) -> float:
         """sigma_zeta. A vector this close to bits in 2-norm is this close in every coordinate."""
-        return min(self.low, 1 - self.high)
+        return min(self.low, 1 - self.high) - self.softness
 
     def kappa(self, s: float) -> float:
         """kappa_xi of Condition D.3, for all z. With G = max(|z|, 1): the cuts err by `s1 sqrt(2) G`, and

@@ -61,6 +61,8 @@ def uncorrected_log10(chain: Chain) -> float:
     errors add up as roots of squares; where they are shared, as in the steps of a decoder, plainly. The
     factor in front of r grows exponentially with depth, so only logarithms are kept.
     """
+    if chain.correction is not None and chain.correction.softness:
+        raise Refused("without corrections the errors of softmax add up even without noise")
     deepest = sum(math.log(1 + block.gain(1) + block.noise(1)) for block in chain.blocks) * chain.rounds
     return largest_log(lambda log_r: _survives(chain, log_r), -deepest - 100) / math.log(10)
 

@@ -27,12 +27,13 @@ MOST_PATTERNS = 64
 @dataclass(frozen=True)
 class Margins:
     """What is known of the all-layer margin (2.1). Lower bounds hold for every input, the upper bound for the
-    input attacked. Without corrections `constants` and `layerwise` are None: no theorem gives them."""
+    input attacked. Without corrections `constants` and `layerwise` are None: no theorem gives them. With
+    softmax what is said of the net without corrections is None: its errors add up even without noise."""
 
     constants: MarginConstants | None
     layerwise: float | None
     """The induction of Theorem D.6 with each layer's own constants: larger, and also proved."""
-    uncorrected_log10: float
+    uncorrected_log10: float | None
     """The decimal logarithm of the product-of-Lipschitz-constants bound for the net without corrections."""
     upper: float | None
     upper_without_corrections: float | None
@@ -40,7 +41,10 @@ class Margins:
     @property
     def lower(self) -> float:
         """The best lower bound that is proved for this net."""
-        return self.layerwise if self.layerwise is not None else 10**self.uncorrected_log10
+        if self.layerwise is not None:
+            return self.layerwise
+        assert self.uncorrected_log10 is not None
+        return 10**self.uncorrected_log10
 
     def to_json(self) -> dict[str, Any]:
         """As a plain dictionary."""
@@ -55,7 +59,8 @@ class Margins:
         }
 
     def __str__(self) -> str:
-        bare = f"10^{self.uncorrected_log10:.1f} (product of Lipschitz constants, without corrections)"
+        bare = "10^{:.1f} (product of Lipschitz constants, without corrections)"
+        bare = "" if self.uncorrected_log10 is None else bare.format(self.uncorrected_log10)
         if self.constants is None or self.layerwise is None:
             lines = [
                 f"lower bound  {bare}",
@@ -66,7 +71,7 @@ class Margins:
                 *("             " + line for line in str(self.constants).splitlines()),
                 f"lower bound  {self.constants.bound:.6g} (Theorem D.6)",
                 f"             {self.layerwise:.6g} (the same argument, layer by layer)",
-                f"             {bare}",
+                *([f"             {bare}"] if bare else []),
             ]
         if self.upper is not None:
             lines.append(f"upper bound  {self.upper:.6g} (an attack flips a prediction)")
@@ -106,10 +111,11 @@ def patterns(circuit: Circuit) -> NDArray[np.bool_]:
 def lower_bounds(net: Any) -> Margins:
     """Only what is proved; quick even for large nets."""
     chain = chain_of(net)
-    constants, layerwise = None, None
+    constants, layerwise, soft = None, None, False
     if chain.correction is not None:
         constants, layerwise = margin_constants(chain), layerwise_bound(chain)
-    return Margins(constants, layerwise, uncorrected_log10(chain), None, None)
+        soft = chain.correction.softness > 0
+    return Margins(constants, layerwise, None if soft else uncorrected_log10(chain), None, None)
 
 
 def all_layer_margins(compiled: Compiled, *inputs: Any) -> Margins:
@@ -117,7 +123,7 @@ def all_layer_margins(compiled: Compiled, *inputs: Any) -> Margins:
     lower = lower_bounds(compiled.net)
     problem = problem_of(compiled, *inputs)
     upper, bare = attack(problem).radius, None
-    if isinstance(compiled.net, TransformerNet):
+    if isinstance(compiled.net, TransformerNet) and lower.uncorrected_log10 is not None:
         bare = attack(problem_of(compiled, *inputs, corrections=False), start=1e-3).radius
     elif lower.constants is None:
         bare = upper

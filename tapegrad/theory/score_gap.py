@@ -54,13 +54,14 @@ class Scores:
     gaps: Gaps
 
     @classmethod
-    def of(cls, attention: Attention) -> "Scores":
-        """From the paper's matrices."""
+    def of(cls, attention: Attention, leeway: float | None = None) -> "Scores":
+        """From the paper's matrices. `leeway`, where given, is how far scores may move against each other;
+        hard-max lets them move as far as their gaps."""
         return cls(
             Affine.of(attention.W_Q, attention.b_Q),
             Affine.of(attention.W_K, attention.b_K),
             attention.K_0.astype(np.float64),
-            score_gaps(attention),
+            score_gaps(attention) if leeway is None else Gaps(leeway, leeway),
         )
 
     @cached_property

@@ -6,16 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapegrad.errors import Refused
 from tapegrad.nets.transformer import TransformerNet
+from tapegrad.nets.transformer.exactness import require_absorbed, stray_weight
 from tapegrad.nets.transformer.layers import Attention, TransformerLayer
 from tapegrad.nets.transformer.layout import Layout
 from tapegrad.theory.affine import Affine, with_one
 from tapegrad.theory.blocks import Chain, Correction, ReadOut
-from tapegrad.theory.score_gap import Scores
+from tapegrad.theory.score_gap import Scores, score_gaps
 
 ONE_HOT = ("st", "sym1", "sym2", "scr1", "scr2", "pair")
 """Groups of coordinates of which at most one is on."""
+SPREAD = 1.5
+"""How many times as large noise may make the weight that goes astray in softmax. At the derived temperature
+that weight takes half of the correction's radius, so any number between 1 and 2 would do."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class TransformerBlock:
     tie have equal values. An attention that the net leaves out has parameters 0 in the paper; noise can
     make it attend anywhere, but all its values are 0, so the same formula holds with W_V = 0. The encoder's
     outputs err by the noise s_E of the embeddings E, which are counted to this block's parameters.
+
+    With softmax the weights add up to 1 whatever the noise, so the errors of all values together are no
+    larger. What is left is the weight on values that are not the best: see `_softness`.
     """
 
     purpose: str
@@ -78,25 +84,21 @@ class TransformerBlock:
 
 def transformer_chain(net: TransformerNet) -> Chain:
     """Appendix C in the terms of appendix D: T + 1 decoder steps, the same layers each time."""
-    if net.attention != "hardmax":
-        raise Refused(
-            "the margin is bounded for hard-max attention, as in the paper's proof",
-            advice="Compile with attention=hardmax.",
-        )
     layout = net.layout
+    softness, leeway = _softness(net) if net.attention == "softmax" else (0.0, None)
     token_norm = _norm(layout, [*layout.group("sym1"), *layout.group("pos1")], layout.position_bits)
     alive = set(_alive(net.layers[-1])) | set(layout.group("pos1", "start"))
     blocks = []
     for layer in net.layers:
-        inner = alive | set(_written(layer))
+        inner = alive | set(layer.attended.tolist())
         blocks.append(
             TransformerBlock(
                 layer.purpose,
                 Affine.of(layer.feed_forward.W_1, layer.feed_forward.b_1),
                 _value(layer.self_attention),
                 _value(layer.encoder_attention),
-                None if layer.self_attention is None else Scores.of(layer.self_attention),
-                None if layer.encoder_attention is None else Scores.of(layer.encoder_attention),
+                None if layer.self_attention is None else Scores.of(layer.self_attention, leeway),
+                None if layer.encoder_attention is None else Scores.of(layer.encoder_attention, leeway),
                 _norm(layout, alive, layout.time_bits),
                 _norm(layout, inner, layout.time_bits),
                 token_norm,
@@ -105,7 +107,22 @@ def transformer_chain(net: TransformerNet) -> Chain:
         alive = set(_alive(layer))
     theta_cls = Affine.of(net.theta_cls[None], np.zeros(1))
     read_out = ReadOut("theta_cls", theta_cls, _norm(layout, alive, layout.time_bits))
-    return Chain((*blocks, read_out), _correction(net), True, layout.steps + 1, 1.0)
+    return Chain((*blocks, read_out), _correction(net, softness), True, layout.steps + 1, 1.0)
+
+
+def _softness(net: TransformerNet) -> tuple[float, float]:
+    """How far softmax may be from the bits of hard-max, and how far scores may move for that.
+
+    Scores that move by m against each other make the weight that goes astray `exp(beta m)` times as large:
+    with m = ln(SPREAD) / beta, at most `SPREAD N exp(-beta gap)`. Values are bits and the rows that read them
+    copy, so that no coordinate is further off; the sum of values with the softmax weights is between bits,
+    so that no norm is larger. The correction keeps what is left of its radius for noise.
+    """
+    require_absorbed(net.layers, net.layout.steps, net.temperature)
+    attentions = [a for layer in net.layers for a in (layer.self_attention, layer.encoder_attention) if a]
+    gap = min(min(gaps.keys, gaps.null) for gaps in map(score_gaps, attentions))
+    stray = SPREAD * stray_weight(net.layout.steps, net.temperature, gap)
+    return stray, math.log(SPREAD) / net.temperature
 
 
 def _value(attention: Attention | None) -> Affine:
@@ -120,16 +137,6 @@ def _alive(layer: TransformerLayer) -> list[int]:
     return np.flatnonzero(np.abs(first.W_1).sum(axis=1) + np.abs(first.b_1)).tolist()
 
 
-def _written(layer: TransformerLayer) -> list[int]:
-    """The coordinates that its attentions add to."""
-    attentions = [a for a in (layer.self_attention, layer.encoder_attention) if a is not None]
-    return [
-        int(c)
-        for a in attentions
-        for c in np.flatnonzero(np.abs(a.W_V).sum(axis=1) + np.abs(a.b_V) + np.abs(a.V_0))
-    ]
-
-
 def _norm(layout: Layout, coordinates: Iterable[int], number_bits: int) -> float:
     """The norm of a hidden vector whose ones are among these. `number_bits` bits of pos1 are in use."""
     coordinates = set(coordinates)
@@ -140,7 +147,8 @@ def _norm(layout: Layout, coordinates: Iterable[int], number_bits: int) -> float
     return math.sqrt(single + min(len(pos1), number_bits) + len(rest))
 
 
-def _correction(net: TransformerNet) -> Correction:
+def _correction(net: TransformerNet, softness: float) -> Correction:
     """The same in every layer."""
     feed = net.layers[0].feed_forward
-    return Correction(Affine.of(feed.W_2, feed.b_2), Affine.of(feed.W_3, feed.b_3), feed.low, feed.high)
+    cuts, difference = Affine.of(feed.W_2, feed.b_2), Affine.of(feed.W_3, feed.b_3)
+    return Correction(cuts, difference, feed.low, feed.high, softness)

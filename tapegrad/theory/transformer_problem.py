@@ -26,8 +26,6 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
     """`theta_cls . o_n` of section 4.1, where n is the step at which the machine halts on this input (later
     steps change nothing). Where a machine neither accepts nor rejects, every state's `2 o - 1` instead.
     Without corrections a layer ends after its first ReLU."""
-    if net.attention != "hardmax":
-        raise Refused("margins are measured for hard-max attention", advice="Compile with attention=hardmax.")
     ended = net.advance(start, net.layout.steps + 1, "fast")
     if not net.done(ended):
         raise InputError("the machine does not halt on this input within T steps")
@@ -43,7 +41,7 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
     times = jnp.zeros((ended.steps, net.layout.width)).at[:, jnp.asarray(pos1)].set(numbers)
 
     def outputs(p: Parameters, guide: float) -> Array:
-        return _decode(p, p["E"].T[symbols] + places, times, guide)
+        return _decode(p, p["E"].T[symbols] + places, times, guide, net.temperature)
 
     last = jnp.asarray(ended.output, float)
     verdict = float(parameters["theta_cls"] @ last)
@@ -95,8 +93,8 @@ def _stack(arrays: list[Any]) -> Array:
     return jnp.asarray(np.stack(padded), float)
 
 
-def _decode(p: Parameters, tokens: Array, times: Array, guide: float) -> Array:
-    """All decoder outputs, one row for each step."""
+def _decode(p: Parameters, tokens: Array, times: Array, guide: float, temperature: float) -> Array:
+    """All decoder outputs, one row for each step; temperature 0 stands for hard-max."""
     steps, width = times.shape
     remembering = [group["dec.b_K"].shape for group in p["groups"] if "dec.b_K" in group]
     memory = [(jnp.zeros((n, steps, rows)), jnp.zeros((n, steps, width))) for n, rows in remembering]
@@ -114,12 +112,13 @@ def _decode(p: Parameters, tokens: Array, times: Array, guide: float) -> Array:
             layer, (keys, values) = inputs
             keys = keys.at[number].set(layer["dec.W_K"] @ hidden + layer["dec.b_K"])
             values = values.at[number].set(layer["dec.W_V"] @ hidden + layer["dec.b_V"])
-            hidden = hidden + _attended(layer, "dec", hidden, keys, values, visible)
+            hidden = hidden + _attended(layer, "dec", hidden, keys, values, visible, temperature)
             if "enc.W_Q" in layer:
                 given_keys = tokens @ layer["enc.W_K"].T + layer["enc.b_K"]
                 given_values = tokens @ layer["enc.W_V"].T + layer["enc.b_V"]
                 everything = jnp.ones(len(tokens), bool)
-                hidden = hidden + _attended(layer, "enc", hidden, given_keys, given_values, everything)
+                given = given_keys, given_values, everything
+                hidden = hidden + _attended(layer, "enc", hidden, *given, temperature)
             return _feed_forward(layer, hidden, guide), (keys, values)
 
         for group in p["groups"]:
@@ -135,12 +134,19 @@ def _decode(p: Parameters, tokens: Array, times: Array, guide: float) -> Array:
 
 
 def _attended(
-    layer: Mapping[str, Array], kind: str, hidden: Array, keys: Array, values: Array, visible: Array
+    layer: Mapping[str, Array],
+    kind: str,
+    hidden: Array,
+    keys: Array,
+    values: Array,
+    visible: Array,
+    temperature: float,
 ) -> Array:
     query = layer[f"{kind}.W_Q"] @ hidden + layer[f"{kind}.b_Q"]
     scores = jnp.append(jnp.where(visible, keys @ query, -jnp.inf), layer[f"{kind}.K_0"] @ query)
     best = (scores == scores.max()).astype(float)
-    return best @ jnp.concatenate([values, layer[f"{kind}.V_0"][None]]) / best.sum()
+    weights = jax.nn.softmax(temperature * scores) if temperature else best / best.sum()
+    return weights @ jnp.concatenate([values, layer[f"{kind}.V_0"][None]])
 
 
 def _feed_forward(layer: Mapping[str, Array], hidden: Array, guide: float) -> Array:

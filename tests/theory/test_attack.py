@@ -121,8 +121,9 @@ def test_noise_below_the_bound_changes_nothing_and_noise_above_the_attack_does(k
     assert perturbation_test(problem, 1.5 * attack(problem).radius, trials=0).changed > 0
 
 
-def test_a_transformer_is_bracketed_and_bears_noise():
-    compiled = compile(first_symbol_machine(), "transformer", steps=2)
+@pytest.mark.parametrize("attention", ["hardmax", pytest.param("softmax", marks=pytest.mark.slow)])
+def test_a_transformer_is_bracketed_and_bears_noise(attention):
+    compiled = compile(first_symbol_machine(), "transformer", steps=2, attention=attention)
     problem = problem_of(compiled, "ab")
     lower = layerwise_bound(chain_of(compiled.net))
     # The problem's function is the net: same outputs at every decoder step as the reference engine.

@@ -1,5 +1,6 @@
 """Lower bounds of the all-layer margin against brute force, closed forms and formulas written out by hand."""
 
+import dataclasses
 import itertools
 import math
 
@@ -10,6 +11,8 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.compile import compile
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
+from tapegrad.nets.transformer import TransformerNet
+from tapegrad.nets.transformer.questions import NONE, compared_bits
 from tapegrad.theory import chain_of, constants_at, layerwise_bound, margin_constants, uncorrected_log10
 from tapegrad.theory.affine import Affine
 from tapegrad.theory.score_gap import Scores, score_gaps
@@ -106,11 +109,24 @@ def test_without_corrections_theorem_d_6_says_nothing():
             bound(found)
 
 
-def test_other_targets_and_softmax_are_refused():
+def test_other_targets_are_refused():
     with pytest.raises(Refused, match="relu and transformer"):
         chain_of(compile(ready("increment"), "simplex").net)
-    with pytest.raises(Refused, match="hard-max"):
-        chain("increment", "transformer", steps=8, attention="softmax")
+
+
+def test_softmax_bears_less_noise_than_hard_max():
+    hard, soft = (chain("increment", "transformer", steps=8, attention=a) for a in ("hardmax", "softmax"))
+    assert 0 < margin_constants(soft).bound < layerwise_bound(soft) < layerwise_bound(hard)
+    assert margin_constants(soft).sigma_zeta == pytest.approx(0.25 * (1 - 1.5 / 2))
+    with pytest.raises(Refused, match="add up"):
+        uncorrected_log10(soft)
+
+
+def test_softmax_that_is_not_sharp_enough_has_no_bound():
+    net = compile(ready("increment"), "transformer", steps=8, attention="softmax").net
+    assert isinstance(net, TransformerNet)
+    with pytest.raises(Refused, match="do not absorb"):
+        chain_of(dataclasses.replace(net, temperature=net.temperature - 0.1))
 
 
 def attentions(net):
@@ -156,3 +172,42 @@ def test_attended_positions_stay_within_the_radius(palindrome):
             query = moved(attention.W_Q) @ moved(asks) + attention.b_Q
             after = query @ (moved(attention.W_K) @ moved(answers) + attention.b_K)
             assert abs(after - before) < scores.gaps.null
+
+
+def test_weight_that_goes_astray_under_noise_is_as_claimed():
+    """Softmax over as many keys as there can be, all of which just miss, and noise of the size allowed in
+    matrices and vectors: what is not on the null key stays below the softness that the correction bears."""
+    random, steps = np.random.default_rng(4), 30
+    net = compile(ready("palindrome"), "transformer", steps=steps, attention="softmax").net
+    assert isinstance(net, TransformerNet)
+    correction = chain_of(net).correction
+    assert correction is not None
+    leeway = math.log(1.5) / net.temperature
+    largest = 0.0
+    for attention in attentions(net):
+        scores, width = Scores.of(attention, leeway), attention.W_Q.shape[1]
+        norm = math.sqrt(width)
+        s = next(2.0**-k for k in range(40) if scores.stay(2.0**-k, (norm, 2.0**-k), (norm, 2.0**-k)))
+
+        def moved(array, s=s):
+            noise = random.normal(size=np.shape(array))
+            return array + s * noise / np.linalg.norm(noise)
+
+        def all_scores(move, asks, answers, attention=attention):
+            query = move(attention.W_Q) @ move(asks) + attention.b_Q
+            key = move(attention.W_K)
+            keys = [key @ move(answer) + attention.b_K for answer in answers]
+            return np.array([move(attention.K_0), *keys]) @ query
+
+        for _ in range(5):
+            asks, answers = random.integers(0, 2, width), np.zeros((steps + 1, width), int)
+            compared = compared_bits(attention)
+            answers[:, [*compared]] = [1 if query == NONE else asks[query] for query in compared.values()]
+            for answer in answers:
+                answer[random.choice([*compared])] ^= 1
+            exact, noisy = all_scores(lambda a: a, asks, answers), all_scores(moved, asks, answers)
+            weights = np.exp(net.temperature * (noisy - noisy.max()))
+            astray = weights[exact < exact.max()].sum() / weights.sum()
+            largest = max(largest, astray)
+            assert astray <= correction.softness < 0.25
+    assert largest > correction.softness / 2  # so close is it already without noise

@@ -30,19 +30,25 @@ def temperature_for(steps: int, radius: float) -> float:
 
 def require_absorbed(layers: tuple[TransformerLayer, ...], steps: int, temperature: float) -> None:
     """Refuses softmax whose outputs might differ from those of hard-max. At the temperature derived above,
-    what an attention adds is off by at most the radius. A row that reads such coordinates with weights of at
-    most 1 in all is off by no more, and the correction returns the bit that hard-max gives; no query reads
-    them before that."""
+    what an attention adds to a coordinate is off by at most the radius. Rows that read such a coordinate copy
+    it, so that the correction returns the bit that hard-max gives; no query reads it before that."""
     absorbed = temperature >= temperature_for(steps, layers[0].feed_forward.low)
     for layer in layers:
         soft, encoder = layer.attended, layer.encoder_attention
-        absorbed &= bool((np.abs(layer.feed_forward.W_1[:, soft]).sum(1) <= 1).all())
+        W_1, b_1 = layer.feed_forward.W_1, layer.feed_forward.b_1
+        sizes = np.abs(W_1).sum(1) + np.abs(b_1)
+        absorbed &= bool((sizes[W_1[:, soft].any(1)] <= 1).all())
         absorbed &= encoder is None or not encoder.W_Q[:, soft].any()
     if not absorbed:
         raise Refused(
             "the corrections do not absorb how far softmax is from hard-max here",
             advice="The net was changed; run the reference engine.",
         )
+
+
+def stray_weight(steps: int, temperature: float, gap: float = 1.0) -> float:
+    """At most this much of a softmax attention's weight is not on the best scores."""
+    return (steps + 2) * math.exp(-temperature * gap)
 
 
 def claims(
@@ -68,7 +74,7 @@ def claims(
     }
     if attention == "softmax":
         result["temperature"] = temperature
-        result["softmax_error"] = (steps + 2) * math.exp(-temperature)
+        result["softmax_error"] = stray_weight(steps, temperature)
         result["rounding_error"] = 2 * (steps + 2) * UNIT_ROUNDOFF
     return result
 
