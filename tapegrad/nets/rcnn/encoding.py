@@ -19,6 +19,8 @@ Grid = NDArray[Any]
 """Channels, rows, columns."""
 
 ENCODINGS = ("ternary", "channels")
+CLOSE = 1e-3
+"""How far a number may be from the one it stands for: far above rounding, far below a slip."""
 
 
 @dataclass(frozen=True)

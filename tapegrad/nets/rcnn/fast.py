@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tapegrad.errors import BrokenNet, Refused
 from tapegrad.nets.rcnn.cells import HEAD
 from tapegrad.nets.rcnn.channels import ChannelFilter
-from tapegrad.nets.rcnn.encoding import Encoding, Filter
+from tapegrad.nets.rcnn.encoding import CLOSE, Encoding, Filter
 from tapegrad.nets.rcnn.rolling import (
     CONTENT_BITS,
     LOST,
@@ -26,8 +26,6 @@ from tapegrad.nets.rcnn.rolling import (
     roll_points,
 )
 
-MOST_ERROR = 1e-3
-"""A number further than this, or than a third of the least gap, from every content stands for none."""
 FIRST_ROOM = 1 << 10
 """Patches that the memory has room for at first, twice over; it grows by itself."""
 
@@ -63,12 +61,13 @@ def sparse_layers(filter: Filter) -> SparseLayers:
 
 @lru_cache(maxsize=8)
 def code_of(encoding: Encoding) -> Code:
-    """How the loop reads contents off numbers."""
+    """How the loop reads contents off numbers: one further than `CLOSE`, or than a third of the least gap,
+    from every content stands for none."""
     table, line = encoding.table().astype(np.float64), encoding.line()
     possible = np.flatnonzero(encoding.cells.possible)
     places = table[possible] @ line
     order = np.argsort(places)
-    near = min(MOST_ERROR, float(np.diff(places[order]).min()) / 3)
+    near = min(CLOSE, float(np.diff(places[order]).min()) / 3)
     is_head = encoding.cells.facts[:, 2] >= HEAD
     return Code(table, line, places[order], possible[order], near, is_head)
 

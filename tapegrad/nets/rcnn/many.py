@@ -93,6 +93,7 @@ def predict_many(
         raise InputError(f"{len(networks)} networks and {len(memories)} memories do not belong together")
     for network in {n.columns: n for n in networks}.values():
         check_features(network, X)
+    memories = [n.checked_memory(memory) for n, memory in zip(networks, memories, strict=True)]
     Z, which = distinct_points(X)
 
     def work(pair: tuple[Rcnn, NDArray[Any]]) -> Outcomes:

@@ -17,6 +17,7 @@ from tapegrad.nets.rcnn.clauses import clauses_of
 from tapegrad.nets.rcnn.encoding import ENCODINGS, Encoding, Filter, Grid
 from tapegrad.nets.rcnn.fast import Roller
 from tapegrad.nets.rcnn.margins import claims
+from tapegrad.nets.rcnn.network import ENGINES
 from tapegrad.precision import in_double
 
 LARGEST_GRID = 1 << 24
@@ -36,7 +37,7 @@ class RcnnNet(Net):
     """A filter that runs a grid machine (Goel et al., B.2): every layer is one step of the machine."""
 
     target: ClassVar[str] = "rcnn"
-    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+    engines: ClassVar[tuple[str, ...]] = ENGINES
 
     filter: Filter
     encoding: Encoding = eqx.field(static=True)

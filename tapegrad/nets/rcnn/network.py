@@ -1,6 +1,7 @@
 """Definition 5 of Goel et al.: memory layer, frame, filter applied L times, head, sum."""
 
 from dataclasses import replace
+from operator import index
 from typing import Any, NamedTuple, Self
 
 import equinox as eqx
@@ -14,7 +15,7 @@ from tapegrad.machines.grid import GridMachine
 from tapegrad.nets.rcnn.cells import UNKNOWN, Cells
 from tapegrad.nets.rcnn.channels import SYMBOLS, TRACE, WORK
 from tapegrad.nets.rcnn.clauses import clauses_of
-from tapegrad.nets.rcnn.encoding import Encoding, Filter
+from tapegrad.nets.rcnn.encoding import CLOSE, Encoding, Filter
 
 BLANK, PLUS, MINUS = "0", "+", "-"
 """The symbols of a learner: blank, +1 and -1."""
@@ -24,6 +25,16 @@ ANSWER_SLOPE = 18
 
 HEAD_KINKS = ((-1 / 6, 18.0), (0.0, -36.0), (1 / 9, 36.0), (1 / 6, -18.0))
 """The head in ternary: -1 up to -1/6, 1 from 1/6 on, and 0 at -1/9 and 1/9."""
+
+
+ENGINES = ("reference", "fast")
+"""How a network is trained and run: every cell in every layer, or what has changed."""
+
+
+def check_engine(engine: str) -> None:
+    """Refuses a name that is no engine's."""
+    if engine not in ENGINES:
+        raise InputError(f"there is no engine {engine!r}", advice=f"Engines are {' and '.join(ENGINES)}.")
 
 
 class Frame(NamedTuple):
@@ -76,6 +87,8 @@ class Rcnn(eqx.Module):
         """The network that learns as the machine does. It needs a layer for each step, and `samples + 2` for
         the message to reach every row."""
         machine = as_learner(machine)
+        sizes = {"samples": samples, "features": features, "layers": layers}
+        samples, features, layers = (_whole(name, number) for name, number in sizes.items())
         if layers < samples + 2:
             raise Refused(
                 f"{layers} layers cannot tell {samples + 1} rows to memorise",
@@ -91,6 +104,17 @@ class Rcnn(eqx.Module):
     def empty_memory(self) -> NDArray[Any]:
         """`W` before training."""
         return np.zeros((self.rows, self.columns), dtype=self.filter.dtype)
+
+    def checked_memory(self, memory: NDArray[Any]) -> NDArray[Any]:
+        """`W` in the network's precision, if it is a memory of this network."""
+        memory = np.asarray(memory)
+        if memory.shape != (self.rows, self.columns):
+            raise InputError(
+                f"a memory of shape {memory.shape}, and the network has {self.rows} rows of {self.columns}"
+            )
+        if memory.dtype.kind not in "fiu" or not np.isfinite(memory).all():
+            raise InputError("the memory must consist of finite numbers", advice="Train it by `memorise`.")
+        return memory.astype(self.filter.dtype)
 
     def with_layers(self, layers: int) -> "Rcnn":
         """The same network with the filter applied another number of times."""
@@ -137,9 +161,9 @@ class Rcnn(eqx.Module):
     def start_numbers(self, memory: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.int64]:
         """The contents of the framed grid for each row of `Z`, for the engine `fast`; a memory value that is
         no third of a sign is left to `reference`."""
-        data = np.asarray(memory) * Z[:, None, :]
+        data = self.checked_memory(memory) * Z[:, None, :]
         signs = np.rint(3 * data).astype(np.int64)
-        if np.abs(data - signs / 3).max(initial=0) > 1e-3 or np.abs(signs).max(initial=0) > 1:
+        if np.abs(data - signs / 3).max(initial=0) > CLOSE or np.abs(signs).max(initial=0) > 1:
             raise Refused(
                 "the memory holds other values than thirds of signs", advice="Train it by `memorise`."
             )
@@ -148,6 +172,17 @@ class Rcnn(eqx.Module):
         top, bottom, left, right = self.frame
         work = cells.number(True, 0, UNKNOWN)
         return np.pad(contents, ((0, 0), (top, bottom), (left, right)), constant_values=work)
+
+
+def _whole(name: str, number: int) -> int:
+    """The number, if it is a whole one and at least 1."""
+    try:
+        found = index(number)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, not {number!r}")
+    return found
 
 
 def _relu(v: Any) -> Any:

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from tapegrad.errors import Refused
 from tapegrad.machines.grid import Cell, GridConfiguration
 from tapegrad.nets.rcnn.cells import HEAD
+from tapegrad.nets.rcnn.encoding import CLOSE
 from tapegrad.nets.rcnn.network import Rcnn
-
-CLOSE = 1e-3
-"""How far an output may be from a whole number: rounding stays far below."""
 
 
 class Outcome(IntEnum):

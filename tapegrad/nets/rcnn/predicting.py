@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import Refused
 from tapegrad.nets.rcnn.cells import HEAD
 from tapegrad.nets.rcnn.fast import Roller
-from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.rcnn.network import Rcnn, check_engine
 from tapegrad.nets.rcnn.outcomes import NotHalted, Outcome, Outcomes, configuration, failure, judged
 from tapegrad.nets.rcnn.points import Progress, distinct_points, on_all_cores
 from tapegrad.nets.rcnn.training import check_features
@@ -41,8 +41,8 @@ def predict(
     `fast` only cells whose patch has changed, and each patch once for all points, on all cores, and tells
     `progress` how many of the different points are done."""
     check_features(network, X)
-    if engine not in ("reference", "fast"):
-        raise InputError(f"there is no engine {engine!r}", advice="Engines are reference and fast.")
+    check_engine(engine)
+    memory = network.checked_memory(memory)
     if len(X) == 0:
         return Predictions(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
     points, which = distinct_points(X)
@@ -100,6 +100,8 @@ def _last_grids(network: Rcnn, memory: jax.Array, Z: jax.Array) -> jax.Array:
 
 def roll_out(network: Rcnn, memory: NDArray[Any], x: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """The grid before the first layer and after each, by the engine `reference`."""
+    check_features(network, np.asarray(x)[None])
+    memory = network.checked_memory(memory)
     z = np.append(x, 1.0).astype(memory.dtype)
     grid = _framed(network, memory, z)
     yield grid

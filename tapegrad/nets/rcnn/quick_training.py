@@ -5,14 +5,13 @@ import jax.numpy as jnp
 
 from tapegrad.errors import InputError
 from tapegrad.nets.rcnn.channels import TRACE
+from tapegrad.nets.rcnn.encoding import CLOSE
 from tapegrad.nets.rcnn.memorising import contents_while_memorising
 from tapegrad.nets.rcnn.network import Rcnn
 
 RATE = 1 / 54
 SETTLED = 1e-9
 """How much a gradient may change in a layer that counts as passing it on: rounding, nothing more."""
-CLOSE = 1e-3
-"""How far a cell may be from a content: far above rounding, far below a slip."""
 
 
 def checked_step(

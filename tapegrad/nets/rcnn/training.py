@@ -9,13 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
 from tapegrad.nets.rcnn.memorising import memorising_part
-from tapegrad.nets.rcnn.network import Rcnn
+from tapegrad.nets.rcnn.network import Rcnn, check_engine
 from tapegrad.nets.rcnn.quick_training import RATE, checked_step, require_same
 from tapegrad.precision import in_double
 
 __all__ = ["RATE", "SgdStep", "check_features", "check_samples", "memorise", "sgd_step", "with_dummy"]
+
+
+MOST_KEPT = 1 << 32
+"""Bytes of grids that the engine `reference` keeps for a gradient, at most."""
 
 
 class SgdStep(NamedTuple):
@@ -57,7 +61,10 @@ def memorise(
     The engine `fast` differentiates only the layers before the grid comes to rest, and only the units that
     can be active while memorising (`memorising_part`); it checks at every step that nothing is lost.
     """
+    check_engine(engine)
     check_samples(network, X, y)
+    if engine == "reference":
+        _require_room(network)
     memory = network.empty_memory()
     part = memorising_part(network) if engine == "fast" else None
     for z, label in zip(*with_dummy(X, y), strict=True):
@@ -66,6 +73,19 @@ def memorise(
         )
         memory = step.memory
         yield step
+
+
+def _require_room(network: Rcnn) -> None:
+    """Refuses more layers than there is room for: the grid is kept between any two of them (`Rcnn`)."""
+    top, bottom, left, right = network.frame
+    cells = (network.rows + top + bottom) * (network.columns + left + right)
+    grid = cells * network.filter.channels * np.dtype(network.filter.dtype).itemsize
+    if network.layers * grid > MOST_KEPT:
+        raise Refused(
+            f"{network.layers:,} layers keep {network.layers * grid / 2**30:,.1f} GiB for the gradient",
+            advice=f"Give layers=..., about the machine's steps and at most {MOST_KEPT // grid:,}, or take "
+            "engine='fast'.",
+        )
 
 
 def with_dummy(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -103,6 +123,8 @@ def check_samples(network: Rcnn, X: NDArray[np.float64], y: NDArray[np.float64])
 
 def check_features(network: Rcnn, X: NDArray[np.float64]) -> None:
     """Refuses features that do not fit."""
+    if X.ndim != 2:
+        raise InputError(f"features of shape {X.shape}, and a row is needed for each point")
     if X.shape[1] != network.columns - 1:
         raise InputError(f"{X.shape[1]} features, and the network has {network.columns - 1}")
     good = np.isin(X, (-1, 1))

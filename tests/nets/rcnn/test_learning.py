@@ -8,6 +8,7 @@ import pytest
 from tapegrad.errors import InputError, Refused
 from tapegrad.grid_learners import GRID_LEARNERS, nearest_neighbour, single_coordinate, start
 from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.nets.rcnn.many import predict_many
 from tapegrad.nets.rcnn.network import Frame, Rcnn
 from tapegrad.nets.rcnn.predicting import NotHalted, configuration, predict, roll_out
 from tapegrad.nets.rcnn.training import memorise
@@ -126,6 +127,42 @@ def test_bad_input_is_named():
         Rcnn.of(learner.machine, 3, 2, 40, frame=Frame(top=0))
     with pytest.raises(InputError, match="blank"):
         Rcnn.of(GridMachine({}, "A", blank="_"), 3, 2, 40)
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_a_memory_of_another_network_is_named(engine):
+    learner = single_coordinate()
+    X, y, T = np.array([[1, 1], [-1, 1], [1, -1]]), np.array([1, -1, 1]), np.array([[1, 1]])
+    network = Rcnn.of(learner.machine, 3, 2, 80)
+    W = lemma_2(X, y, 4)
+    assert predict(network, W, T, engine=engine).labels.tolist() == [1]
+    for wrong in (W[:3], np.vstack([W, W]), W[:, :1], W[0]):
+        with pytest.raises(InputError, match="4 rows of 3"):
+            predict(network, wrong, T, engine=engine)
+        with pytest.raises(InputError, match="4 rows of 3"):
+            predict_many([network], [wrong], T)
+    for wrong in (W * np.nan, W * np.inf, W.astype(str)):
+        with pytest.raises(InputError, match="finite"):
+            predict(network, wrong, T, engine=engine)
+    with pytest.raises(InputError, match=r"shape \(2,\)"):
+        predict(network, W, T[0], engine=engine)
+    with pytest.raises(InputError, match="1 features"):
+        next(roll_out(network, W, T[0, :1]))
+
+
+def test_sizes_and_engines_are_checked():
+    machine = single_coordinate().machine
+    for samples, features, layers in ((-3, 2, 40), (3, 0, 40), (3, 2, -3), (3, 2, 40.5), (3, 2, "40")):
+        with pytest.raises(InputError, match="whole number of at least 1"):
+            Rcnn.of(machine, samples, features, layers)  # type: ignore[arg-type]
+    network = Rcnn.of(machine, 3, 2, 10_000_000)
+    X, y = np.array([[1, 1], [-1, 1], [1, -1]]), np.array([1, -1, 1])
+    with pytest.raises(InputError, match="no engine 'quick'"):
+        list(memorise(network, X, y, engine="quick"))
+    with pytest.raises(InputError, match="no engine 'quick'"):
+        predict(network, network.empty_memory(), X, engine="quick")
+    with pytest.raises(Refused, match=r"GiB for the gradient. Give layers=..., about"):
+        list(memorise(network, X, y, engine="reference"))
 
 
 def test_a_machine_that_does_not_halt_gives_its_partial_grid():
