@@ -169,7 +169,7 @@ def parities(sizes: list[tuple[int, int]]) -> list[Row]:
         X = rng.choice([-1, 1], (m + 16, d))
         y = np.where(hidden, X, 1).prod(axis=1)
         train, test = slice(0, m), slice(m, None)
-        network = RCNNClassifier(learner.machine, frame=tuple(learner.frame))
+        network = RCNNClassifier(learner)
         began = time.perf_counter()
         network.fit(X[train], y[train])
         fitted = time.perf_counter()

@@ -26,6 +26,10 @@ class InputError(TapegradError):
     """An input does not fit the source or the net it was given to."""
 
 
+class DataError(InputError, ValueError):
+    """Data that a classifier cannot take; a ValueError too, as scikit-learn has it."""
+
+
 class Refused(TapegradError):
     """The request is well formed but cannot be carried out exactly, or would be too large."""
 

@@ -103,7 +103,7 @@ def _made(learner: Learner, seed: int, carried: int) -> GridLearner:
     walks.go(ROW, {BLANK: BLANK}, (1, 0), *starts[1])
     width = max(column for cells in places for _, column in cells.values()) - learner.inputs
     machine = joined(f"{learner.name} on the grid", _undo(), walks, _finish())
-    return GridLearner(machine, Frame(right=max(width, 1)))
+    return GridLearner(machine, Frame(right=max(width, 1)), features=learner.inputs)
 
 
 def _learning_circuit(learner: Learner, register: int) -> Circuit:

@@ -60,7 +60,8 @@ def from_machine(
         *(_answer(sign, left) for sign in SIGNS),
     )
     length = samples * (features + 3) + features + 1
-    return GridLearner(joint, Frame(bottom=2, left=left + 1, right=length + right - features - 1))
+    frame = Frame(bottom=2, left=left + 1, right=length + right - features - 1)
+    return GridLearner(joint, frame, features, samples)
 
 
 def _lay_out(left: int, start: str) -> Mapping[tuple[str, str], GridRule]:

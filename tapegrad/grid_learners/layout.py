@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.errors import InputError
 from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
 from tapegrad.machines.grid_builder import GridBuilder
 from tapegrad.nets.rcnn.network import BLANK, MINUS, PLUS, Frame
@@ -25,6 +26,17 @@ class GridLearner:
 
     machine: GridMachine
     frame: Frame = Frame()  # noqa: RUF009
+    features: int | None = None
+    """How many features it is made for; None if for any number."""
+    samples: int | None = None
+    """How many samples there is room for; None if for any number."""
+
+    def check_sizes(self, samples: int, features: int) -> None:
+        """Refuses data that the machine is not made for: it would answer, and wrongly."""
+        if self.features not in (None, features):
+            raise InputError(f"{features} features, and {self.machine.name!r} is made for {self.features}")
+        if self.samples is not None and samples > self.samples:
+            raise InputError(f"{samples} samples, and {self.machine.name!r} is made for {self.samples}")
 
 
 def xor_form(X: NDArray[Any], y: NDArray[Any], x: NDArray[Any]) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from tapegrad.errors import InputError, SourceError
 
@@ -59,6 +60,11 @@ class GridMachine:
         object.__setattr__(self, "rules", MappingProxyType(rules))
         object.__setattr__(self, "states", tuple(states))
         object.__setattr__(self, "alphabet", tuple(alphabet))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For `copy` and for users who pickle: the fields, as a read-only view of rules cannot be copied."""
+        fields = self.start_state, self.blank, self.name, self.alphabet, self.states
+        return GridMachine, (dict(self.rules), *fields)
 
     def start(
         self, rows: Sequence[Sequence[str]] | GridConfiguration = (), head: Cell = (0, 0)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from tapegrad.errors import InputError, SourceError
 
@@ -74,6 +75,11 @@ class TuringMachine:
         object.__setattr__(self, "states", tuple(states))
         object.__setattr__(self, "alphabet", tuple(alphabet))
         object.__setattr__(self, "tapes", tapes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For `copy` and for users who pickle: the fields, as a read-only view of rules cannot be copied."""
+        named = self.start_state, self.blank, self.accept, self.reject, self.name
+        return TuringMachine, (dict(self.rules), *named, self.alphabet, self.states, self.tapes)
 
     def start(self, *words: Word | Configuration) -> Configuration:
         """The first configuration: word i on tape i from cell 0 on, every head at 0. A configuration may be

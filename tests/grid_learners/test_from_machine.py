@@ -142,7 +142,7 @@ def test_network_trained_by_sgd_answers_as_the_machine_does():
     made = from_machine(machine, 3, 2)
     rng = np.random.default_rng(0)
     X, y, _ = problem(rng, 3, 2)
-    network: Any = RCNNClassifier(made.machine, frame=tuple(made.frame)).fit(X, y)
+    network: Any = RCNNClassifier(made).fit(X, y)
     points = rng.choice([-1, 1], (4, 2))
     assert network.predict(points).tolist() == [expected(X, y, x) for x in points]
 

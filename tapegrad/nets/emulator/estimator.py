@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tapegrad.compile import compile
-from tapegrad.errors import InputError
+from tapegrad.errors import DataError, InputError
 from tapegrad.learners import CircuitLearner, Learner, Samples, parity
 from tapegrad.learners.samples import as_bits
 from tapegrad.nets.emulator.carry import EmulatorCarry
@@ -26,10 +26,6 @@ CHUNK = 256
 
 SAVED = ("threshold", "passes", "precision", "random_state", "progress")
 """The settings that a saved classifier keeps as they are."""
-
-
-class DataError(InputError, ValueError):
-    """Data that the classifier cannot take; a ValueError too, as scikit-learn has it."""
 
 
 class EmulatedClassifier(ClassifierMixin, BaseEstimator):

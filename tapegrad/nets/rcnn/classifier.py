@@ -8,7 +8,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tapegrad.errors import InputError
+from tapegrad.errors import DataError, InputError
+from tapegrad.grid_learners.layout import GridLearner
 from tapegrad.machines.grid import GridMachine
 from tapegrad.nets.rcnn.fast import Roller
 from tapegrad.nets.rcnn.network import Frame, Rcnn
@@ -20,14 +21,17 @@ class RCNNClassifier(ClassifierMixin, BaseEstimator):
     """The network of a grid machine that learns. Features are -1 and +1, or 0 and 1 with `zero_one`;
     labels are any two values, the smaller one standing for -1.
 
+        RCNNClassifier(tapegrad.grid_learners.parity()).fit(X, y).predict(X)
+
+    A learner brings its frame; beside a plain machine it is one cell on each side, or what `frame` says.
     `layers` is the L of Definition 5, an upper limit: a machine that needs more is reported.
     """
 
     def __init__(
         self,
-        machine: GridMachine | None = None,
+        machine: GridLearner | GridMachine | None = None,
         *,
-        frame: tuple[int, ...] = (1, 1, 1, 1),
+        frame: tuple[int, ...] | None = None,
         layers: int = 10_000_000,
         encoding: str = "channels",
         engine: str = "fast",
@@ -47,15 +51,17 @@ class RCNNClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> "RCNNClassifier":
         """Algorithm 1: one SGD step for each sample, and one for the dummy sample."""
         if self.machine is None:
-            raise InputError("the classifier has no machine", advice="Give one, e.g. parity().machine.")
+            raise InputError("the classifier has no machine", advice="Give one, e.g. parity().")
         X, y = validate_data(self, X, y)
-        self.classes_ = unique_labels(y)
-        if len(self.classes_) > 2:
-            raise InputError(f"{len(self.classes_)} classes, and the network tells two apart")
-        signs = np.where(y == self.classes_[-1], 1.0, -1.0) if len(self.classes_) == 2 else np.ones(len(y))
-        frame = Frame(*self.frame)
-        layers = max(self.layers, len(X) + 2)
-        self.network_ = Rcnn.of(self.machine, len(X), X.shape[1], layers, encoding=self.encoding, frame=frame)
+        learner = self.machine if isinstance(self.machine, GridLearner) else GridLearner(self.machine)
+        samples, features = X.shape
+        learner.check_sizes(samples, features)
+        self.classes_ = self._two_classes(y)
+        signs = np.where(y == self.classes_[1], 1.0, -1.0)
+        frame = learner.frame if self.frame is None else Frame(*self.frame)
+        self.network_ = Rcnn.of(
+            learner.machine, samples, features, self.layers, encoding=self.encoding, frame=frame
+        )
         *_, last = memorise(self.network_, self._signs(X), signs, engine=self.engine)
         self.memory_ = last.memory
         self._roller = Roller(self.network_.filter, self.network_.encoding)
@@ -67,7 +73,22 @@ class RCNNClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, reset=False)
         found = predict(self.network_, self.memory_, self._signs(X), engine=self.engine, roller=self._roller)
         self.layers_ = found.layers
-        return self.classes_[np.where(found.labels > 0, len(self.classes_) - 1, 0)]
+        return self.classes_[np.where(found.labels > 0, 1, 0)]
+
+    def _two_classes(self, y: NDArray[Any]) -> NDArray[Any]:
+        """The labels of -1 and +1. If only one occurs it must tell which it is; the other is then possible
+        as an answer too. Beside a 1 alone it is called as the lower value of the features is."""
+        found = unique_labels(y)
+        if len(found) == 1 and y.dtype.kind in "biuf":
+            other = {-1: 1, 0: 1, 1: 0 if self.zero_one or y.dtype.kind in "bu" else -1}.get(found[0].item())
+            if other is not None:
+                found = np.sort(np.append(found, np.array(other, dtype=y.dtype)))
+        if len(found) != 2:
+            raise DataError(
+                f"{len(found)} class{'es' * (len(found) > 1)}, and the network tells two apart",
+                advice="Labels of -1 and +1, or 0 and 1, may all be the same." * (len(found) < 2),
+            )
+        return found
 
     def _signs(self, X: NDArray[Any]) -> NDArray[np.float64]:
         if not self.zero_one:

@@ -1,5 +1,7 @@
 """`RCNNClassifier` in scikit-learn's conventions; parity beside a multi-layer perceptron."""
 
+import pickle
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from tapegrad.errors import InputError
-from tapegrad.grid_learners import nearest_neighbour, parity
+from tapegrad.errors import InputError, Refused
+from tapegrad.grid_learners import from_machine, grid_learner, nearest_neighbour, parity, single_coordinate
+from tapegrad.learners import parity as bits_parity
+from tapegrad.machines.builder import MachineBuilder
 from tapegrad.nets.rcnn.classifier import RCNNClassifier
 from tests.grid_learners.oracles import ORACLES
 
@@ -28,8 +32,7 @@ def parity_data(m, d, seed, test=24):
 
 
 def learner(make, **options) -> Any:
-    built = make()
-    return RCNNClassifier(built.machine, frame=tuple(built.frame), **options)
+    return RCNNClassifier(make(), **options)
 
 
 def test_learns_parity_where_a_perceptron_does_not():
@@ -63,8 +66,51 @@ def test_any_two_labels_zero_one_features_clones_and_pipelines():
     assert fitted.predict(X[:5]).tolist() == ["yes" if e > 0 else "no" for e in expected]
     pipeline = make_pipeline(FunctionTransformer(lambda X: 2 * X - 1), learner(nearest_neighbour))
     assert pipeline.fit(X, y).predict(X[:5]).tolist() == fitted.predict(X[:5]).tolist()
-    only = learner(nearest_neighbour).fit(signs[:3], ["a"] * 3)
-    assert only.predict(signs[:2]).tolist() == ["a", "a"]
+    plain = RCNNClassifier(nearest_neighbour().machine, frame=(2, 1, 1, 3)).fit(signs, y)
+    assert plain.predict(signs[:5]).tolist() == fitted.predict(X[:5]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("only", "other"), [(-1, 1), (0, 1), (1, -1), (1.0, -1.0), (True, False), (np.uint8(1), 0)]
+)
+def test_a_single_label_keeps_its_sign_and_the_other_can_be_answered(only, other):
+    X, y = np.array([[-1, 1], [-1, -1], [-1, 1]]), np.array([only] * 3)
+    network = learner(single_coordinate).fit(X, y)
+    T = np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]])
+    sign = 1 if only > other else -1
+    expected = [only if ORACLES["single-coordinate"](X, np.full(3, sign), x) == sign else other for x in T]
+    assert network.predict(T).tolist() == expected
+    assert sign == 1 or other in expected
+
+
+def test_a_single_label_that_says_nothing_is_refused():
+    X = np.array([[-1, 1], [-1, -1]])
+    for label in ("a", 2, 3.0):
+        with pytest.raises(ValueError, match="1 class, and"):
+            learner(single_coordinate).fit(X, [label] * 2)
+
+
+def test_a_learner_says_what_data_it_is_made_for():
+    three = np.array([[1, -1, 1], [1, 1, 1], [-1, 1, 1]])
+    fixed = grid_learner(bits_parity(2))
+    with pytest.raises(InputError, match=r"3 features, and 'parity of 2 bits on the grid' is made for 2"):
+        RCNNClassifier(fixed).fit(three, [1, -1, 1])
+    b = MachineBuilder("yes", symbols="+-=,?")
+    b.accept()
+    line = from_machine(b.machine(), samples=2, features=2)
+    with pytest.raises(InputError, match="3 samples, and 'yes on the grid' is made for 2"):
+        RCNNClassifier(line).fit(three[:, :2], [1, -1, 1])
+    fewer: Any = RCNNClassifier(line).fit(three[:1, :2], [1])
+    assert fewer.predict(three[:, :2]).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_fitted_classifier_can_be_pickled_and_copied(engine):
+    X, y = np.array([[1, -1], [1, 1], [-1, 1]]), [1, 1, -1]
+    network = learner(single_coordinate, layers=100, engine=engine).fit(X, y)
+    for again in (pickle.loads(pickle.dumps(network)), deepcopy(network)):
+        assert again.machine == network.machine
+        assert again.predict(X).tolist() == network.predict(X).tolist() == y
 
 
 def test_bad_input_is_named():
@@ -79,3 +125,11 @@ def test_bad_input_is_named():
         RCNNClassifier().fit(X, [1, -1, 1])
     with pytest.raises(ValueError, match="features"):
         learner(nearest_neighbour).fit(X, [1, -1, 1]).predict([[1]])
+    with pytest.raises(InputError, match="no engine 'quick'"):
+        learner(nearest_neighbour, engine="quick").fit(X, [1, -1, 1])
+    with pytest.raises(InputError, match=r"whole number of at least 1, not 100000\.5"):
+        learner(nearest_neighbour, layers=1e5 + 0.5).fit(X, [1, -1, 1])
+    with pytest.raises(Refused, match="at least 5"):
+        learner(nearest_neighbour, layers=3).fit(X, [1, -1, 1])
+    with pytest.raises(Refused, match="Give layers="):
+        learner(nearest_neighbour, engine="reference").fit(X, [1, -1, 1])
