@@ -8,17 +8,25 @@ derivative, the bump of that coordinate being the one that lets the gradient thr
 
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.nets.rcnn.sparse import Affine
+from tapegrad.precision import in_double
 
 LARGEST = 1 << 26
 """Most weights that are built."""
 
 LEMMA_6 = ("W1", "W1'", "W1+", "W2'", "W2+")
+RELU_AFTER = (True, False, True, False, False)
 """Five linear maps; a ReLU follows the first and the third."""
+
+
+PRECISION = 1e-6
+"""How far a value or derivative may be off by rounding, as part of the largest one asked for."""
 
 
 class FiveLayers(NamedTuple):
@@ -26,6 +34,25 @@ class FiveLayers(NamedTuple):
 
     maps: tuple[Affine, ...]
     delta: float
+    rounding: float
+    """Bound on the error of values and derivatives at the points, in double precision."""
+
+    @in_double
+    def __call__(self, x: ArrayLike) -> jax.Array:
+        """The output for one point, given in double precision; differentiable."""
+        point = jnp.asarray(x, float)
+        if point.shape != (self.maps[0].width,):
+            raise InputError(f"a point of shape {point.shape} for {self.maps[0].width} inputs")
+        column = point[:, None]
+        for linear, relu in zip(self.maps, RELU_AFTER, strict=True):
+            column = linear(column)
+            column = jax.nn.relu(column) if relu else column
+        return column[:, 0]
+
+    @in_double
+    def jacobian(self, x: ArrayLike) -> jax.Array:
+        """The Jacobian (outputs by inputs) at one point, by automatic differentiation."""
+        return jax.jacrev(self)(jnp.asarray(x, float))
 
     def weight_values(self) -> dict[str, NDArray[np.float64]]:
         """The distinct nonzero weights and biases of each map: the sets U(W) of Lemma 6."""
@@ -51,6 +78,12 @@ def interpolate(points: ArrayLike, values: ArrayLike, jacobians: ArrayLike) -> F
             advice="Lemma 5 is for small domains; filters are built by clauses over single cells.",
         )
     delta = _half_width(X)
+    rounding, largest = _rounding(X, Y, G, delta), max(np.abs(Y).max(initial=0), np.abs(G).max(initial=0))
+    if not rounding <= PRECISION * largest:
+        raise Refused(
+            f"points up to {np.abs(X).max():.3g} with bumps of {delta:.3g} take more than double precision",
+            advice="Move the points towards 0, or scale the coordinates so that gaps are about 1.",
+        )
     bumps, first, second = _bumps(X, delta)
     third: list[tuple[int, int, float]] = []
     fourth: list[tuple[int, int, float]] = []
@@ -76,13 +109,34 @@ def interpolate(points: ArrayLike, values: ArrayLike, jacobians: ArrayLike) -> F
         Affine.from_triples(fourth, (indicators, len(thresholds))),
         Affine.from_triples(fifth, (Y.shape[1], indicators)),
     )
-    return FiveLayers(maps, delta)
+    return FiveLayers(maps, delta, rounding)
 
 
 def _half_width(X: NDArray[np.float64]) -> float:
     """A tenth of the least gap between two values of a coordinate, and of 1."""
     gaps = [np.diff(np.unique(column)) for column in X.T]
     return float(min([1.0, *(gap.min() for gap in gaps if len(gap))]) / 10)
+
+
+def _rounding(X: NDArray[np.float64], Y: NDArray[np.float64], G: NDArray[np.float64], delta: float) -> float:
+    """Bound on the error of the network at its points; infinite if a threshold could be missed.
+
+    A bump adds up four terms, of slopes that are `4 / delta + 4` together and numbers up to `2 size`; kinks,
+    slopes, differences, products and sums are rounded. The sum of d bumps must reach its threshold, delta
+    away. A value is `rise * 2 delta + (slope - rise) * delta`, and an error of the sum enters with the slope.
+    """
+    inputs, eps = X.shape[1], np.finfo(np.float64).eps
+    size, value, slope = (np.abs(a).max(initial=0) for a in (X, Y, G))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        steep = 1 / np.float64(delta)
+        bump = 8 * eps * (4 * steep + 4) * 2 * (size + 2 * delta)
+        summed = inputs * (bump + 2 * inputs * eps)
+        if not summed < delta:
+            return np.inf
+        rise = value * steep + slope
+        off_value = inputs * (slope * summed + 4 * inputs * eps * (2 * rise + slope))
+        off_slope = 4 * eps * (rise + slope * (steep + 2))
+    return float(max(off_value, off_slope))
 
 
 def _bumps(X: NDArray[np.float64], delta: float) -> tuple[dict[tuple[int, float, bool], int], Affine, Affine]:
