@@ -51,6 +51,13 @@ class Cells:
         work, symbol, mode = self.facts.T
         return ~((symbol > np.where(work == 1, 0, 2)) & (mode == UNKNOWN))
 
+    @cached_property
+    def stray(self) -> NDArray[np.bool_]:
+        """Contents to which the paper's head (B.2) gives neither a sign nor 0: further symbols, and a blank
+        with the head of the machine on it. A machine that leaves one in the main grid has no answer."""
+        _, symbol, mode = self.facts.T
+        return (symbol > 2) | ((symbol == 0) & (mode >= HEAD))
+
 
 @dataclass(frozen=True)
 class Predicate:

@@ -133,8 +133,8 @@ class Rcnn(eqx.Module):
         work = jnp.pad(jnp.zeros_like(data), around, constant_values=1.0)
         return grid.at[WORK].set(work)
 
-    def main(self, grid: jax.Array) -> jax.Array:
-        """The main grid without its frame."""
+    def main(self, grid: Any) -> Any:
+        """The main grid without its frame. Takes arrays of numpy too."""
         top, left = self.frame.top, self.frame.left
         return grid[:, top : top + self.rows, left : left + self.columns]
 
@@ -144,7 +144,8 @@ class Rcnn(eqx.Module):
 
     def head(self, cells: Any) -> Any:
         """Cell by cell: 0 at a blank cell that computes or memorises, with slope 18 in the latter case; the
-        sign of the symbol otherwise. In ternary the paper's `U1 relu(U2 v)`. Takes arrays of numpy too."""
+        sign of the symbol otherwise. In ternary the paper's `U1 relu(U2 v)`, which differs in `Cells.stray`,
+        contents that count as no answer in either encoding. Takes arrays of numpy too."""
         if self.encoding.name == "channels":
             return cells[SYMBOLS] - cells[SYMBOLS + 1] + ANSWER_SLOPE * cells[TRACE]
         return sum(slope * _relu(cells[0] - kink) for kink, slope in HEAD_KINKS) - 1

@@ -22,7 +22,8 @@ class Outcome(IntEnum):
     LOST = 2
     """The head left the grid."""
     NO_SIGN = 3
-    """The machine halted, and the main grid adds up to something else than -1 or +1."""
+    """The machine halted, and the main grid holds something else than signs and blanks (`Cells.stray`), or
+    signs that do not add up to -1 or +1."""
 
 
 class Outcomes(NamedTuple):
@@ -39,7 +40,8 @@ class Outcomes(NamedTuple):
 def judged(
     sums: NDArray[Any], running: NDArray[np.bool_], lost: NDArray[np.bool_], layers: NDArray[np.int64]
 ) -> Outcomes:
-    """From what the main grid adds up to, whether a rule still applies, and whether the head is gone."""
+    """From what the main grid adds up to (NaN where a content is stray), whether a rule still applies, and
+    whether the head is gone."""
     signed = np.abs(np.abs(sums) - 1) <= CLOSE
     kinds = [(lost, Outcome.LOST), (running, Outcome.NOT_HALTED), (~signed, Outcome.NO_SIGN)]
     found = np.select([mask for mask, _ in kinds], [int(kind) for _, kind in kinds], Outcome.ANSWERED)
@@ -71,10 +73,11 @@ def failure(network: Rcnn, outcome: int, grid: NDArray[Any], point: int, last: C
             where=where,
             advice="Take more layers; `partial` of this error holds the grid as it is.",
         )
+    total = float(network.answer(jnp.asarray(grid)))
     return Refused(
-        f"the main grid adds up to {float(network.answer(jnp.asarray(grid))):.6g}, not to -1 or +1",
+        f"the main grid does not hold one sign and blanks; it adds up to {total:.6g}",
         where=where,
-        advice="The machine must leave its answer in the top left cell and blanks elsewhere.",
+        advice="The machine must halt on its answer in the top left cell, with blanks elsewhere.",
     )
 
 

@@ -31,6 +31,7 @@ def outcomes_on(network: Rcnn, roller: Roller, memory: NDArray[Any], Z: NDArray[
     top, left = network.frame.top, network.frame.left
     main = top, top + network.rows, left, left + network.columns
     answers = np.asarray(network.head(roller.code.table.T[:, :, None]), dtype=np.float64).ravel()
+    answers[network.encoding.cells.stray] = np.nan
     ends = roller.run_points(network.start_numbers(memory, Z), network.layers, main, answers)
     return judged(ends.sums, ends.running, ends.lost, ends.layers)
 

@@ -86,9 +86,10 @@ def _compiled_readout(network: Rcnn, grids: jax.Array) -> tuple[jax.Array, jax.A
 def _reference(network: Rcnn, memory: NDArray[Any], Z: NDArray[Any]) -> tuple[Outcomes, NDArray[Any]]:
     grids = np.asarray(_last_grids(network, jnp.asarray(memory), jnp.asarray(Z)))
     sums, running = _readout(network, grids)
-    modes = network.encoding.cells.facts[[network.encoding.decode(grid) for grid in grids]][..., 2]
-    lost = modes.max(axis=(1, 2)) < HEAD
-    return judged(sums, running, lost, np.full(len(Z), network.layers)), grids
+    cells, numbers = network.encoding.cells, np.array([network.encoding.decode(grid) for grid in grids])
+    lost = cells.facts[numbers, 2].max(axis=(1, 2)) < HEAD
+    stray = cells.stray[network.main(numbers)].any(axis=(1, 2))
+    return judged(np.where(stray, np.nan, sums), running, lost, np.full(len(Z), network.layers)), grids
 
 
 @eqx.filter_jit

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapegrad.claims.goel.instances import printed_head
 from tapegrad.errors import InputError, Refused
 from tapegrad.grid_learners import single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.nets.rcnn import many, predicting
+from tapegrad.nets.rcnn.cells import COMPUTE, Cells
+from tapegrad.nets.rcnn.digits import cell_values
 from tapegrad.nets.rcnn.fast import Roller
 from tapegrad.nets.rcnn.many import memorise_many, predict_many
 from tapegrad.nets.rcnn.network import Frame, Rcnn
@@ -60,18 +63,26 @@ def by_interpreter(machine, X, y, x, frame, layers):
         return Outcome.NOT_HALTED, 0, layers
     main = [a for (r, c), a in state.cells.items() if 0 <= r < rows and 0 <= c < columns]
     total = main.count("+") - main.count("-")
-    return (Outcome.ANSWERED, total, steps) if abs(total) == 1 else (Outcome.NO_SIGN, 0, steps)
+    inside = state.head[0] in range(rows) and state.head[1] in range(columns)
+    head_on_blank = inside and state.head not in state.cells
+    clean = set(main) <= {"+", "-"} and not head_on_blank
+    return (Outcome.ANSWERED, total, steps) if clean and abs(total) == 1 else (Outcome.NO_SIGN, 0, steps)
 
 
-@settings(deadline=None, max_examples=6)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from(["0+-", "0+-*", "0+-abcd"]))
-def test_outcomes_are_the_interpreters(seed, states, symbols):
+@settings(deadline=None, max_examples=12)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 4),
+    st.sampled_from(["0+-", "0+-*", "0+-abcd"]),
+    st.sampled_from(["channels", "ternary"]),
+)
+def test_outcomes_are_the_interpreters(seed, states, symbols, encoding):
     rng = np.random.default_rng(seed)
     X, y, T = problem(rng)
     frame = Frame(*(int(n) for n in rng.integers(1, 4, 4)))
     machines = [random_learner(rng, states, symbols) for _ in range(8)]
     layers = 40
-    networks = [Rcnn.of(machine, 2, 2, layers, frame=frame) for machine in machines]
+    networks = [Rcnn.of(machine, 2, 2, layers, encoding=encoding, frame=frame) for machine in machines]
     found = predict_many(networks, [lemma_2(X, y, 3)] * 8, T)
     for i, machine in enumerate(machines):
         for j, x in enumerate(T):
@@ -126,6 +137,32 @@ def test_the_engines_agree_on_every_outcome(encoding):
         assert slow.labels.tolist() == fast.labels.tolist()
         seen |= set(fast.outcomes.tolist())
     assert seen == set(Outcome)
+
+
+@pytest.mark.parametrize(("symbols", "states"), [(3, 1), (3, 5), (4, 2), (9, 6)])
+def test_stray_contents_are_those_where_the_papers_head_gives_a_fraction(symbols, states):
+    cells = Cells(symbols, states)
+    computing = (cells.facts[:, 0] == 0) & (cells.facts[:, 2] >= COMPUTE)
+    signs = printed_head(cell_values(cells)[computing])
+    fraction = np.abs(signs - np.rint(signs)) > 1e-6
+    assert (fraction == cells.stray[computing]).all()
+    assert fraction.any()
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+def test_what_is_left_beside_the_answer_makes_it_none(encoding, engine):
+    """A sample of one feature, cleared from the right; the third cell keeps what it is told."""
+    memory = lemma_2(np.array([[1]]), np.array([1]), 2)
+    for left, answered in (("0", True), ("*", False)):
+        rules = {("A", "+"): GridRule("0", "left", "B"), ("B", "+"): GridRule(left, "up", "C")}
+        rules |= {("C", "+"): GridRule("+", "right", "D"), ("D", "+"): GridRule("0", "left", "E")}
+        network = Rcnn.of(GridMachine(rules, "A"), 1, 1, 12, encoding=encoding)
+        if answered:
+            assert predict(network, memory, np.array([[1]]), engine=engine).labels.tolist() == [1]
+            continue
+        with pytest.raises(Refused, match="does not hold one sign and blanks"):
+            predict(network, memory, np.array([[1]]), engine=engine)
 
 
 @pytest.mark.parametrize("encoding", ["ternary", "channels"])
