@@ -15,8 +15,8 @@ from tapegrad.compile import Progress as Report
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True, highlight=False)
 
-SUCCESS, DISAGREED, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
-"""Exit codes: done and verified; net and source disagree; bad input; stopped at the step limit."""
+SUCCESS, DISAGREED, BAD_INPUT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit codes: done and verified; net and source disagree; bad input; stopped at the step limit; by Ctrl-C."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 

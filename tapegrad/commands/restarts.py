@@ -5,11 +5,12 @@ from typing import Annotated, Any
 import typer
 
 from tapegrad.commands.output import AsJson, console, print_json, progress_bar
-from tapegrad.commands.search import Exponent, Pairs, Seed, States, TaskName, Writes, list_tasks
-from tapegrad.errors import Refused
+from tapegrad.commands.search import Exponent, Pairs, Seed, States, TaskName, Writes, family_of, list_tasks
+from tapegrad.errors import InputError, Refused
 
 MOST_RESTARTS = 1_000_000
 RAW_RESTARTS = 20
+MOST_EXAMPLES = 1_000_000
 
 
 def restarts(
@@ -38,12 +39,19 @@ def restarts(
         return
     import numpy as np
 
-    from tapegrad.search import Family, task_named
+    from tapegrad.search import task_named
     from tapegrad.search.corollary2 import best_machine_filter, best_raw_filter, sizes
 
     chosen = task_named(task)
-    family = Family(states or 1, pairs or 0, bool(pairs), writes)
+    family = family_of(states or 1, pairs or 0, writes)
+    if raw and (writes or pairs or exponent != 2 or encoding != "channels"):
+        raise InputError("raw filters belong to no machine", advice="With --raw give --states alone.")
     asked = sizes(family, accuracy, failure)
+    if asked.validation > MOST_EXAMPLES:
+        raise Refused(
+            f"the corollary asks for {asked.validation:,} examples to choose by",
+            advice="Take a larger --accuracy.",
+        )
     number = count or (RAW_RESTARTS if raw else asked.restarts)
     if number > MOST_RESTARTS:
         raise Refused(

@@ -1,23 +1,38 @@
 """`tapegrad search`: looking through all small machines for one that learns."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tapegrad.commands.output import AsJson, console, print_json, progress_bar
+from tapegrad.commands.output import (
+    DISAGREED,
+    INTERRUPTED,
+    SUCCESS,
+    AsJson,
+    console,
+    errors,
+    print_json,
+    progress_bar,
+)
+from tapegrad.errors import InputError
 
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "single-coordinate": {"single": 2, "pairs": 1, "mirrored": True, "allowed_errors": 2}
-}
-"""What a task needs where the user says nothing; all others: two states, no errors allowed."""
+if TYPE_CHECKING:
+    from tapegrad.search.family import Family
+
+NEEDS = {"single-coordinate": (4, 1, 2)}
+"""States, pairs and errors allowed where the user says nothing; all others: 2, 0, 0."""
 
 TaskName = Annotated[str | None, typer.Argument(help="What to learn; left out, the tasks are listed.")]
-States = Annotated[int | None, typer.Option(min=1, max=12, help="States (single ones, if mirrored).")]
-Pairs = Annotated[int | None, typer.Option(min=0, max=5, help="Pairs of states, + and - exchanged.")]
+States = Annotated[int | None, typer.Option(min=1, max=12, help="States in all.")]
+Pairs = Annotated[
+    int | None,
+    typer.Option(min=0, max=5, help="Pairs among them: machines unchanged if + and - change places."),
+]
 Writes = Annotated[bool, typer.Option("--writes", help="Machines may replace a sign by the other.")]
-Exponent = Annotated[int, typer.Option("--exponent", "-k", min=1, max=6, help="A run has (2dm)^k steps.")]
-Seed = Annotated[int, typer.Option(help="Seed of what is drawn.")]
+Exponent = Annotated[int, typer.Option("--exponent", "-k", min=1, max=4, help="A run has (2dm)^k steps.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")]
 
 
 def search(
@@ -54,30 +69,37 @@ def search(
     from tapegrad.search.confirm import confirm
 
     task_named(task)
-    chosen: dict[str, Any] = {"allowed_errors": 0} | DEFAULTS.get(task, {})
-    given = {"single": states, "pairs": pairs, "allowed_errors": errors_allowed}
-    chosen |= {name: value for name, value in given.items() if value is not None}
-    chosen["mirrored"] = bool(chosen.get("pairs"))
+    usual = NEEDS.get(task, (2, 0, 0))
+    given = (states, pairs, errors_allowed)
+    states, pairs, allowed = (old if new is None else new for new, old in zip(given, usual, strict=True))
+    family = family_of(states, pairs, writes)
     options = SearchOptions(
-        writes=writes, exponent=exponent, samples=samples, seed=seed, workers=workers, engine=engine,
-        file=file, **chosen,
+        **asdict(family), exponent=exponent, samples=samples, seed=seed, workers=workers, engine=engine,
+        file=file, allowed_errors=allowed,
     )  # fmt: skip
-    with progress_bar() as bar:
-        shown = bar.add_task(task, total=None)
-        result = run(
-            task,
-            options,
-            lambda now: bar.update(
-                shown,
-                completed=now.shards_done,
-                total=now.shards,
-                description=f"{task}: {now.per_second:,.0f} candidates/s, fewest errors {now.fewest_errors}",
-            ),
-        )
+    try:
+        with progress_bar() as bar:
+            shown = bar.add_task(task, total=None)
+            result = run(
+                task,
+                options,
+                lambda now: bar.update(
+                    shown,
+                    completed=now.shards_done,
+                    total=now.shards,
+                    description=f"{task}: {now.per_second:,.0f} candidates/s, fewest errors "
+                    f"{now.fewest_errors}",
+                ),
+            )
+    except KeyboardInterrupt:
+        later = "give a --file to go on later" if file is None else f"the same command goes on from {file}"
+        errors.print(f"interrupted; {later}", markup=False)
+        raise typer.Exit(INTERRUPTED) from None
     confirmed = confirm(result) if train else None
+    disagreed = confirmed is not None and not confirmed.agrees
     if as_json:
         print_json(result.to_json() | {"confirmed": None if confirmed is None else confirmed.to_json()})
-        return
+        raise typer.Exit(DISAGREED if disagreed else SUCCESS)
     console.print(str(result), markup=False)
     rate = result.candidates / result.seconds
     console.print(
@@ -89,9 +111,22 @@ def search(
             f"memory within {confirmed.memory_error:.2g} of Lemma 2"
         )
         console.print(
-            f"verified    {confirmed.layers_compared} layers and {confirmed.agreed} of {confirmed.points} "
-            f"test points agree with the machine; its answer is {'right' if confirmed.right else 'WRONG'}"
+            f"verified    {confirmed.layers_compared} of {confirmed.layers} layers and {confirmed.agreed} of "
+            f"{confirmed.points} test points agree with the machine; its answer is "
+            f"{'right' if confirmed.right else 'wrong'}"
         )
+    raise typer.Exit(DISAGREED if disagreed else SUCCESS)
+
+
+def family_of(states: int, pairs: int, writes: bool) -> "Family":
+    """The family with so many states in all."""
+    from tapegrad.search.family import Family
+
+    if states <= 2 * pairs:
+        raise InputError(
+            f"{states} states cannot hold {pairs} pairs and one state more", advice="Take more --states."
+        )
+    return Family(states - 2 * pairs, pairs, mirrored=pairs > 0, writes=writes)
 
 
 def list_tasks(as_json: bool) -> None:

@@ -16,8 +16,8 @@ def deviation_bound(candidates: int, validation: int, failure: float) -> float:
 def validation_size(candidates: int, accuracy: float, failure: float) -> int:
     """The N for which twice the deviation bound is at most the accuracy: then the candidate chosen is within
     `accuracy` of the best one tried."""
-    _probability(accuracy, "accuracy")
-    _probability(failure, "failure")
+    require_probability(accuracy, "accuracy")
+    require_probability(failure, "failure")
     return math.ceil(2 * math.log(2 * candidates / failure) / accuracy**2)
 
 
@@ -37,8 +37,8 @@ def corollary_2(parameters: int, values: int, accuracy: float, failure: float) -
     """One filter in `values ** parameters` is the one wanted (others may do as well: a lower bound).
     `log(2 / failure)` times as many restarts find it with probability `1 - failure / 2`, and the
     validation set must then tell that many candidates apart."""
-    _probability(accuracy, "accuracy")
-    _probability(failure, "failure")
+    require_probability(accuracy, "accuracy")
+    require_probability(failure, "failure")
     log_success = -parameters * math.log(values)
     log_restarts = -log_success + math.log(math.log(2 / failure))
     validation = 2 * (log_restarts + math.log(4 / failure)) / accuracy**2
@@ -71,6 +71,6 @@ def claim_2_examples(dimension: int, k: int, accuracy: float, failure: float) ->
     return max(dimension ** (3 * k), math.ceil((8 / least**3) ** k))
 
 
-def _probability(value: float, name: str) -> None:
+def require_probability(value: float, name: str) -> None:
     if not 0 < value < 1:
         raise InputError(f"the {name} must lie between 0 and 1, and it is {value}")

@@ -7,21 +7,24 @@ import numpy as np
 
 from tapegrad.grid_learners.layout import start
 from tapegrad.machines.compiled import run as run_machine
+from tapegrad.machines.grid import GridConfiguration, GridMachine
+from tapegrad.nets.rcnn.many import predict_many
 from tapegrad.nets.rcnn.network import Rcnn
-from tapegrad.nets.rcnn.predicting import configuration, predict, roll_out
+from tapegrad.nets.rcnn.predicting import configuration, roll_out
 from tapegrad.nets.rcnn.training import memorise
 from tapegrad.search.run import SearchResult
 from tapegrad.search.tasks import task_named
 
 MOST_LAYERS = 1_000_000
+SIGN = {"+": 1, "-": -1}
 
 
 @dataclass(frozen=True)
 class Confirmation:
     """What was seen on one fresh problem. `memory_error` is the largest distance of the memory from
-    Lemma 2, `output` the largest output while memorising; `agreed` of the test points got the machine's
-    own answer, and `layers_compared` layers of the first one, the problem's own, decoded to the machine's
-    configuration; `right` says whether that one got the true answer."""
+    Lemma 2, `output` the largest output while memorising; `agreed` of the test points ended as in the
+    machine's own run, and `layers_compared` of the first one's `layers` decoded to the machine's
+    configuration; `right` says whether that one, the problem's own, got the true answer."""
 
     samples: int
     features: int
@@ -33,8 +36,13 @@ class Confirmation:
     layers: int
     layers_compared: int
 
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differed."""
+        return self.agreed == self.points and self.layers_compared == self.layers
+
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"agrees": self.agrees}
 
 
 def confirm(
@@ -50,20 +58,27 @@ def confirm(
     memory = steps[-1].memory
     lemma_2 = np.vstack([np.column_stack([X, np.ones(len(X))]) * y[:, None], np.ones(X.shape[1] + 1)]) / 3
     T = np.vstack([problem.x, rng.choice([-1, 1], (points - 1, X.shape[1]))])
-    found = predict(network, memory, T)
-    own = [run_machine(machine, start(machine, X, y, x), MOST_LAYERS).final.cells[0, 0] for x in T]
-    agreed = sum(bool(label > 0) == (sign == "+") for label, sign in zip(found.labels, own, strict=True))
+    found = predict_many([network], [memory], T)
+    labels, layers = found.labels[0], int(found.layers[0, 0])
+    own = [_by_interpreter(machine, X, y, x) for x in T]
     return Confirmation(
         samples=len(X),
         features=X.shape[1],
         memory_error=float(np.abs(memory - lemma_2).max()),
         output=max(abs(step.output) for step in steps),
         points=points,
-        agreed=agreed,
-        right=bool(found.labels[0] == problem.answer),
-        layers=int(found.layers.max()),
-        layers_compared=_compared(network.with_layers(int(found.layers[0])), memory, X, y, T[0], machine),
+        agreed=int((labels == own).sum()),
+        right=bool(labels[0] == problem.answer),
+        layers=layers,
+        layers_compared=_compared(network.with_layers(layers), memory, X, y, T[0], machine),
     )
+
+
+def _by_interpreter(machine: GridMachine, X: Any, y: Any, x: Any) -> int:
+    """The machine's own answer; 0 where it gives none."""
+    ended = run_machine(machine, start(machine, X, y, x), MOST_LAYERS)
+    assert isinstance(ended.final, GridConfiguration)
+    return SIGN.get(ended.final.cells.get((0, 0), ""), 0) if ended.halted else 0
 
 
 def _compared(network: Rcnn, memory: Any, X: Any, y: Any, x: Any, machine: Any) -> int:

@@ -16,7 +16,7 @@ from tapegrad.errors import InputError
 from tapegrad.nets.rcnn.many import memorise_many, predict_many
 from tapegrad.nets.rcnn.network import Rcnn
 from tapegrad.search import raw
-from tapegrad.search.bounds import validation_size
+from tapegrad.search.bounds import require_probability, validation_size
 from tapegrad.search.choices import option_count, set_entry
 from tapegrad.search.family import Family, Table, machine_of
 from tapegrad.search.tasks import DataSet
@@ -42,6 +42,8 @@ class Sizes:
 def sizes(family: Family, accuracy: float, failure: float) -> Sizes:
     """With these, the filter chosen is within `accuracy` of the family's best machine, but for a probability
     of `failure`: half of it for never drawing that machine, half for a misleading validation set."""
+    require_probability(accuracy, "accuracy")
+    require_probability(failure, "failure")
     code, used, table = family.code(), np.array([family.single, family.pairs]), _empty(family)
     chance = 1.0
     for entry in range(len(table)):

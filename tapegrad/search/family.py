@@ -42,6 +42,12 @@ class Family:
     def states(self) -> int:
         return self.single + 2 * self.pairs
 
+    def __str__(self) -> str:
+        parts = [f"{self.states} state{'s' if self.states > 1 else ''}"]
+        parts += [f"{self.pairs} of them doubled for + and -"] if self.pairs else []
+        parts += ["mirrored"] if self.mirrored else []
+        return ", ".join([*parts, "writing"] if self.writes else parts)
+
     def code(self) -> NDArray[np.int64]:
         """The family for compiled code: states, single, pairs, mirrored, writes."""
         return np.array([self.states, self.single, self.pairs, self.mirrored, self.writes])
@@ -103,7 +109,7 @@ def table_text(table: Table, family: Family) -> str:
 
 def canonical_machines(family: Family) -> int:
     """How many tables the family has in canonical form: states numbered by first use in the order of the
-    table, every state reachable. Exact, by counting entry after entry (mirrored families: by free entry)."""
+    table, every state reachable. Exact, by counting entry after entry."""
     if family.mirrored:
         raise Refused("counted for families without mirror symmetry only")
     writes = 2 if family.writes else 1

@@ -18,7 +18,7 @@ MOST_CELLS = 512
 @cuda.jit
 def walk_branches(
     code: Any, grids: Any, width: int, start: Any, wanted: Any, limit: Any, allowed: int,
-    prefixes: Any, lengths: Any, counts: Any, tables: Any, errors: Any, taken: Any,
+    prefixes: Any, lengths: Any, counts: Any, tables: Any, errors: Any, taken: Any, stop: Any,
 ) -> None:  # fmt: skip
     """`tree.walk` on every branch: its first choices are a row of `prefixes`; counts, best table and errors
     go to the branch's place. `taken` counts the branches handed out."""
@@ -34,6 +34,6 @@ def walk_branches(
         walk(
             code, problems, allowed, prefixes[branch, : lengths[branch]], 0,
             table[:entries], used, stack, grid[:cells], saved[:cells],
-            counts[branch], tables[branch], errors[branch],
+            counts[branch], tables[branch], errors[branch], stop,
         )  # fmt: skip
         branch = cuda.atomic.add(taken, 0, 1)

@@ -14,12 +14,12 @@ from tapegrad.search.gpu_kernel import MOST_CELLS, cuda, walk_branches
 from tapegrad.search.running import Problems
 from tapegrad.search.shards import KEPT, Quest, Shard, branches
 from tapegrad.search.store import ShardResult
-from tapegrad.search.tree import NONE
+from tapegrad.search.tree import GO_ON, NONE
 
 WANTED_BRANCHES, MOST_BRANCHES = 1 << 20, 1 << 24
 """Branches of one launch: so many that no long one keeps the others waiting at the end."""
-AT_ONCE = 256
-"""Shards of one launch: after each launch they are noted, and progress is shown."""
+AT_ONCE = 64
+"""Shards of one launch: after each launch they are noted, and the search can be stopped."""
 THREADS, BLOCKS = 128, 1024
 
 
@@ -77,7 +77,7 @@ def _launch(cut: Cut, quest: Quest) -> list[NDArray[Any]]:
     blocks = min(BLOCKS, -(-many // THREADS))
     walk_branches[blocks, THREADS](
         quest.code.astype(np.int32), *_narrow(quest.problems), quest.allowed, cut.choices, cut.lengths,
-        counts, tables, errors, taken,
+        counts, tables, errors, taken, GO_ON,
     )  # fmt: skip
     return [counts.copy_to_host(), tables.copy_to_host()[:, 0], errors.copy_to_host()[:, 0]]
 

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import Refused
+from tapegrad.errors import InputError, Refused
 from tapegrad.machines.grid import GridMachine
-from tapegrad.search.bounds import deviation_bound
+from tapegrad.search.bounds import deviation_bound, require_probability
 from tapegrad.search.family import Family, machine_of, table_text
 from tapegrad.search.on_ray import on_ray
 from tapegrad.search.running import evaluate
 from tapegrad.search.shards import Quest, Shard, enumeration, on_threads, random_search
 from tapegrad.search.store import ShardResult, Store
-from tapegrad.search.tasks import draw_instances, task_named
+from tapegrad.search.tasks import Instances, draw_instances, task_named
 from tapegrad.search.tree import NONE
 
 ENGINES = ("threads", "gpu", "ray")
@@ -47,6 +47,24 @@ class SearchOptions:
     engine: str = "threads"
     workers: int | None = None
     file: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "exponent": (1, 4),
+            "samples": (1, 10**9),
+            "instances": (1, 10_000),
+            "allowed_errors": (0, self.instances),
+            "validation": (1, 10**6),
+            "seed": (0, 1 << 60),
+            "workers": (1, 10_000),
+        }
+        for name, (least, most) in bounds.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise InputError(f"{name} must lie between {least:,} and {most:,}, and it is {value:,}")
+        require_probability(self.confidence, "confidence")
+        if self.engine not in ENGINES:
+            raise Refused(f"there is no engine {self.engine!r}", advice=f"Engines are {', '.join(ENGINES)}.")
 
     def family(self) -> Family:
         return Family(self.single, self.pairs, self.mirrored, self.writes)
@@ -93,7 +111,7 @@ class SearchResult:
     def __str__(self) -> str:
         return (
             f"{self.task}: error {self.error:.4g} (at most {self.error + self.bound:.4g}) among "
-            f"{self.candidates:,} machines\n{table_text(self.table, self.family)}"
+            f"{self.candidates:,} machines of {self.family}\n{table_text(self.table, self.family)}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -108,23 +126,23 @@ def run(
     options = options or SearchOptions()
     began = time.perf_counter()
     family, chosen = options.family(), task_named(task)
-    problems = draw_instances(chosen, options.instances, options.seed).problems(options.exponent)
-    quest = Quest(family.code(), problems, options.allowed_errors)
+    instances = draw_instances(chosen, options.instances, options.seed)
+    quest = Quest(family.code(), instances.problems(options.exponent), options.allowed_errors)
     shards = enumeration(quest) if options.samples is None else random_search(options.samples, options.seed)
-    store = Store(options.file, _identity(task, options))
+    store = Store(options.file, _identity(task, options, instances))
     try:
         finished = store.finished()
         left = [shard for shard in shards if shard.number not in finished]
-        before = sum(store.counts())
+        before = candidates = sum(store.counts())
         done, fewest = len(finished), min((errors for errors, _ in store.best(1)), default=None)
         for number, result in _worked(left, quest, options):
             store.add(number, result)
             done += 1
+            candidates += sum(result.counts)
             least = int(result.errors.min())
             if least < NONE:
                 fewest = least if fewest is None else min(fewest, least)
             if progress is not None:
-                candidates = sum(store.counts())
                 rate = (candidates - before) / (time.perf_counter() - began)
                 progress(SearchProgress(done, len(shards), candidates, rate, fewest))
         best, counts = store.best(VALIDATED), store.counts()
@@ -148,9 +166,7 @@ def _worked(left: list[Shard], quest: Quest, options: SearchOptions) -> Iterator
         from tapegrad.search.on_gpu import on_gpu  # what numba needs for a GPU is loaded with it
 
         return on_gpu(left, quest)
-    if options.engine == "ray":
-        return on_ray(left, quest)
-    raise Refused(f"there is no engine {options.engine!r}", advice=f"Engines are {', '.join(ENGINES)}.")
+    return on_ray(left, quest)
 
 
 def _validated(
@@ -164,7 +180,9 @@ def _validated(
     return tables[winner], 1 - right[winner] / options.validation
 
 
-def _identity(task: str, options: SearchOptions) -> dict[str, Any]:
-    """What a file must agree with; where and on how many cores it ran does not matter."""
+def _identity(task: str, options: SearchOptions, instances: Instances) -> dict[str, Any]:
+    """What a file must agree with, the problems themselves included, for a task may be defined anew; where
+    and on how many cores it ran does not matter."""
     unimportant = {"file", "engine", "workers", "validation", "confidence"}
-    return {"task": task} | {k: v for k, v in asdict(options).items() if k not in unimportant}
+    named = {"task": task, "problems": instances.digest()}
+    return named | {k: v for k, v in asdict(options).items() if k not in unimportant}

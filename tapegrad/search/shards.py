@@ -12,25 +12,26 @@ from numpy.typing import NDArray
 from tapegrad.errors import Refused
 from tapegrad.search.running import Problems
 from tapegrad.search.store import ShardResult
-from tapegrad.search.tree import explore, sample
+from tapegrad.search.tree import GO_ON, explore, sample
 
 KEPT = 8
 """Tables that a shard hands back."""
 MOST_SHARDS = 1 << 16
 LARGEST_SHARD = 20_000_000
 """Candidates of a shard on average, at most: some seconds of work, which a killed search loses."""
-MOST_CANDIDATES = 10**12
+MOST_CANDIDATES = 10**11
 SAMPLES = 1 << 14
 """Candidates in a shard of a random search."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The candidates that begin with these choices; or, in a random search, those of this seed."""
+    """The candidates that begin with these choices; or, in a random search, so many of this seed."""
 
     number: int
     prefix: tuple[int, ...] = ()
     seed: int | None = None
+    count: int = 0
 
 
 class Quest(NamedTuple):
@@ -44,7 +45,7 @@ class Quest(NamedTuple):
 
 def expected_candidates(quest: Quest, draws: int = 20_000) -> float:
     """About how many candidates the tree has: an estimate without bias, by Knuth's method."""
-    *_, weights = sample(*quest, 0, draws, 1)
+    *_, weights = sample(*quest, 0, draws, 1, GO_ON)
     return float(weights.mean())
 
 
@@ -70,36 +71,40 @@ def branches(
     """The branches below some first choices, cut `depth` choices below the root: the choices of each, and
     how many they are."""
     first = np.array(prefix, dtype=np.int64)
-    *_, found = explore(*quest, first, depth, 0)
+    *_, found = explore(*quest, first, depth, 0, GO_ON)
     if found > most:
         raise Refused(
             f"cut after {depth} choices the search has {found:,} branches", advice="Take fewer states."
         )
-    _, kept, lengths, _ = explore(*quest, first, depth, found)
+    _, kept, lengths, _ = explore(*quest, first, depth, found, GO_ON)
     return kept[:, :, 0], lengths
 
 
 def random_search(count: int, seed: int) -> list[Shard]:
-    """At least `count` random candidates."""
-    return [Shard(i, seed=(seed * 1_000_003 + i) % (1 << 32)) for i in range(-(-count // SAMPLES))]
+    """`count` random candidates."""
+    sizes = [min(SAMPLES, count - first) for first in range(0, count, SAMPLES)]
+    return [Shard(i, seed=(seed * 1_000_003 + i) % (1 << 32), count=size) for i, size in enumerate(sizes)]
 
 
-def work(shard: Shard, quest: Quest) -> ShardResult:
-    """All candidates of a shard."""
+def work(shard: Shard, quest: Quest, stop: NDArray[np.int8] = GO_ON) -> ShardResult:
+    """All candidates of a shard; or nothing of use, if it was stopped."""
     if shard.seed is not None:
-        counts, tables, errors, _ = sample(*quest, shard.seed, SAMPLES, KEPT)
+        counts, tables, errors, _ = sample(*quest, shard.seed, shard.count, KEPT, stop)
     else:
-        counts, tables, errors, _ = explore(*quest, np.array(shard.prefix, dtype=np.int64), 0, KEPT)
+        counts, tables, errors, _ = explore(*quest, np.array(shard.prefix, dtype=np.int64), 0, KEPT, stop)
     return ShardResult((int(counts[0]), int(counts[1]), int(counts[2])), tables, errors)
 
 
 def on_threads(shards: list[Shard], quest: Quest, workers: int | None) -> Iterator[tuple[int, ShardResult]]:
-    """Shards as they are finished, on all cores; compiled code lets other threads run."""
+    """Shards as they are finished, on all cores; compiled code lets other threads run. Whoever stops asking
+    for more stops the threads too, wherever they are."""
+    stop = np.zeros(1, np.int8)
     with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        waiting: dict[Any, int] = {pool.submit(work, shard, quest): shard.number for shard in shards}
+        waiting: dict[Any, int] = {pool.submit(work, shard, quest, stop): shard.number for shard in shards}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
         finally:
+            stop[0] = 1
             for future in waiting:
                 future.cancel()

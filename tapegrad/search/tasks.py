@@ -1,8 +1,9 @@
 """What a search looks for: learning tasks, drawn at random, laid out as the network sees them."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,8 @@ from tapegrad.errors import InputError
 from tapegrad.grid_learners.layout import xor_form
 from tapegrad.search.running import MINUS, OFF, PLUS, Problems
 
-MOST_STEPS = 1 << 40
+MOST_STEPS = 10**8
+"""Of one run, whatever the exponent: so that it can be waited for."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,11 @@ class Instances:
     def __len__(self) -> int:
         return len(self.grids)
 
+    def digest(self) -> str:
+        """A name for these very problems."""
+        parts = (self.grids, self.start, self.answer)
+        return hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts)).hexdigest()
+
     def problems(self, exponent: int) -> Problems:
         """For compiled code, with the time bound of this exponent."""
         limit = np.array([min(int(size) ** exponent, MOST_STEPS) for size in self.size])
@@ -133,8 +140,3 @@ def laid_out(problems: list[Problem]) -> Instances:
     answers = np.array([problem.answer for problem in problems])
     sizes = np.array([2 * problem.X.size for problem in problems])
     return Instances(grids, start, answers, sizes)
-
-
-def to_json(task: Task) -> dict[str, Any]:
-    """The task, for people."""
-    return {"name": task.name, "summary": task.summary, "samples": task.samples, "features": task.features}

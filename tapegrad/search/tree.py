@@ -20,6 +20,8 @@ ENTRY, OPTION, OPTIONS, INSTANCE, ERRORS, SINGLE, PAIRS, POSITION, STEPS = range
 """What the stack holds for each choice made: the entry, the option taken and how many there are; and what to
 go back to: the instance, the errors so far, the states in use, and where the run was."""
 
+GO_ON = np.zeros(1, np.int8)
+"""For `stop` where nobody stops."""
 NONE = 1 << 30
 """The errors of a place in which no table is kept."""
 
@@ -28,11 +30,12 @@ NONE = 1 << 30
 def walk(
     code: Any, problems: Problems, allowed: int, prefix: Any, depth: int,
     table: Any, used: Any, stack: Any, grid: Any, saved: Any, counts: Any, kept: Any, kept_errors: Any,
+    stop: Any,
 ) -> int:  # fmt: skip
     """Every candidate whose first choices are `prefix`, counted in `counts`; the best tables go to `kept`.
     With `depth > 0`, branches are cut there, and what is kept instead are their choices, with their number
-    as errors. Gives how many were found. The other arrays are room to work in: nothing is allocated
-    here, so the same code runs on a GPU."""
+    as errors. Gives how many were found; it is given up as soon as `stop[0]` is not 0. The other arrays
+    are room to work in: nothing is allocated here, so the same code runs on a GPU."""
     states, writes = code[0], code[4] == 1
     count, cells = len(problems.grids), len(grid)
     for entry in range(len(table)):
@@ -40,7 +43,7 @@ def walk(
     used[0], used[1] = 1, 0
     found = level = instance = errors = state = steps = 0
     position = problems.start[0]
-    while True:
+    while stop[0] == 0:
         ended = -1
         if instance == count:
             ended = COMPLETE
@@ -100,7 +103,8 @@ def walk(
                 level += 1
                 break
         else:
-            return found
+            break
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -120,7 +124,9 @@ def keep(table: Any, errors: int, kept: Any, kept_errors: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def explore(code: Any, problems: Problems, allowed: int, prefix: Any, depth: int, room: int) -> Any:
+def explore(
+    code: Any, problems: Problems, allowed: int, prefix: Any, depth: int, room: int, stop: Any
+) -> Any:
     """`walk` with arrays of its own: the counts, what was kept, its errors, and how many there were."""
     entries, cells = 3 * code[0], problems.grids.shape[1]
     counts = np.zeros(4, np.int64)
@@ -128,7 +134,7 @@ def explore(code: Any, problems: Problems, allowed: int, prefix: Any, depth: int
     found = walk(
         code, problems, allowed, prefix, depth,
         np.empty((entries, 3), np.int64), np.empty(2, np.int64), np.empty((entries, 9), np.int64),
-        np.empty(cells, np.int8), np.empty(cells, np.int8), counts, kept, kept_errors,
+        np.empty(cells, np.int8), np.empty(cells, np.int8), counts, kept, kept_errors, stop,
     )  # fmt: skip
     return counts, kept, kept_errors, found
 
@@ -162,7 +168,7 @@ def _random_candidate(code: Any, problems: Problems, allowed: int, table: Any, g
 
 
 @njit(cache=True, nogil=True)
-def sample(code: Any, problems: Problems, allowed: int, seed: int, count: int, room: int) -> Any:
+def sample(code: Any, problems: Problems, allowed: int, seed: int, count: int, room: int, stop: Any) -> Any:
     """`count` random candidates: the counts, the best tables and their errors; and the weights, whose mean
     estimates how many candidates the whole tree has (Knuth's method)."""
     entries, cells = 3 * code[0], problems.grids.shape[1]
@@ -172,6 +178,8 @@ def sample(code: Any, problems: Problems, allowed: int, seed: int, count: int, r
     kept, kept_errors = np.full((room, entries, 3), -1, np.int64), np.full(room, NONE)
     np.random.seed(seed)
     for i in range(count):
+        if stop[0] != 0:
+            break
         ended, errors, weights[i] = _random_candidate(code, problems, allowed, table, grid, saved)
         counts[ended] += 1
         if ended == COMPLETE:

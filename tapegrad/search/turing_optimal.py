@@ -10,9 +10,7 @@ from tapegrad.search.algorithm2 import Examples
 from tapegrad.search.family import Family, Table, machine_of
 from tapegrad.search.running import evaluate
 from tapegrad.search.tasks import Problem, laid_out
-from tapegrad.search.tree import sample
-
-KEPT = 16
+from tapegrad.search.tree import GO_ON, sample
 
 
 @dataclass(frozen=True)
@@ -43,6 +41,5 @@ def best_machine(s: int, k: int, samples: Examples, extra: Examples, limit: int)
     family = Family(s)
     instances = laid_out([Problem(X, y, x, int(label)) for x, label in zip(points, labels, strict=True)])
     seed = (s * 1009 + k) * 1009 + len(points)  # other draws for every s, k and t
-    _, kept, errors, _ = sample(family.code(), instances.problems(k), len(points), seed, limit, KEPT)
-    best = int(np.argmin(errors))
-    return FoundClassifier(kept[best], family, samples, k) if errors[best] <= len(points) else None
+    _, kept, errors, _ = sample(family.code(), instances.problems(k), len(points), seed, limit, 1, GO_ON)
+    return FoundClassifier(kept[0], family, samples, k) if errors[0] <= len(points) else None

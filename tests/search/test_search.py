@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,16 @@ import pytest
 from tapegrad.errors import FormatError, InputError, Refused
 from tapegrad.grid_learners import start
 from tapegrad.machines.compiled import run as run_machine
-from tapegrad.search import TASKS, Family, SearchOptions, canonical_machines, machine_of, run, table_text
+from tapegrad.search import (
+    TASKS,
+    Family,
+    SearchOptions,
+    Task,
+    canonical_machines,
+    machine_of,
+    run,
+    table_text,
+)
 from tapegrad.search.choices import option_count, set_entry
 from tapegrad.search.confirm import confirm
 from tapegrad.search.running import evaluate
@@ -55,7 +66,10 @@ def test_the_winner_learns_in_the_network_trained_by_sgd():
     assert found.output < 1e-10
     assert found.agreed == found.points == 16
     assert found.right
-    assert found.layers_compared > 100
+    assert found.layers_compared == found.layers > 100
+    assert found.agrees
+    broken = replace(found, layers_compared=4)
+    assert not broken.agrees
 
 
 @pytest.mark.parametrize("writes", [False, True])
@@ -172,7 +186,7 @@ def test_the_expected_number_of_candidates_is_near_the_true_one():
 def test_random_search_finds_the_easy_ones():
     result = run("any-minus", SearchOptions(single=1, samples=30_000, allowed_errors=0))
     assert result.error == 0
-    assert result.candidates >= 30_000
+    assert result.candidates == 30_000
 
 
 def test_a_mirrored_machine_is_its_own_mirror_image():
@@ -238,8 +252,63 @@ def test_files_of_other_searches_versions_and_kinds_are_refused(tmp_path):
     with pytest.raises(InputError, match="version is 0 there, 2 here"):
         run("any-minus", SearchOptions(single=1, allowed_errors=0, file=file))
     (tmp_path / "text").write_text("not a database, but long enough to be looked at" * 10)
-    with pytest.raises(FormatError, match="no file of a search"):
+    with pytest.raises(FormatError, match="cannot be used as the file of a search"):
         run("any-minus", SearchOptions(single=1, file=tmp_path / "text"))
+    with pytest.raises(FormatError, match="cannot be used"):
+        run("any-minus", SearchOptions(single=1, file=tmp_path))
+    stranger = sqlite3.connect(tmp_path / "addresses")
+    with stranger:
+        stranger.execute("CREATE TABLE search (name TEXT)")
+    with pytest.raises(FormatError, match="a database of something else"):
+        run("any-minus", SearchOptions(single=1, file=tmp_path / "addresses"))
+    with database:
+        database.execute("UPDATE search SET description = '[]'")
+    with pytest.raises(FormatError, match="cannot be used"):
+        run("any-minus", SearchOptions(single=1, allowed_errors=0, file=file))
+
+
+def test_a_task_defined_anew_is_another_search(tmp_path, monkeypatch):
+    options = SearchOptions(single=1, allowed_errors=24, file=tmp_path / "f")
+    mine = Task("mine", "the first feature", lambda rng, X: lambda x: int(x[0]))
+    monkeypatch.setitem(TASKS, "mine", mine)
+    run("mine", options)
+    monkeypatch.setitem(TASKS, "mine", replace(mine, answer=lambda rng, X: lambda x: -int(x[0])))
+    with pytest.raises(InputError, match="another search: problems is"):
+        run("mine", options)
+
+
+def test_two_searches_may_share_a_file(tmp_path):
+    options = SearchOptions(single=1, allowed_errors=0, file=tmp_path / "f")
+    alone = run("any-minus", SearchOptions(single=1, allowed_errors=0))
+    other = []
+
+    def meanwhile(now):
+        if not other:
+            other.append(run("any-minus", options))
+
+    both = run("any-minus", options, meanwhile)
+    assert both.candidates == other[0].candidates == alone.candidates
+
+
+STOPPED = """
+import sys
+from tapegrad.cli import main
+words = ["search", "any-minus", "--states", "3", "--writes", "--no-train", "--file", sys.argv[1]]
+sys.argv = ["tapegrad", *words]
+main()
+"""
+
+
+def test_ctrl_c_stops_a_large_search_at_once(tmp_path):
+    file = tmp_path / "search.sqlite"
+    process = subprocess.Popen([sys.executable, "-c", STOPPED, str(file)], stderr=subprocess.PIPE, text=True)
+    while _shards(file) < 1 and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "goes on from" in said
+    assert _shards(file) >= 1
 
 
 def test_hopeless_and_malformed_requests_are_refused():
@@ -252,7 +321,13 @@ def test_hopeless_and_malformed_requests_are_refused():
     with pytest.raises(Refused, match="mirrored"):
         Family(1, pairs=1)
     with pytest.raises(Refused, match="no engine"):
-        run("any-minus", SearchOptions(single=1, engine="telepathy"))
+        SearchOptions(single=1, engine="telepathy")
+    wrong: list[dict[str, Any]] = [{"instances": 0}, {"samples": -5}, {"workers": -1}, {"exponent": 9}]
+    for options in wrong:
+        with pytest.raises(InputError, match="must lie between"):
+            SearchOptions(**options)
+    with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
+        SearchOptions(confidence=1)
 
 
 @pytest.mark.slow

@@ -1,12 +1,14 @@
 """`tapegrad search` and `tapegrad restarts` as a user types them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from tapegrad.cli import app
 from tapegrad.errors import InputError, Refused
+from tapegrad.search.confirm import confirm
 
 
 def tapegrad(*words):
@@ -26,6 +28,25 @@ def test_search_prints_the_machine_and_what_was_verified():
     assert found.exit_code == 0
     assert "reads +" in found.stdout
     assert "32 of 32 test points agree" in found.stdout
+    assert "machines of 1 state" in found.stdout
+
+
+def test_a_network_that_disagrees_with_its_machine_is_an_error(monkeypatch):
+    def wrong(result):
+        return replace(confirm(result), agreed=31)
+
+    monkeypatch.setattr("tapegrad.search.confirm.confirm", wrong)
+    assert tapegrad("search", "any-minus", "--states", "1").exit_code == 1
+    assert tapegrad("search", "any-minus", "--states", "1", "--json").exit_code == 1
+
+
+def test_states_are_counted_in_all():
+    found = json.loads(
+        tapegrad("search", "single-coordinate", "--states", "4", "--no-train", "--json").stdout
+    )
+    assert found["family"] == {"single": 2, "pairs": 1, "mirrored": True, "writes": False}
+    with pytest.raises(InputError, match="2 states cannot hold 1 pairs"):
+        tapegrad("search", "single-coordinate", "--states", "2")
 
 
 def test_search_with_writing_machines_random_candidates_and_a_file(tmp_path):
@@ -75,3 +96,11 @@ def test_hopeless_requests_say_so():
         tapegrad("restarts", "peace")
     with pytest.raises(InputError, match="accuracy must lie between 0 and 1"):
         tapegrad("restarts", "any-minus", "--accuracy", "2")
+    for failure in ("0", "-1", "nan"):
+        with pytest.raises(InputError, match="failure must lie between 0 and 1"):
+            tapegrad("restarts", "any-minus", "--failure", failure)
+    with pytest.raises(Refused, match="examples to choose by"):
+        tapegrad("restarts", "any-minus", "--accuracy", "1e-9")
+    with pytest.raises(InputError, match="belong to no machine"):
+        tapegrad("restarts", "any-minus", "--raw", "--writes")
+    assert tapegrad("search", "any-minus", "--seed", "-1").exit_code == 2

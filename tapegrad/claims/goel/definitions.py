@@ -22,7 +22,7 @@ from tapegrad.search import Family, machine_of
 from tapegrad.search.bounds import validation_size
 from tapegrad.search.running import evaluate
 from tapegrad.search.tasks import Problem, laid_out
-from tapegrad.search.tree import explore, sample
+from tapegrad.search.tree import GO_ON, explore, sample
 
 Labelling = Callable[[Signs], int]
 Learner = Callable[[Signs, Signs], Labelling]
@@ -137,10 +137,10 @@ def definition_3(long: bool) -> Outcome:
     least, beaten, slowest = {}, 0, 0
     for s in (1, 2):
         code, draws = Family(s).code(), 200_000 if long else 20_000
-        _, tables, errors, _ = explore(code, problems, len(extra), np.zeros(0, np.int64), 0, 4)
+        _, tables, errors, _ = explore(code, problems, len(extra), np.zeros(0, np.int64), 0, 4, GO_ON)
         best = tables[int(np.argmin(errors))]
         least[s] = int(len(extra) - evaluate(best[None], s, problems)[0])
-        _, _, others, _ = sample(code, problems, len(extra), 7, draws, 1)
+        _, _, others, _ = sample(code, problems, len(extra), 7, draws, 1, GO_ON)
         beaten += int((others < least[s]).sum())
         machine = machine_of(best, Family(s))
         slowest = max(slowest, *(by_interpreter(machine, X, X[:, 0], x)[1] for x in extra))

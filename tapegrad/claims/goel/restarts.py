@@ -13,7 +13,7 @@ from tapegrad.search import Family, SearchOptions, run, task_named
 from tapegrad.search.bounds import deviation_bound, validation_size
 from tapegrad.search.running import evaluate
 from tapegrad.search.tasks import draw_instances
-from tapegrad.search.tree import COMPLETE, sample
+from tapegrad.search.tree import COMPLETE, GO_ON, sample
 
 EPSILON, DELTA = 0.2, 0.2
 TASK, FAMILY, EXPONENT = "last-label", Family(2), 2
@@ -23,7 +23,7 @@ def _best_of(restarts: int, validation: int, seed: int) -> float:
     """The error, on fresh problems, of the best of so many random machines on a validation set."""
     drawn = (draw_instances(task_named(TASK), validation, seed + shift) for shift in (0, 10_000))
     problems, fresh = (instances.problems(EXPONENT) for instances in drawn)
-    _, tables, errors, _ = sample(FAMILY.code(), problems, validation, seed, restarts, 1)
+    _, tables, errors, _ = sample(FAMILY.code(), problems, validation, seed, restarts, 1, GO_ON)
     if errors[0] > validation:
         return 1.0  # not one of them answered
     right = evaluate(tables, FAMILY.states, fresh)
@@ -33,7 +33,7 @@ def _best_of(restarts: int, validation: int, seed: int) -> float:
 def _chance(draws: int) -> float:
     """How often a random machine solves the task: no error on 60 problems."""
     problems = draw_instances(task_named(TASK), 60, 5).problems(EXPONENT)
-    counts, *_ = sample(FAMILY.code(), problems, 0, 9, draws, 1)
+    counts, *_ = sample(FAMILY.code(), problems, 0, 9, draws, 1, GO_ON)
     return counts[COMPLETE] / draws
 
 
