@@ -44,8 +44,9 @@ class Family:
 
     def __str__(self) -> str:
         parts = [f"{self.states} state{'s' if self.states > 1 else ''}"]
-        parts += [f"{self.pairs} of them doubled for + and -"] if self.pairs else []
-        parts += ["mirrored"] if self.mirrored else []
+        if self.mirrored:
+            pairs = f" with {self.pairs} pair{'s' if self.pairs > 1 else ''}"
+            parts.append("mirrored" + (pairs if self.pairs else ""))
         return ", ".join([*parts, "writing"] if self.writes else parts)
 
     def code(self) -> NDArray[np.int64]:
