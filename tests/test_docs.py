@@ -11,6 +11,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 ELSEWHERE = {"exports.md"}
 """Pages whose Python needs files made by commands; tests/interop runs it."""
+LONG = {"margins.md"}
+"""Pages whose Python takes most of a minute."""
 
 
 def python_of(page: Path) -> str:
@@ -19,7 +21,12 @@ def python_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if python_of(p) and p.name not in ELSEWHERE], ids=lambda p: p.name
+    "page",
+    [
+        pytest.param(p, marks=[pytest.mark.slow] if p.name in LONG else [], id=p.name)
+        for p in PAGES
+        if python_of(p) and p.name not in ELSEWHERE
+    ],
 )
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     script = tmp_path / "page.py"
