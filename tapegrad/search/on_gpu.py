@@ -16,9 +16,9 @@ from tapegrad.search.shards import KEPT, Quest, Shard, branches
 from tapegrad.search.store import ShardResult
 from tapegrad.search.tree import GO_ON, NONE
 
-WANTED_BRANCHES, MOST_BRANCHES = 1 << 20, 1 << 24
+WANTED_BRANCHES, MOST_BRANCHES = 1 << 19, 1 << 24
 """Branches of one launch: so many that no long one keeps the others waiting at the end."""
-AT_ONCE = 64
+AT_ONCE = 128
 """Shards of one launch: after each launch they are noted, and the search can be stopped."""
 THREADS, BLOCKS = 128, 1024
 
