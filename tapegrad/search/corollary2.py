@@ -44,27 +44,31 @@ def sizes(family: Family, accuracy: float, failure: float) -> Sizes:
     of `failure`: half of it for never drawing that machine, half for a misleading validation set."""
     require_probability(accuracy, "accuracy")
     require_probability(failure, "failure")
-    code, used, table = family.code(), np.array([family.single, family.pairs]), _empty(family)
-    chance = 1.0
-    for entry in range(len(table)):
-        if table[entry, 1] < 0:
-            chance /= option_count(entry, code, used)
-            set_entry(table, entry, 0, code, used)
+    options: list[int] = []
+
+    def first(count: int) -> int:
+        options.append(count)
+        return 0
+
+    _filled(family, first)
+    chance = 1 / math.prod(options)
     restarts = math.ceil(math.log(2 / failure) / chance)
     return Sizes(chance, restarts, validation_size(restarts, accuracy, failure / 2))
 
 
 def random_table(family: Family, rng: np.random.Generator) -> Table:
     """Every entry uniform among its choices."""
-    code, used, table = family.code(), np.array([family.single, family.pairs]), _empty(family)
+    return _filled(family, lambda options: int(rng.integers(options)))
+
+
+def _filled(family: Family, choose: Callable[[int], int]) -> Table:
+    """A whole table, all states in use: `choose` is told how many options an entry has, and takes one."""
+    code, used = family.code(), np.array([family.single, family.pairs])
+    table = np.full((3 * family.states, 3), -1)
     for entry in range(len(table)):
-        if table[entry, 1] < 0:
-            set_entry(table, entry, int(rng.integers(option_count(entry, code, used))), code, used)
+        if table[entry, 1] < 0:  # else it is the mirror image of one before
+            set_entry(table, entry, choose(option_count(entry, code, used)), code, used)
     return table
-
-
-def _empty(family: Family) -> Table:
-    return np.full((3 * family.states, 3), -1)
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,6 @@ def best_raw_filter(
     told. Nothing is expected to come of it: see `raw.success`."""
     rng = np.random.default_rng(seed)
     X, y, points, answers = data
-    distinct, place = np.unique(points, axis=0, return_inverse=True)  # one that comes twice is run once
     m, d = X.shape
     depth = 2 * d * m + m + d if layers is None else layers
 
@@ -156,6 +159,6 @@ def best_raw_filter(
         for _ in range(restarts):
             network = raw.draw_network(states, depth, rng, width)
             memory = raw.train(network, X, y)
-            yield network, memory, raw.predict(network, memory, distinct)[place]
+            yield network, memory, raw.predict(network, memory, points)
 
     return _choose(trials(), answers, progress)

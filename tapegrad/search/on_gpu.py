@@ -29,10 +29,10 @@ def on_gpu(shards: list[Shard], quest: Quest) -> Iterator[tuple[int, ShardResult
     _require_gpu()
     if quest.problems.grids.shape[1] > MOST_CELLS:
         raise Refused(f"grids of more than {MOST_CELLS} cells do not fit a thread of the GPU")
+    if any(shard.seed is not None for shard in shards):
+        raise Refused("random candidates are drawn on the CPU", advice="Take the engine threads.")
     for first in range(0, len(shards), AT_ONCE):
         together = shards[first : first + AT_ONCE]
-        if any(shard.seed is not None for shard in together):
-            raise Refused("random candidates are drawn on the CPU", advice="Take the engine threads.")
         cut = _cut(together, quest)
         found = _launch(cut, quest)
         for shard, part in zip(together, cut.parts, strict=True):
@@ -84,9 +84,8 @@ def _launch(cut: Cut, quest: Quest) -> list[NDArray[Any]]:
 
 def _narrow(problems: Problems) -> Problems:
     """With numbers of 32 bits, which a GPU handles faster."""
-    limit = np.minimum(problems.limit, np.iinfo(np.int32).max)
-    start, wanted, limit = (array.astype(np.int32) for array in (problems.start, problems.wanted, limit))
-    return Problems(problems.grids, problems.width, start, wanted, limit)
+    numbers: list[Any] = [array.astype(np.int32) for array in problems[2:]]
+    return Problems(problems.grids, problems.width, *numbers)
 
 
 def _joined(found: list[NDArray[Any]]) -> ShardResult:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
+from tapegrad.nets.rcnn.points import distinct_points
 from tapegrad.nets.rcnn.ternary import PADDING
 from tapegrad.nets.rcnn.training import RATE
 from tapegrad.nets.rcnn.weights import initialisation_set
@@ -87,8 +88,9 @@ def _train(network: RawNetwork, Z: jax.Array, labels: jax.Array) -> jax.Array:
 @in_double
 def predict(network: RawNetwork, memory: Matrix, X: NDArray[Any]) -> NDArray[np.int64]:
     """The signs of the outputs; 0 where the output is 0 or no number, which is no answer."""
-    Z = jnp.column_stack([X.astype(float), np.ones(len(X))])
-    return np.nan_to_num(np.sign(_outputs(network, jnp.asarray(memory), Z)), nan=0).astype(np.int64)
+    Z, which = distinct_points(X)
+    signs = np.sign(_outputs(network, jnp.asarray(memory), jnp.asarray(Z, float)))
+    return np.nan_to_num(signs, nan=0).astype(np.int64)[which]
 
 
 @eqx.filter_jit

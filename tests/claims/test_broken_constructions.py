@@ -10,8 +10,6 @@ import pytest
 
 from tapegrad.circuits.model import Gate
 from tapegrad.claims import wei, welper
-from tapegrad.claims.ledger import Status
-from tapegrad.claims.running import run_claim
 from tapegrad.nets.descent import orthogonal, switches
 from tapegrad.nets.extended import formats
 from tapegrad.nets.relu import corrections, gadgets, units
@@ -22,17 +20,7 @@ from tapegrad.nets.transformer import net as transformer_net
 from tapegrad.theory import sample_complexity
 from tapegrad.theory.blocks import TwoLayers
 from tapegrad.theory.margin_constants import MarginConstants
-
-
-def failing(paper, *statements):
-    """Which of these statements fail now; each must fail by a check, not by an error on the way."""
-    claims = {claim.statement: claim for claim in paper.PAPER.claims}
-    outcomes = {statement: run_claim(claims[statement]) for statement in statements}
-    return [
-        statement
-        for statement, outcome in outcomes.items()
-        if outcome.status is Status.FAILED and "did not come out" in outcome.note
-    ]
+from tests.claims.failing import failing
 
 
 def test_a_corner_function_that_is_a_little_too_wide(monkeypatch):

@@ -11,8 +11,6 @@ from tapegrad.circuits.model import Gate
 from tapegrad.claims import abbe_sandon, goel
 from tapegrad.claims.abbe_sandon import limits
 from tapegrad.claims.goel import instances, network, turing_optimal
-from tapegrad.claims.ledger import Status
-from tapegrad.claims.running import run_claim
 from tapegrad.nets.emulator import noisy_net, practical_net
 from tapegrad.nets.emulator.computation import THRESHOLDS
 from tapegrad.nets.emulator.exact import Constants as ExactConstants
@@ -20,17 +18,7 @@ from tapegrad.nets.emulator.practical_constants import Constants, gate_weight
 from tapegrad.nets.rcnn import lemma5, training
 from tapegrad.search.bounds import observation_1
 from tapegrad.theory import fourier
-
-
-def failing(paper, *statements):
-    """Which of these statements fail now, by a check."""
-    claims = {claim.statement: claim for claim in paper.PAPER.claims}
-    outcomes = {statement: run_claim(claims[statement]) for statement in statements}
-    return [
-        statement
-        for statement, outcome in outcomes.items()
-        if outcome.status is Status.FAILED and "did not come out" in outcome.note
-    ]
+from tests.claims.failing import failing
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from tapegrad.search import (
     run,
     table_text,
 )
-from tapegrad.search.choices import option_count, set_entry
 from tapegrad.search.confirm import confirm
+from tapegrad.search.corollary2 import random_table
 from tapegrad.search.running import evaluate
 from tapegrad.search.shards import Quest, expected_candidates
 from tapegrad.search.tasks import draw_instances, laid_out, task_named
@@ -103,7 +103,7 @@ def test_runs_end_as_those_of_the_plain_interpreter(family):
     rng = np.random.default_rng(family.states)
     problems = [TASKS["single-coordinate"].draw(rng) for _ in range(4)]
     instances = laid_out(problems)
-    tables = np.stack([_random_table(family, rng) for _ in range(3000)])
+    tables = np.stack([random_table(family, rng) for _ in range(3000)])
     quick, right = (evaluate(tables, family.states, instances.problems(k)) for k in (1, 3))
     late = np.flatnonzero(quick != right)
     ends = []
@@ -117,15 +117,6 @@ def test_runs_end_as_those_of_the_plain_interpreter(family):
     assert "out of time" in ends or not len(late)
     if family == Family(3, writes=True):
         assert len(late)  # there are runs that only the larger time bound lets end
-
-
-def _random_table(family, rng):
-    code, used = family.code(), np.array([family.single, family.pairs])
-    table = np.full((3 * family.states, 3), -1)
-    for entry in range(3 * family.states):
-        if table[entry, 1] < 0:
-            set_entry(table, entry, rng.integers(option_count(entry, code, used)), code, used)
-    return table
 
 
 def _plain(machine, problem, exponent):
