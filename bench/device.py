@@ -9,7 +9,7 @@ import jax
 
 import tapegrad as tg
 from tapegrad.machines.library import ready
-from tapegrad.nets import all_targets
+from tapegrad.targets import all_targets
 
 
 def rows() -> list[dict[str, Any]]:

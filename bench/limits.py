@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from tapegrad.experiments import limits
+from tapegrad_papers.experiments import limits
 
 
 def rows() -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 from tapegrad.circuits.model import Circuit
 from tapegrad.compile import Compiled, compile
 from tapegrad.sources import find
-from tapegrad.theory import (
+from tapegrad_papers.theory import (
     attack,
     chain_of,
     layerwise_bound,

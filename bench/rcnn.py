@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from tapegrad.grid_learners import parity, single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import MOVES, GridMachine, GridRule
-from tapegrad.nets.rcnn import RcnnNet
-from tapegrad.nets.rcnn.classifier import RCNNClassifier
-from tapegrad.nets.rcnn.fast import Roller
-from tapegrad.nets.rcnn.many import memorise_many, predict_many
-from tapegrad.nets.rcnn.network import Rcnn
-from tapegrad.nets.rcnn.points import outcomes_on
-from tapegrad.nets.rcnn.predicting import predict
-from tapegrad.nets.rcnn.training import memorise
-from tapegrad.nets.rcnn.weights import count_weights
 from tapegrad.sampler import random_grid_machine
+from tapegrad.targets.rcnn import RcnnNet
+from tapegrad.targets.rcnn.classifier import RCNNClassifier
+from tapegrad.targets.rcnn.fast import Roller
+from tapegrad.targets.rcnn.many import memorise_many, predict_many
+from tapegrad.targets.rcnn.network import Rcnn
+from tapegrad.targets.rcnn.points import outcomes_on
+from tapegrad.targets.rcnn.predicting import predict
+from tapegrad.targets.rcnn.training import memorise
+from tapegrad.targets.rcnn.weights import count_weights
 
 Row = dict[str, Any]
 

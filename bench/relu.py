@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.circuits import UInt, trace
 from tapegrad.circuits.model import Circuit
 from tapegrad.compile import compile
-from tapegrad.nets.relu import ReluNet
+from tapegrad.targets.relu import ReluNet
 
 WIDTHS = (10, 31, 100)
 """Bits of the factors: about 270, 2,700 and 29,000 gates."""

@@ -13,8 +13,8 @@ from automata.tm.dtm import DTM
 from tapegrad.compile import compile
 from tapegrad.machines.compiled import run
 from tapegrad.machines.library.busy_beavers import busy_beaver
-from tapegrad.nets.extended.examples import EXAMPLES
-from tapegrad.nets.tape.net import TapeNet
+from tapegrad.targets.extended.examples import EXAMPLES
+from tapegrad.targets.tape.net import TapeNet
 
 CHAMPION = "5x2"
 CHOSEN = (1_000, 1_000_000, 10_000_000, 40_000_000)

@@ -17,7 +17,7 @@ from numba import njit
 import tapegrad as tg
 from tapegrad.machines import Rule, TuringMachine
 from tapegrad.machines.library import ready
-from tapegrad.nets.transformer import TransformerNet
+from tapegrad.targets.transformer import TransformerNet
 
 FAST = (8, 10, 12, 14, 16, 18, 20, 24)
 MOST_STEPS = 1 << 20

@@ -6,16 +6,16 @@ net = tg.compile(tg.read("1RB1LB_1LA1RZ"), "tape")
 print(tg.verify(net))
 """
 
-from tapegrad.checker import check
 from tapegrad.circuits import Array, Bit, Circuit, Int, UInt, trace, where
 from tapegrad.compile import Compiled, compile, estimate
 from tapegrad.errors import TapegradError
 from tapegrad.learners import Learner
 from tapegrad.machines import GridBuilder, GridMachine, MachineBuilder, TuringMachine
-from tapegrad.nets import all_targets
 from tapegrad.saved import load, save
 from tapegrad.sources import read
+from tapegrad.targets import all_targets
 from tapegrad.verify import Report, verify
+from tapegrad_check import check
 
 __version__ = "0.1.0"
 

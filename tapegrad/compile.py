@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tapegrad.inputs import parse_inputs
 from tapegrad.lowering.paths import route
 from tapegrad.lowering.rewriting import Rewriting, Source, State
-from tapegrad.nets import Carry, Estimate, Target, target_named
+from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
-    from tapegrad.nets.net import Net
     from tapegrad.show.notebook import Shown
+    from tapegrad.targets.net import Net
 
 Progress = Callable[[int], None]
 """Called now and then with the number of steps taken so far."""

@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.lowering.rewriting import State
-from tapegrad.nets import Carry
+from tapegrad.targets import Carry
 
 ENDED = "the source has halted"
 STOPPED = "the net has stopped"

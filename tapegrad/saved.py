@@ -15,19 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save as tensors_to_bytes
 
-from tapegrad.checker.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
 from tapegrad.compile import Compiled, prepare
 from tapegrad.errors import BrokenNet, InputError, TapegradError
 from tapegrad.files import write_folder
-from tapegrad.nets import target_named
 from tapegrad.source_json import source_from_json, source_to_json
+from tapegrad.targets import target_named
+from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
 
 _SOURCE = "source."
 """Prefix of the arrays that belong to the source rather than to the net."""
 
 
 EXTENDED = "extended"
-"""What stands for the target where a trained extended network was saved (`tapegrad.nets.extended`)."""
+"""What stands for the target where a trained extended network was saved (`tapegrad.targets.extended`)."""
 
 
 def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
@@ -53,7 +53,7 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         raise BrokenNet(
             "the folder holds a trained extended network, not a compiled net",
             where=str(path),
-            advice="Load it with tapegrad.nets.extended.load.",
+            advice="Load it with tapegrad.targets.extended.load.",
         )
     own = {name: a for name, a in folder.arrays.items() if not name.startswith(_SOURCE)}
     theirs = {name.removeprefix(_SOURCE): a for name, a in folder.arrays.items() if name.startswith(_SOURCE)}

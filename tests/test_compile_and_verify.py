@@ -10,7 +10,7 @@ from tapegrad.circuits import Circuit, UInt, trace
 from tapegrad.circuits import library as circuits
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines import library as machines
-from tapegrad.nets import all_targets
+from tapegrad.targets import all_targets
 
 
 def sum_of_three(a, b, c):

@@ -11,7 +11,7 @@ import tapegrad as tg
 from tapegrad.circuits import library as circuits
 from tapegrad.errors import BrokenNet, InputError, TapegradError
 from tapegrad.machines import library as machines
-from tapegrad.nets import all_targets
+from tapegrad.targets import all_targets
 
 
 @pytest.fixture(scope="module")

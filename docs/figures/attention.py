@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 import tapegrad as tg
 from tapegrad.machines.library import ready
-from tapegrad.nets.transformer import TransformerNet
-from tapegrad.nets.transformer.patterns import WatchedDecoder
+from tapegrad.targets.transformer import TransformerNet
+from tapegrad.targets.transformer.patterns import WatchedDecoder
 
 MACHINE = "busy-beaver-4x2"
 

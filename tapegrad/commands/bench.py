@@ -28,7 +28,7 @@ def parity(
 
     Example: tapegrad bench parity --side 5 --images 500 --epochs 40 --figure parity.png
     """
-    from tapegrad.experiments import parity as experiment  # compiles JAX programs: not needed to start
+    from tapegrad_papers.experiments import parity as experiment  # compiles JAX programs: not needed to start
 
     with errors.status("training both networks"):
         result = experiment.headline(side, images, epochs, seed)
@@ -47,7 +47,7 @@ def limits(
 
     Example: tapegrad bench limits
     """
-    from tapegrad.experiments import limits as experiment
+    from tapegrad_papers.experiments import limits as experiment
 
     with errors.status("running the experiments"):
         found = experiment.limits(long)

@@ -9,12 +9,12 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tapegrad.claims.ledger import Claim, Status
-from tapegrad.claims.pages import page
-from tapegrad.claims.running import Entry, run_claims
 from tapegrad.commands.output import DISAGREED, AsJson, console, errors, print_json
 from tapegrad.errors import InputError
 from tapegrad.files import write_atomically
+from tapegrad_papers.claims.ledger import Claim, Status
+from tapegrad_papers.claims.pages import page
+from tapegrad_papers.claims.running import Entry, run_claims
 
 COLOURS = {
     Status.HOLDS: "green",
@@ -42,7 +42,7 @@ def claims(
 
     Example: tapegrad claims welper --only "Lemma A"
     """
-    from tapegrad.claims.papers import select  # every construction: not needed to start
+    from tapegrad_papers.claims.papers import select  # every construction: not needed to start
 
     chosen = select(paper, only)
     if write is not None and only is not None:
@@ -64,7 +64,7 @@ def claims(
 
 
 def _write_pages(folder: Path, entries: Sequence[Entry], long: bool) -> None:
-    from tapegrad.claims.papers import PAPERS
+    from tapegrad_papers.claims.papers import PAPERS
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from tapegrad.compile import compile
 from tapegrad.inputs import parse_inputs
 from tapegrad.lowering.paths import route
 from tapegrad.machines import library as machines
-from tapegrad.nets import Example, Target, all_targets
+from tapegrad.targets import Example, Target, all_targets
 from tapegrad.verify import verify
 
 SIZES = {"steps": 24, "cells": 24}
@@ -60,7 +60,7 @@ def demo(as_json: AsJson = False) -> None:
 
 def _headline() -> list[dict[str, Any]]:
     """`tapegrad bench parity` at a small size."""
-    from tapegrad.experiments import parity
+    from tapegrad_papers.experiments import parity
 
     return parity.report(parity.headline(side=5, images=300, epochs=20))
 

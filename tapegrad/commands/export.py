@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from tapegrad.checker.folder import CONFIG
 from tapegrad.commands.options import SetOption, parse_settings
 from tapegrad.commands.output import AsJson, console, print_json
 from tapegrad.compile import compile as compile_source
@@ -14,6 +13,7 @@ from tapegrad.files import write_atomically, write_folder
 from tapegrad.interop.exporting import FORMS, Subject, check_form, exported
 from tapegrad.saved import load
 from tapegrad.sources import find
+from tapegrad_check.folder import CONFIG
 
 
 def export(

@@ -27,10 +27,10 @@ from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.table import table_text
-from tapegrad.nets import all_targets
 from tapegrad.show.limits import MOST_STEPS
 from tapegrad.source_json import source_to_json
 from tapegrad.sources import all_formats, find, ready_names
+from tapegrad.targets import all_targets
 
 
 def targets(as_json: AsJson = False) -> None:

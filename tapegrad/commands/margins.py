@@ -28,7 +28,7 @@ def margins(
 
     Example: tapegrad margins adder4 --target relu
     """
-    from tapegrad.theory import all_layer_margins, patterns  # only this command needs them
+    from tapegrad_papers.theory import all_layer_margins, patterns  # only this command needs them
 
     found = find(source)
     compiled = compile(found.source, target, **parse_settings(settings))

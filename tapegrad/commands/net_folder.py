@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from tapegrad.checker import check as check_folder
 from tapegrad.commands.options import (
     EngineOption,
     InputOption,
@@ -21,6 +20,7 @@ from tapegrad.inputs import parse_inputs
 from tapegrad.saved import load, save
 from tapegrad.sources import find
 from tapegrad.verify import verify as verify_net
+from tapegrad_check import check as check_folder
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")

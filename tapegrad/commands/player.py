@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from tapegrad.checker.folder import CONFIG
 from tapegrad.commands.options import parse_settings
 from tapegrad.commands.output import DISAGREED, console, print_json, steps_progress
 from tapegrad.compile import Compiled
@@ -16,6 +15,7 @@ from tapegrad.saved import load
 from tapegrad.show.limits import SECONDS
 from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source, inputs_for
 from tapegrad.sources import find
+from tapegrad_check.folder import CONFIG
 
 
 def write_page(

@@ -40,7 +40,7 @@ def restarts(
     import numpy as np
 
     from tapegrad.search import task_named
-    from tapegrad.search.corollary2 import best_machine_filter, best_raw_filter, sizes
+    from tapegrad_papers.goel.corollary2 import best_machine_filter, best_raw_filter, sizes
 
     chosen = task_named(task)
     family = family_of(states or 1, pairs or 0, writes)
@@ -99,7 +99,7 @@ def restarts(
 
 
 def _about_raw(states: int) -> dict[str, Any]:
-    from tapegrad.search.raw import success
+    from tapegrad_papers.goel.raw import success
 
     chance = success(states)
     return {

@@ -29,9 +29,9 @@ from tapegrad.errors import InputError
 from tapegrad.inputs import inputs_for
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
-from tapegrad.nets import check_target
 from tapegrad.show.text import state_json, state_text
 from tapegrad.sources import find
+from tapegrad.targets import check_target
 from tapegrad.verify import run_and_verify
 
 DRAWN = 2_000
@@ -136,9 +136,9 @@ def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:
     """Trains once more, by the reference engine, keeping what is drawn."""
-    from tapegrad.nets.descent.history import record
-    from tapegrad.nets.descent.net import DescentNet
-    from tapegrad.nets.descent.plots import plot_history
+    from tapegrad.targets.descent.history import record
+    from tapegrad.targets.descent.net import DescentNet
+    from tapegrad.targets.descent.plots import plot_history
 
     if not isinstance(compiled.net, DescentNet):
         raise InputError(

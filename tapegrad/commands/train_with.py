@@ -22,8 +22,8 @@ def train_with(
 
     Example: tapegrad train-with xor -o xor.net
     """
-    from tapegrad.nets.extended import save  # brings JAX
-    from tapegrad.nets.extended.examples import EXAMPLES, example_named
+    from tapegrad.targets.extended import save  # brings JAX
+    from tapegrad.targets.extended.examples import EXAMPLES, example_named
 
     if example is None:
         listed = {name: entry.summary for name, entry in EXAMPLES.items()}

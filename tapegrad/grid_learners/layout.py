@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tapegrad.errors import InputError
 from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
 from tapegrad.machines.grid_builder import GridBuilder
-from tapegrad.nets.rcnn.network import BLANK, MINUS, PLUS, Frame
+from tapegrad.targets.rcnn.network import BLANK, MINUS, PLUS, Frame
 
 SIGNS = (PLUS, MINUS)
 

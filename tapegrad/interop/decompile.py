@@ -17,10 +17,10 @@ from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.extras import net_of
-from tapegrad.nets.net import Net
-from tapegrad.nets.relu.corrections import relu_layers
-from tapegrad.nets.relu.net import ReluNet
-from tapegrad.nets.relu.units import Units
+from tapegrad.targets.net import Net
+from tapegrad.targets.relu.corrections import relu_layers
+from tapegrad.targets.relu.net import ReluNet
+from tapegrad.targets.relu.units import Units
 
 NEAR = 1 / 4
 """A value this near to a bit counts as that bit: what the corrections mend at the least."""

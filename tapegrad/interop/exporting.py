@@ -71,7 +71,7 @@ def _to_torch(subject: Subject, context: int) -> Files:
     `nn.Conv2d`s, so that both load without this package."""
     from safetensors.torch import save
 
-    from tapegrad.nets.relu.net import ReluNet  # brings JAX
+    from tapegrad.targets.relu.net import ReluNet  # brings JAX
 
     module = part("pytorch").to_torch(subject.net)
     net = subject.net.net

@@ -8,7 +8,7 @@ from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 
 if TYPE_CHECKING:
-    from tapegrad.nets.net import Net
+    from tapegrad.targets.net import Net
 
 EXTRAS = {"pytorch": "torch", "onnx": "onnx"}
 """For each part of `tapegrad.interop` that `part` imports, the extra that it needs."""

@@ -22,7 +22,7 @@ from tapegrad.interop.decoder import (
     weights,
 )
 from tapegrad.machines.model import Configuration
-from tapegrad.nets.net import Net
+from tapegrad.targets.net import Net
 
 
 @dataclass(frozen=True)

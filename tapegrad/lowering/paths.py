@@ -12,7 +12,7 @@ from tapegrad.learners.model import Learner
 from tapegrad.lowering.rewriting import Rewriting, Source
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
-from tapegrad.nets.target import Option, Target
+from tapegrad.targets.target import Option, Target
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ import numpy as np
 from tapegrad.grid_learners.layout import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.machines.grid import GridConfiguration, GridMachine
-from tapegrad.nets.rcnn.many import predict_many
-from tapegrad.nets.rcnn.network import Rcnn
-from tapegrad.nets.rcnn.predicting import configuration, roll_out
-from tapegrad.nets.rcnn.training import memorise
 from tapegrad.search.run import SearchResult
 from tapegrad.search.tasks import task_named
+from tapegrad.targets.rcnn.many import predict_many
+from tapegrad.targets.rcnn.network import Rcnn
+from tapegrad.targets.rcnn.predicting import configuration, roll_out
+from tapegrad.targets.rcnn.training import memorise
 
 MOST_LAYERS = 1_000_000
 SIGN = {"+": 1, "-": -1}

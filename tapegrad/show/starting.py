@@ -5,8 +5,8 @@ from typing import Any
 
 from tapegrad.compile import Compiled, compile, compile_for
 from tapegrad.inputs import inputs_for
-from tapegrad.nets import target_named
 from tapegrad.sources import Found
+from tapegrad.targets import target_named
 
 EXAMPLE = "example"
 """In place of a source: the target's own first example, with its input."""

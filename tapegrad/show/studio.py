@@ -20,11 +20,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tapegrad.errors import InputError
-from tapegrad.nets import all_targets
 from tapegrad.show.limits import SECONDS
 from tapegrad.show.page import assembled, asset, filled
 from tapegrad.show.starting import EXAMPLE
 from tapegrad.sources import ready_names
+from tapegrad.targets import all_targets
 
 LOOPBACK = "127.0.0.1"
 LARGEST_REQUEST = 1 << 18

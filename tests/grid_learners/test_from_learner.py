@@ -105,7 +105,7 @@ def test_never_leaves_its_frame(name):
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])
 def test_network_trained_by_sgd_predicts_what_the_learner_answers(encoding):
     pytest.importorskip("sklearn")
-    from tapegrad.nets.rcnn.classifier import RCNNClassifier
+    from tapegrad.targets.rcnn.classifier import RCNNClassifier
 
     learner, made = CASES["parity"], BUILT["parity"]
     X, y = np.array([[1, 1], [0, 0], [1, 0], [0, 1]]), np.array([0, 0, 1, 1])

@@ -12,7 +12,7 @@ import tapegrad
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
-from tapegrad.nets import target_named
+from tapegrad.targets import target_named
 from tests.interop.cases import all_patterns, random_circuit
 
 onnx = pytest.importorskip("onnx")

@@ -11,7 +11,7 @@ import tapegrad
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.library import ready as ready_circuit
 from tapegrad.machines.library import ready
-from tapegrad.nets import target_named
+from tapegrad.targets import target_named
 from tests.interop.cases import all_patterns, random_circuit
 
 torch = pytest.importorskip("torch")

@@ -9,10 +9,10 @@ import tapegrad
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
-from tapegrad.nets import target_named
-from tapegrad.nets.emulator.carry import input_rows
-from tapegrad.nets.rcnn.network import Rcnn
-from tapegrad.nets.rcnn.training import RATE, memorise
+from tapegrad.targets import target_named
+from tapegrad.targets.emulator.carry import input_rows
+from tapegrad.targets.rcnn.network import Rcnn
+from tapegrad.targets.rcnn.training import RATE, memorise
 
 torch = pytest.importorskip("torch")
 

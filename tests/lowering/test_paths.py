@@ -7,7 +7,7 @@ from tapegrad.learners import parity
 from tapegrad.lowering.paths import route
 from tapegrad.machines import library as machines
 from tapegrad.machines.passes import to_grid
-from tapegrad.nets import target_named
+from tapegrad.targets import target_named
 
 MACHINE = machines.ready("increment")
 SOURCES = {

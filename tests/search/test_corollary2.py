@@ -7,8 +7,8 @@ from tapegrad.errors import InputError
 from tapegrad.grid_learners import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.search import Family, machine_of, task_named
-from tapegrad.search.corollary2 import best_machine_filter, best_raw_filter, random_table, sizes
-from tapegrad.search.raw import draw_network, predict, train
+from tapegrad_papers.goel.corollary2 import best_machine_filter, best_raw_filter, random_table, sizes
+from tapegrad_papers.goel.raw import draw_network, predict, train
 
 
 def by_interpreter(machine, data):

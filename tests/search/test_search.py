@@ -26,10 +26,10 @@ from tapegrad.search import (
     table_text,
 )
 from tapegrad.search.confirm import confirm
-from tapegrad.search.corollary2 import random_table
 from tapegrad.search.running import evaluate
 from tapegrad.search.shards import Quest, expected_candidates
 from tapegrad.search.tasks import draw_instances, laid_out, task_named
+from tapegrad_papers.goel.corollary2 import random_table
 
 HARD = SearchOptions(single=2, pairs=1, mirrored=True, allowed_errors=2)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tapegrad.errors import InputError
-from tapegrad.search.algorithm2 import algorithm_2
-from tapegrad.search.bounds import corollary_2, deviation_bound, observation_1, validation_size
-from tapegrad.search.raw import success
-from tapegrad.search.turing_optimal import best_machine
+from tapegrad_papers.goel.algorithm2 import algorithm_2
+from tapegrad_papers.goel.bounds import corollary_2, deviation_bound, observation_1, validation_size
+from tapegrad_papers.goel.raw import success
+from tapegrad_papers.goel.turing_optimal import best_machine
 
 
 def test_the_validation_size_makes_twice_the_deviation_the_accuracy():

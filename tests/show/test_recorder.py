@@ -8,10 +8,10 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.nets import all_targets
 from tapegrad.show.recorder import record
 from tapegrad.show.recording import Recording
 from tapegrad.sources import find, read
+from tapegrad.targets import all_targets
 
 
 def panel(recording: Recording, title: str) -> int:

@@ -5,8 +5,8 @@ from tapegrad.errors import Refused
 from tapegrad.interop.decoder.coordinates import Coordinates
 from tapegrad.interop.decoder.vocabulary import Rules, Vocabulary
 from tapegrad.interop.extras import net_of
-from tapegrad.nets.net import Net
-from tapegrad.nets.transformer.net import TransformerNet
+from tapegrad.targets.net import Net
+from tapegrad.targets.transformer.net import TransformerNet
 
 
 def decoder_of(compiled: Compiled | Net, context: int) -> Coordinates:

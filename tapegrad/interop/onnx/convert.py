@@ -9,10 +9,10 @@ from tapegrad.interop.onnx.graph import LARGEST
 from tapegrad.interop.onnx.rcnn import rcnn_model
 from tapegrad.interop.onnx.relu import relu_model
 from tapegrad.interop.onnx.transformer import transformer_model
-from tapegrad.nets.net import Net
-from tapegrad.nets.rcnn.net import RcnnNet
-from tapegrad.nets.relu.net import ReluNet
-from tapegrad.nets.transformer.net import TransformerNet
+from tapegrad.targets.net import Net
+from tapegrad.targets.rcnn.net import RcnnNet
+from tapegrad.targets.relu.net import ReluNet
+from tapegrad.targets.transformer.net import TransformerNet
 
 
 def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:

@@ -5,9 +5,9 @@ import onnx
 
 from tapegrad.errors import Refused
 from tapegrad.interop.onnx.graph import LARGEST, GraphWriter
-from tapegrad.nets.rcnn.channels import ChannelFilter
-from tapegrad.nets.rcnn.net import RcnnNet
-from tapegrad.nets.rcnn.ternary import TernaryFilter
+from tapegrad.targets.rcnn.channels import ChannelFilter
+from tapegrad.targets.rcnn.net import RcnnNet
+from tapegrad.targets.rcnn.ternary import TernaryFilter
 
 
 def rcnn_model(net: RcnnNet) -> onnx.ModelProto:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from tapegrad.interop.onnx.graph import GraphWriter
-from tapegrad.nets.relu.net import ReluNet
+from tapegrad.targets.relu.net import ReluNet
 
 
 def relu_model(net: ReluNet) -> onnx.ModelProto:

@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 
 from tapegrad.interop.onnx.graph import GraphWriter
-from tapegrad.nets.transformer.layers import Attention, FeedForward
-from tapegrad.nets.transformer.net import TransformerNet
+from tapegrad.targets.transformer.layers import Attention, FeedForward
+from tapegrad.targets.transformer.net import TransformerNet
 
 FLOAT = np.float32
 

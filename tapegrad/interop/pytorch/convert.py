@@ -10,14 +10,14 @@ from tapegrad.interop.pytorch.emulator import EmulatorModule
 from tapegrad.interop.pytorch.rcnn import RcnnModule, filter_module
 from tapegrad.interop.pytorch.relu import ReluModule
 from tapegrad.interop.pytorch.transformer import TransformerModule
-from tapegrad.nets.emulator.net import EmulatorNet
-from tapegrad.nets.net import Net
-from tapegrad.nets.rcnn.net import RcnnNet
-from tapegrad.nets.rcnn.network import Rcnn
-from tapegrad.nets.relu.net import ReluNet
-from tapegrad.nets.simplex.net import SimplexNet
-from tapegrad.nets.tape.net import TapeNet
-from tapegrad.nets.transformer.net import TransformerNet
+from tapegrad.targets.emulator.net import EmulatorNet
+from tapegrad.targets.net import Net
+from tapegrad.targets.rcnn.net import RcnnNet
+from tapegrad.targets.rcnn.network import Rcnn
+from tapegrad.targets.relu.net import ReluNet
+from tapegrad.targets.simplex.net import SimplexNet
+from tapegrad.targets.tape.net import TapeNet
+from tapegrad.targets.transformer.net import TransformerNet
 
 
 def to_torch(compiled: Compiled | Net | Rcnn) -> Any:

@@ -14,13 +14,13 @@ from tapegrad.interop.pytorch.simplex_functions import (
     label_switch,
     orthogonal,
 )
-from tapegrad.nets.descent.net import Descent
-from tapegrad.nets.descent.network import NoPrimary, SquaredError
-from tapegrad.nets.simplex.loss import SimplexLoss
-from tapegrad.nets.simplex.net import SimplexNet
-from tapegrad.nets.tape.constants import GAMMA
-from tapegrad.nets.tape.loss import TapeLoss
-from tapegrad.nets.tape.net import TapeNet
+from tapegrad.targets.descent.net import Descent
+from tapegrad.targets.descent.network import NoPrimary, SquaredError
+from tapegrad.targets.simplex.loss import SimplexLoss
+from tapegrad.targets.simplex.net import SimplexNet
+from tapegrad.targets.tape.constants import GAMMA
+from tapegrad.targets.tape.loss import TapeLoss
+from tapegrad.targets.tape.net import TapeNet
 
 
 class SimplexLossModule(nn.Module):

@@ -5,13 +5,13 @@ import torch
 from torch import Tensor, nn
 
 from tapegrad.errors import Refused
-from tapegrad.nets.emulator.carry import EmulatorCarry
-from tapegrad.nets.emulator.net import EmulatorNet
-from tapegrad.nets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.carry import EmulatorCarry
+from tapegrad.targets.emulator.net import EmulatorNet
+from tapegrad.targets.emulator.practical_net import PracticalNet
 
 
 class EmulatorModule(nn.Module):
-    """`module(row)` is the output for one input row (`input_rows` of `tapegrad.nets.emulator.carry`).
+    """`module(row)` is the output for one input row (`input_rows` of `tapegrad.targets.emulator.carry`).
     `torch.optim.SGD([module.weights], lr=module.rate)` on `(module(row) - label)**2`, one sample at a time
     and labels -1 and 1, emulates the learner: its memory is the sign of the weights at `cells`."""
 

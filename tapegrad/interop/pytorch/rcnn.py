@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from tapegrad.nets.rcnn.channels import SYMBOLS, TRACE, WORK, ChannelFilter
-from tapegrad.nets.rcnn.encoding import Filter
-from tapegrad.nets.rcnn.network import ANSWER_SLOPE, Rcnn
-from tapegrad.nets.rcnn.sparse import Affine
-from tapegrad.nets.rcnn.ternary import TernaryFilter
+from tapegrad.targets.rcnn.channels import SYMBOLS, TRACE, WORK, ChannelFilter
+from tapegrad.targets.rcnn.encoding import Filter
+from tapegrad.targets.rcnn.network import ANSWER_SLOPE, Rcnn
+from tapegrad.targets.rcnn.sparse import Affine
+from tapegrad.targets.rcnn.ternary import TernaryFilter
 
 
 class ChannelModule(nn.Sequential):

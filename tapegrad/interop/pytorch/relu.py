@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tapegrad.nets.relu.net import ReluNet
+from tapegrad.targets.relu.net import ReluNet
 
 
 class TwoInputs(nn.Module):

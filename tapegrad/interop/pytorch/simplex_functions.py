@@ -1,6 +1,6 @@
 """Welper's pieces in PyTorch: functions on the simplex (appendix A), switches (section 5), f_perp (C).
 
-The same formulas as in `tapegrad.nets.simplex.functions` and `tapegrad.nets.extended`, where their derivation
+The same formulas as in `tapegrad.targets.simplex.functions` and `tapegrad.targets.extended`, where their derivation
 stands; PyTorch differentiates them on its own.
 """
 

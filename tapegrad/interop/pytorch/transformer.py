@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tapegrad.nets.transformer.layers import Attention, TransformerLayer
-from tapegrad.nets.transformer.net import TransformerNet
-from tapegrad.nets.transformer.weights import ATTENTION
+from tapegrad.targets.transformer.layers import Attention, TransformerLayer
+from tapegrad.targets.transformer.net import TransformerNet
+from tapegrad.targets.transformer.weights import ATTENTION
 
 
 class AttentionModule(nn.Module):

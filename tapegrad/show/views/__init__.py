@@ -8,9 +8,9 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from tapegrad.compile import Compiled
-from tapegrad.nets import Carry
 from tapegrad.show.views.decoded import DecodedView
 from tapegrad.show.views.view import NetView
+from tapegrad.targets import Carry
 
 
 def net_view(compiled: Compiled, carry: Carry) -> NetView:

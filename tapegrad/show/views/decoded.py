@@ -3,9 +3,9 @@
 from typing import Any
 
 from tapegrad.compile import Compiled
-from tapegrad.nets import Carry
 from tapegrad.show.panels import Fields, Panel
 from tapegrad.show.text import state_text
+from tapegrad.targets import Carry
 
 
 class DecodedView:

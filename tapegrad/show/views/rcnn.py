@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.nets.rcnn.net import RcnnNet, Sheet
 from tapegrad.show.panels import Cells, CellsFrame, Panel
+from tapegrad.targets.rcnn.net import RcnnNet, Sheet
 
 
 class RcnnView:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.nets.relu import reference
-from tapegrad.nets.relu.corrections import relu_layers
-from tapegrad.nets.relu.net import Activations, ReluNet
 from tapegrad.precision import in_double
 from tapegrad.show.panels import Cells, CellsFrame, Panel
+from tapegrad.targets.relu import reference
+from tapegrad.targets.relu.corrections import relu_layers
+from tapegrad.targets.relu.net import Activations, ReluNet
 
 MOST_UNITS = 128
 """Units of a layer that are shown."""

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.nets.descent.net import Descent
-from tapegrad.nets.simplex.net import SimplexNet, configuration
 from tapegrad.show.panels import Fields, Panel, Simplex
 from tapegrad.show.views.tape import FIRST_STEP
+from tapegrad.targets.descent.net import Descent
+from tapegrad.targets.simplex.net import SimplexNet, configuration
 
 
 class SimplexView:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.nets.descent.net import Descent
-from tapegrad.nets.tape.net import TapeNet
 from tapegrad.show.panels import Cells, CellsFrame, Panel, Simplex
+from tapegrad.targets.descent.net import Descent
+from tapegrad.targets.tape.net import TapeNet
 
 FIRST_STEP = "The first gradient step reads the labels; every later one is a step of the machine."
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import BrokenNet
-from tapegrad.nets.transformer.net import Decoding, TransformerNet
-from tapegrad.nets.transformer.patterns import WatchedDecoder
 from tapegrad.show.panels import Cells, CellsFrame, Panel
+from tapegrad.targets.transformer.net import Decoding, TransformerNet
+from tapegrad.targets.transformer.patterns import WatchedDecoder
 
 NULL = -1
 """The column of the null key, which every attention has besides the steps."""

@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
-from tapegrad.nets import Carry
 from tapegrad.show.panels import Panel
+from tapegrad.targets import Carry
 
 
 class NetView(Protocol):

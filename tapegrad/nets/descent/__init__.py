@@ -1,6 +1,0 @@
-"""What `simplex`, `tape` and the extended network share: figure 1 of Welper's paper, trained step by step."""
-
-from tapegrad.nets.descent.net import Descent, DescentNet
-from tapegrad.nets.descent.network import ExtendedNetwork, SquaredError, Thresholds, Weights
-
-__all__ = ["Descent", "DescentNet", "ExtendedNetwork", "SquaredError", "Thresholds", "Weights"]

@@ -1,6 +1,0 @@
-"""Target `relu`: Boolean circuits as ReLU networks (Wei, Chen, Ma, section 3)."""
-
-from tapegrad.nets.relu.net import Activations, ReluNet
-from tapegrad.nets.relu.target import TARGET
-
-__all__ = ["TARGET", "Activations", "ReluNet"]

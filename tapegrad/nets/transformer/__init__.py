@@ -1,6 +1,0 @@
-"""Target `transformer`: a Turing machine as an encoder-decoder transformer (Wei, Chen, Ma, section 4)."""
-
-from tapegrad.nets.transformer.net import Decoding, TransformerNet
-from tapegrad.nets.transformer.target import TARGET
-
-__all__ = ["TARGET", "Decoding", "TransformerNet"]

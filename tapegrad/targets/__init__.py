@@ -1,0 +1,46 @@
+"""The targets, each a module of its own, found by the name that the user types."""
+
+from importlib import import_module
+
+from tapegrad.errors import Refused
+from tapegrad.targets.target import Carry, Estimate, Example, Option, Target
+
+_MODULES = {
+    "relu": "tapegrad.targets.relu",
+    "transformer": "tapegrad.targets.transformer",
+    "simplex": "tapegrad.targets.simplex",
+    "tape": "tapegrad.targets.tape",
+    "emulator": "tapegrad.targets.emulator",
+    "rcnn": "tapegrad.targets.rcnn",
+}
+"""One line for each target; the module defines `TARGET`. Imported on first use, and JAX with it, so
+that the command line starts quickly."""
+
+
+def check_target(name: str) -> None:
+    """Refuses a name that is no target's, without importing one."""
+    if name not in _MODULES:
+        raise Refused(f"there is no target {name!r}", advice=f"Choose one of {', '.join(_MODULES)}.")
+
+
+def target_named(name: str) -> Target:
+    """The target of this name."""
+    check_target(name)
+    return import_module(_MODULES[name]).TARGET
+
+
+def all_targets() -> list[Target]:
+    """Every target, in the order of the list above."""
+    return [target_named(name) for name in _MODULES]
+
+
+__all__ = [
+    "Carry",
+    "Estimate",
+    "Example",
+    "Option",
+    "Target",
+    "all_targets",
+    "check_target",
+    "target_named",
+]

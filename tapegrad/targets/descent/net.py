@@ -1,0 +1,133 @@
+"""What the nets that run by gradient descent share: a step is one step of training, nothing else."""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import Array
+
+from tapegrad.errors import Refused
+from tapegrad.optimise import OnSimplex, Trained, train
+from tapegrad.precision import in_double
+from tapegrad.targets.descent.network import SquaredError, Weights
+from tapegrad.targets.net import Net
+
+
+class Descent(NamedTuple):
+    """The weights, and the gradient steps that led to them."""
+
+    weights: Weights
+    steps: int
+
+
+CHUNK = 1024
+"""Steps between two looks at the heads."""
+
+
+class DescentNet(Net):
+    """A net whose step is a step of gradient descent on the loss of an extended network. The first step
+    reads the labels; then every step is a step of the machine; so there is one step more."""
+
+    error: eqx.AbstractVar[SquaredError]
+    """The loss that is trained."""
+
+    @property
+    def rates(self) -> Weights:
+        """Conditional gradient for s; 1 / gamma = 1 for T and H; 1 for z, so that it becomes the labels."""
+        return Weights(OnSimplex(), 1.0, 1.0, 1.0)
+
+    @property
+    def stop(self) -> float:
+        """B_stop of (4)."""
+        return float(np.asarray(self.error.network.thresholds.low))
+
+    def step(self, carry: Descent) -> Descent:
+        """One gradient step of everything."""
+        return self._checked(carry, self.train(carry, 1))
+
+    def advance(self, carry: Descent, steps: int, engine: str = "reference") -> Descent:
+        """Trains on until the loss is at most B_stop, for at most `steps` steps."""
+        self.check_engine(engine)
+        if self.done(carry):
+            return carry
+        if engine == "fast":
+            return self.advance_fast(carry, steps)
+        left = steps
+        while left > 0:
+            before = carry
+            carry = self.train(before, min(left, CHUNK))
+            taken = carry.steps - before.steps
+            if self.lost(carry) is not None:
+                self._replay(before, taken)
+            left -= taken
+            if taken < CHUNK:
+                break
+        return carry
+
+    @abstractmethod
+    def advance_fast(self, carry: Descent, steps: int) -> Descent:
+        """The same steps by the fast engine."""
+
+    @in_double
+    def train(self, carry: Descent, budget: int) -> Descent:
+        """The training loop, which sees loss, parameters, rates and stopping bound only."""
+        result: Trained = train(self.error, carry.weights, self.rates, self.stop, budget)
+        weights = Weights(*(np.asarray(array) for array in result.parameters))
+        return Descent(weights, carry.steps + int(result.steps))
+
+    def done(self, carry: Descent) -> bool:
+        """Criterion (4), asked after every step."""
+        return carry.steps > 0 and self.loss(carry) <= self.stop
+
+    @in_double
+    def loss(self, carry: Descent) -> float:
+        """1/2 |F(x) - y|^2 at these weights."""
+        return float(_value(self.error, carry.weights))
+
+    @in_double
+    def gradient(self, carry: Descent) -> Weights:
+        """The reference gradient: automatic differentiation of the whole loss at these weights."""
+        return Weights(*(np.asarray(array) for array in _gradient(self.error, carry.weights)))
+
+    def lost(self, carry: Descent) -> int | None:
+        """The number of a tape whose head is no longer on it, if there is one."""
+        return None
+
+    def last_place(self, carry: Descent, tape: int) -> str:
+        """In words: where the head of this tape stood."""
+        return ""
+
+    def more_room(self) -> str:
+        """What to do about it."""
+        return ""
+
+    def _checked(self, before: Descent, after: Descent) -> Descent:
+        tape = self.lost(after)
+        if tape is not None:
+            raise self.left_the_tape(before, tape)
+        return after
+
+    def _replay(self, carry: Descent, steps: int) -> None:
+        """Somewhere within these steps a head left its tape: finds where, and says so."""
+        for _ in range(steps):
+            carry = self.step(carry)
+
+    def left_the_tape(self, before: Descent, tape: int) -> Refused:
+        """The error for a machine that needs a longer tape than it was given."""
+        return Refused(
+            f"the head of tape {tape + 1} leaves the tape at gradient step {before.steps + 1:,}",
+            where=self.last_place(before, tape),
+            advice=self.more_room(),
+        )
+
+
+@eqx.filter_jit
+def _value(error: SquaredError, weights: Weights) -> Array:
+    return error(weights)
+
+
+@eqx.filter_jit
+def _gradient(error: SquaredError, weights: Weights) -> Weights:
+    return jax.grad(error)(weights)

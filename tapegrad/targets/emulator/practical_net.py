@@ -1,0 +1,220 @@
+"""The practical network as a net: one step of SGD for each sample."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tapegrad.errors import BrokenNet
+from tapegrad.learners import Learner, LearnerState, Samples
+from tapegrad.learners.samples import as_bits
+from tapegrad.precision import in_double
+from tapegrad.targets.emulator import fast, reference
+from tapegrad.targets.emulator.carry import EmulatorCarry, input_rows
+from tapegrad.targets.emulator.graph import Graph
+from tapegrad.targets.emulator.net import EmulatorNet
+from tapegrad.targets.emulator.practical import build
+from tapegrad.targets.emulator.practical_constants import Constants, changes_vanish, choose, drift
+from tapegrad.targets.emulator.units import practical_units
+
+
+class PracticalNet(EmulatorNet):
+    """A hard-tanh network whose SGD, on the loss (output - label)^2, emulates a learner."""
+
+    memory: ClassVar[str] = "practical"
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+
+    weights: NDArray[np.floating]
+    """The weights before training."""
+    cells: NDArray[np.int64]
+    """The edge that is cell c."""
+    graph: Graph = eqx.field(static=True)
+    constants: Constants = eqx.field(static=True)
+    inputs: int = eqx.field(static=True)
+    finished: int = eqx.field(static=True)
+    computation: tuple[int, int] = eqx.field(static=True)
+    steps: int = eqx.field(static=True)
+    """For so many steps the network would do even if nothing were rounded."""
+    names: tuple[str, ...] = eqx.field(static=True)
+    """Names of the memory bits and of the inputs."""
+
+    @classmethod
+    def of(cls, learner: Learner, constants: Constants, precision: str, steps: int) -> Self:
+        """The network of a learner with these constants."""
+        parts = build(learner, constants)
+        return cls(
+            weights=parts.weights.astype(precision),
+            cells=parts.cells,
+            graph=parts.graph,
+            constants=constants,
+            inputs=learner.inputs,
+            finished=parts.finished,
+            computation=parts.computation,
+            steps=steps,
+            names=learner.circuit.inputs,
+        )
+
+    @property
+    def precision(self) -> str:
+        """float64 or float32."""
+        return self.weights.dtype.name
+
+    # Running
+
+    def start(self, state: LearnerState) -> EmulatorCarry:
+        """The network with the state's memory in its weights, before the sample that comes next."""
+        self.check_samples(state)
+        weights = self.weights.copy()
+        weights[self.cells] = np.where(np.array(state.memory, bool), -self.constants.w0, self.constants.w0)
+        return EmulatorCarry(weights, state.position, state.samples, 0.0, state.answer)
+
+    @in_double
+    def step(self, carry: EmulatorCarry) -> EmulatorCarry:
+        """One step of SGD by automatic differentiation of the whole network."""
+        if self.done(carry):
+            return carry
+        kind = self.weights.dtype
+        row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0]
+        label = 2 * int(carry.samples.y[carry.steps]) - 1
+        parameters, values = reference.sgd_step(
+            reference.Parameters(reference.padded(carry.weights, self.graph.edges)),
+            self.levels,
+            reference.padded(row.astype(kind), self.graph.vertices),
+            jnp.asarray(label, kind),
+            jnp.asarray(self.constants.rate, kind),
+        )
+        weights, seen = np.asarray(parameters.weights)[: self.graph.edges], np.asarray(values)
+        return self._after(carry, weights, 1, seen[self.graph.vertices - 1], seen[self.finished])
+
+    def advance(self, carry: EmulatorCarry, steps: int, engine: str = "reference") -> EmulatorCarry:
+        """At most `steps` steps of SGD, by the engine asked for."""
+        if engine != "fast":
+            return super().advance(carry, steps, engine)
+        end = min(carry.steps + steps, len(carry.samples))
+        if end == carry.steps:
+            return carry
+        rows = input_rows(carry.samples, carry.steps, end)
+        labels = 2 * carry.samples.y[carry.steps : end].astype(np.int8) - 1
+        weights, outputs, seen = fast.train(
+            self.graph, carry.weights, rows, labels, self.constants.rate, self.finished
+        )
+        return self._after(carry, weights, end - carry.steps, outputs[-1], seen[-1])
+
+    def _after(
+        self, carry: EmulatorCarry, weights: NDArray[np.floating], steps: int, output: float, finished: float
+    ) -> EmulatorCarry:
+        answer = int(output > 0) if finished > 0 else None
+        return EmulatorCarry(weights, carry.steps + steps, carry.samples, float(output), answer)
+
+    def outputs(self, carry: EmulatorCarry, x: ArrayLike, guess: ArrayLike | None = None) -> NDArray[Any]:
+        """The outputs of the network as trained so far, without training it further. A network that still
+        learns gives back its guesses (0 unless given)."""
+        rows = as_bits(x, "x")
+        zeros = np.zeros(len(rows), np.uint8)
+        samples = Samples(rows, zeros, zeros, zeros if guess is None else as_bits(guess, "guess"))
+        inputs = input_rows(samples, 0, len(rows))
+        return fast.train(self.graph, carry.weights, inputs, np.zeros(0), 0.0, self.finished)[1]
+
+    def has_finished(self, carry: EmulatorCarry) -> bool:
+        """Whether the network, as trained so far, answers rather than guesses."""
+        row = np.ones((1, self.graph.inputs), np.int8)
+        return bool(fast.train(self.graph, carry.weights, row, np.zeros(0), 0.0, self.finished)[2][0] > 0)
+
+    # Meaning
+
+    def decode(self, carry: EmulatorCarry) -> LearnerState:
+        """The signs of the cells' weights: negative stands for 1."""
+        bits = tuple((carry.weights[self.cells] < 0).astype(int).tolist())
+        return LearnerState(bits, carry.steps, carry.answer, carry.samples)
+
+    def deviation(self, carry: EmulatorCarry) -> float:
+        """Relative error of the worst cell, or distance of the output from -1 and 1."""
+        cells = np.abs(np.abs(carry.weights[self.cells]) / self.constants.w0 - 1).max(initial=0)
+        output = abs(abs(carry.output) - 1) if carry.steps and carry.output else 0.0
+        return float(max(cells, output))
+
+    def unit_table(self) -> dict[str, str]:
+        return practical_units(self)
+
+    @cached_property
+    def levels(self) -> reference.Levels:
+        """The graph in the form that the reference engine works with."""
+        return in_double(reference.levels_of)(self.graph)
+
+    # Saving
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "weights": self.weights,
+            "offsets": self.graph.offsets,
+            "sources": self.graph.sources,
+            "cells": self.cells,
+        }
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "memory": self.memory,
+            "inputs": self.inputs,
+            "w0": self.constants.w0,
+            "gate": self.constants.gate,
+            "rate": self.constants.rate,
+            "finished": self.finished,
+            "computation": list(self.computation),
+            "steps": self.steps,
+            "names": list(self.names),
+        }
+
+    @classmethod
+    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net again, from what `arrays` and `config` give."""
+        graph = Graph(1 + int(config["inputs"]) + 2, arrays["offsets"], arrays["sources"])
+        consistent = (
+            graph.offsets.ndim == graph.sources.ndim == 1
+            and len(graph.offsets) > 1
+            and graph.offsets[0] == 0
+            and graph.offsets[-1] == graph.edges == len(arrays["weights"])
+            and (np.diff(graph.offsets) >= 0).all()
+        )
+        if not consistent:
+            raise BrokenNet("the arrays of the graph do not fit together")
+        own = np.repeat(np.arange(graph.inputs, graph.vertices), np.diff(graph.offsets))
+        if not ((graph.sources >= 0) & (graph.sources < own)).all():
+            raise BrokenNet("an edge of the graph does not come from an earlier vertex")
+        cells = arrays["cells"]
+        if not ((cells >= 0) & (cells < graph.edges)).all() or not 0 <= config["finished"] < graph.vertices:
+            raise BrokenNet("a cell of the memory points outside the graph")
+        begin, end = config["computation"]
+        return cls(
+            weights=arrays["weights"],
+            cells=cells,
+            graph=graph,
+            constants=Constants(float(config["w0"]), float(config["gate"])),
+            inputs=int(config["inputs"]),
+            finished=int(config["finished"]),
+            computation=(int(begin), int(end)),
+            steps=int(config["steps"]),
+            names=tuple(config["names"]),
+        )
+
+    def certificate(self) -> dict[str, Any]:
+        count = len(self.cells)
+        return {
+            "memory": self.memory,
+            "cells": count,
+            "flat_margin": 2.0,
+            "changes_vanish": changes_vanish(self.constants.w0, count, self.precision),
+            "steps": self.steps,
+            "drift": drift(self.constants.w0, count, self.steps),
+        }
+
+
+NET = PracticalNet
+
+
+def compiled(learner: Learner, *, precision: str, steps: int, **others: Any) -> PracticalNet:
+    """The practical network of a learner, with constants that fit its size."""
+    return PracticalNet.of(learner, choose(learner.cells, steps, precision), precision, steps)

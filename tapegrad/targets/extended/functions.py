@@ -1,0 +1,133 @@
+"""Python functions as algorithms: traced to a circuit, lowered to a machine that first copies its data."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from tapegrad.circuits.tracer import trace
+from tapegrad.circuits.types import Array, Int
+from tapegrad.errors import InputError, SourceError
+from tapegrad.lowering.rewriting import Rewriting
+from tapegrad.lowering.straight_line import straight_line
+from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
+from tapegrad.targets.extended.formats import FixedPoint, NumberFormat
+from tapegrad.targets.extended.lowered import Algorithm, Place
+
+Function = Callable[[Any, Any], Any]
+
+_AHEAD = 2
+"""The bit for cell i of the working tape lies at cell i + 2 of the data tape."""
+
+
+def lower_function(
+    function: Function,
+    x_shape: tuple[int, ...],
+    y_shape: tuple[int, ...],
+    data_format: NumberFormat,
+    weight_format: NumberFormat,
+    weights: int,
+) -> Algorithm:
+    """The algorithm of a function `(x, y) -> theta`. It sees x and y as arrays of whole numbers, the data in
+    units of the last place of the format, and gives a list of whole numbers in units of the weights'."""
+    if not isinstance(data_format, FixedPoint) or not isinstance(weight_format, FixedPoint):
+        raise InputError(
+            "a Python function computes with fixed-point numbers",
+            advice="Give a FixedPoint format, or write the algorithm as a TuringMachine.",
+        )
+    number = Int(data_format.width)
+    traced = trace(function, _array(number, x_shape), _array(number, y_shape))
+    bits = weights * weight_format.width
+    if len(traced.circuit.outputs) != bits or not _all_of_width(traced.output, weight_format.width):
+        raise InputError(
+            f"theta does not fit: the function gives {len(traced.circuit.outputs)} bits ({traced.output}), "
+            f"but {weights} weights in {weight_format} need {bits}",
+            advice=f"Return a list of {weights} values of type Int({weight_format.width}).",
+        )
+    rewriting = straight_line(traced.circuit)
+    work = cast(TuringMachine, rewriting.after)
+    inputs = len(traced.circuit.inputs)
+    places = [_place_of_input(rewriting, inputs, bit) for bit in range(inputs)]
+    machine = _with_data_tape(work, 1 + max((cell for _, cell in places), default=0))
+    start = Configuration(machine.start_state, ({}, {}), (0, 0))
+    data = tuple((((0, cell + _AHEAD), 1),) for _, cell in places)
+    result = tuple(((1, cell), 1) for cell in _result_cells(rewriting, inputs, bits))
+    return Algorithm(machine, start, 1, data, result, (), machine)
+
+
+def _array(number: Int, shape: tuple[int, ...]) -> Array:
+    layout: Any = number
+    for length in reversed(shape):
+        layout = Array(layout, length)
+    return layout
+
+
+def _all_of_width(layout: Any, width: int) -> bool:
+    """Whether every number of a result has this width, so that none is cut in two or joined."""
+    if isinstance(layout, Array):
+        return _all_of_width(layout.element, width)
+    if isinstance(layout, list | tuple):
+        return all(_all_of_width(part, width) for part in layout)
+    return getattr(layout, "width", None) == width
+
+
+def _place_of_input(rewriting: Rewriting, inputs: int, bit: int) -> Place:
+    row = np.zeros((1, inputs), bool)
+    row[0, bit] = True
+    tapes = cast(Configuration, rewriting.encode(row)).tapes
+    return next((tape, cell) for tape, content in enumerate(tapes) for cell in content)
+
+
+def _result_cells(rewriting: Rewriting, inputs: int, bits: int) -> list[int]:
+    """Where the machine leaves each bit, found by decoding final configurations with a single 1."""
+    machine = cast(TuringMachine, rewriting.after)
+    (done,) = machine.accept
+    first, last = 0, 0
+    for state in machine.run(rewriting.encode(np.zeros((1, inputs), bool))):  # oblivious: any input will do
+        first, last = min(first, state.heads[0]), max(last, state.heads[0])
+    cells: dict[int, int] = {}
+    for cell in range(first, last + 1):
+        decoded = cast(Any, rewriting.decode(Configuration(done, ({cell: "1"},), (0,))))
+        cells.update((int(bit), cell) for bit in np.flatnonzero(decoded[0]))
+    if len(cells) != bits:
+        raise SourceError("the straight-line machine leaves some bit of the result nowhere")
+    return [cells[bit] for bit in range(bits)]
+
+
+def _with_data_tape(work: TuringMachine, inputs: int) -> TuringMachine:
+    """A machine with a read-only tape in front: copies its bits onto the working tape, goes back, and runs
+    the given machine, the data head stepping to and fro."""
+    rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
+
+    def copying(state: str, moves: tuple[int, int], after: str, copy: bool) -> None:
+        for data in ("0", "1"):
+            for cell in ("0", "1"):
+                rules[state, (data, cell)] = Rule((data, data if copy else cell), moves, after)
+
+    copying("ahead", (RIGHT, LEFT), "aside", copy=False)
+    copying("aside", (RIGHT, RIGHT), "copy 0", copy=False)
+    for cell in range(inputs):
+        copying(
+            f"copy {cell}",
+            (RIGHT, RIGHT),
+            f"copy {cell + 1}" if cell + 1 < inputs else f"back {inputs}",
+            copy=True,
+        )
+    for cell in range(inputs, 0, -1):
+        copying(
+            f"back {cell}",
+            (LEFT, LEFT),
+            f"back {cell - 1}" if cell > 1 else f"run {work.start_state}",
+            copy=False,
+        )
+    for (state, (cell,)), rule in work.rules.items():
+        to_and_fro = RIGHT if _is_even(state) else LEFT
+        for data in ("0", "1"):
+            write, moves = (data, rule.write[0]), (to_and_fro, rule.moves[0])
+            rules[f"run {state}", (data, cell)] = Rule(write, moves, f"run {rule.state}")
+    return TuringMachine(rules, "ahead", blank="0", alphabet=("0", "1"), name=f"{work.name}, with data")
+
+
+def _is_even(state: str) -> bool:
+    """A straight-line machine's state begins with the time."""
+    return int(state.partition(":")[0]) % 2 == 0

@@ -1,0 +1,95 @@
+"""What the net of every target provides: it steps and decodes."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError
+from tapegrad.lowering.rewriting import State
+from tapegrad.targets.target import Carry
+
+
+class Net(eqx.Module):
+    """A network that runs one source. It knows its parameters (it is a pytree), how to take one step,
+    how to decode, and when it is done; `verify` needs nothing else."""
+
+    target: ClassVar[str]
+    engines: ClassVar[tuple[str, ...]] = ("reference",)
+    """`reference` is the definition; any other engine gives the same carries faster."""
+
+    @abstractmethod
+    def start(self, state: State) -> Carry:
+        """The network before its first step, on a first state of the source it was built from."""
+
+    @abstractmethod
+    def step(self, carry: Carry) -> Carry:
+        """One step: a forward step, or one step of gradient descent."""
+
+    @abstractmethod
+    def decode(self, carry: Carry) -> State | None:
+        """The source's state, read off activations or weights; None where the net is between two
+        steps of the source."""
+
+    @abstractmethod
+    def done(self, carry: Carry) -> bool:
+        """Whether the network itself says that the computation has ended."""
+
+    @abstractmethod
+    def deviation(self, carry: Carry) -> float:
+        """Largest distance of the values that carry meaning from their ideal values."""
+
+    def steps_taken(self, carry: Carry) -> int:
+        """How many steps led to this carry."""
+        return int(carry.steps)
+
+    def advance(self, carry: Carry, steps: int, engine: str = "reference") -> Carry:
+        """At most `steps` steps, fewer if the net is done; by the engine asked for."""
+        self.check_engine(engine)
+        for _ in range(steps):
+            if self.done(carry):
+                break
+            carry = self.step(carry)
+        return carry
+
+    def check_engine(self, engine: str) -> None:
+        """Refuses an engine this target does not have."""
+        if engine not in self.engines:
+            raise InputError(
+                f"target {self.target!r} has no engine {engine!r}",
+                advice=f"Its engines are {', '.join(self.engines)}.",
+            )
+
+    @abstractmethod
+    def units(self) -> Iterator[str]:
+        """The names that `explain` understands."""
+
+    @abstractmethod
+    def explain(self, unit: str) -> str:
+        """In words: which construct of the source a weight or unit serves, and which line of the paper."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Every weight and table needed to run the net: what goes into `model.safetensors`."""
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """Sizes, names of inputs and outputs, constants: what goes into `config.json`."""
+
+    @classmethod
+    @abstractmethod
+    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net again, from these two alone: no compiler, no source."""
+
+    @abstractmethod
+    def certificate(self) -> dict[str, Any]:
+        """The claims that can be checked from the arrays alone (bounds, gaps, margins), as plain JSON.
+        `tapegrad_check/<target>.py` re-derives them without this class."""
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the saved net consists of."""
+        return sum(int(np.size(array)) for array in self.arrays().values())

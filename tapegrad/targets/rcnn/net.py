@@ -1,0 +1,209 @@
+"""The recurrent convolution of a grid machine, as a net: one step is one application of the filter."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
+from tapegrad.precision import in_double
+from tapegrad.targets.net import Net
+from tapegrad.targets.rcnn.cells import COMPUTE, HEAD, Cells
+from tapegrad.targets.rcnn.clauses import clauses_of
+from tapegrad.targets.rcnn.encoding import ENCODINGS, Encoding, Filter, Grid
+from tapegrad.targets.rcnn.fast import Roller
+from tapegrad.targets.rcnn.margins import claims
+from tapegrad.targets.rcnn.network import ENGINES
+
+LARGEST_GRID = 1 << 24
+"""Most numbers (cells times channels) on a grid."""
+
+
+class Sheet(NamedTuple):
+    """Activations: the grid of numbers, and which cell of the machine's plane its top left corner is."""
+
+    grid: Grid
+    corner: Cell
+    steps: int = 0
+    """How many layers led here."""
+
+
+class RcnnNet(Net):
+    """A filter that runs a grid machine (Goel et al., B.2): every layer is one step of the machine."""
+
+    target: ClassVar[str] = "rcnn"
+    engines: ClassVar[tuple[str, ...]] = ENGINES
+
+    filter: Filter
+    encoding: Encoding = eqx.field(static=True)
+    symbols: tuple[str, ...] = eqx.field(static=True)
+    states: tuple[str, ...] = eqx.field(static=True)
+    margin: int = eqx.field(static=True)
+    rules: NDArray[np.int64]
+    """The machine's table: written symbol, move and new state for each state and symbol, -1 where it halts.
+    Provenance: nothing here is used to run the net."""
+    names: Mapping[str, list[str]] = eqx.field(static=True)
+    roller: Roller = eqx.field(static=True)
+    """The filter made ready for the engine `fast`; keeps the patches it has met."""
+
+    def start(self, state: GridConfiguration) -> Sheet:
+        """The least rectangle that holds the marks and the head, with `margin` blank cells around it; all
+        cells are computing already."""
+        for cell, symbol in state.cells.items():
+            if symbol not in self.symbols:
+                raise InputError(f"the net knows no symbol {symbol!r}", where=f"cell {cell}")
+        if state.state not in self.states:
+            raise InputError(f"the net knows no state {state.state!r}")
+        marked = np.array([*state.cells, state.head])
+        corner, end = marked.min(axis=0) - self.margin, marked.max(axis=0) + self.margin + 1
+        rows, columns = (int(n) for n in end - corner)
+        if rows * columns * self.filter.channels > LARGEST_GRID:
+            raise Refused(
+                f"a grid of {rows:,} x {columns:,} cells is too large",
+                advice="Bring the marks closer together, or take a smaller margin.",
+            )
+        cells = self.encoding.cells
+        numbers = np.full((rows, columns), cells.number(False, 0, COMPUTE))
+        for (r, c), symbol in state.cells.items():
+            numbers[r - corner[0], c - corner[1]] = cells.number(False, self.symbols.index(symbol), COMPUTE)
+        r, c = state.head[0] - corner[0], state.head[1] - corner[1]
+        under = self.symbols.index(state.cells.get(state.head, self.symbols[0]))
+        numbers[r, c] = cells.number(False, under, HEAD + self.states.index(state.state))
+        return Sheet(self.encoding.encode(numbers), (int(corner[0]), int(corner[1])))
+
+    def step(self, carry: Sheet) -> Sheet:
+        """One application of the filter to every cell."""
+        grid, _ = _layer(self.filter, carry.grid)
+        if not self._heads(grid) and (before := self._heads(carry.grid)):
+            raise self._left(carry, before[0])
+        return Sheet(grid, carry.corner, carry.steps + 1)
+
+    def advance(self, carry: Sheet, steps: int, engine: str = "reference") -> Sheet:
+        """With `fast`, only the cells whose 3x3 patch has changed are computed."""
+        if engine != "fast":
+            return super().advance(carry, steps, engine)
+        rolled = self.roller.run(self.encoding.decode(carry.grid), steps)
+        if rolled.lost:
+            raise self._left(carry, rolled.head)
+        taken = rolled.layers - rolled.settled  # the layer that changed nothing is no step
+        return Sheet(self.encoding.encode(rolled.numbers), carry.corner, carry.steps + taken)
+
+    def decode(self, carry: Sheet) -> GridConfiguration | None:
+        """Symbols, head and state, read off the numbers."""
+        facts = self.encoding.cells.facts[self.encoding.decode(carry.grid)]
+        heads = np.argwhere(facts[:, :, 2] >= HEAD)
+        if len(heads) != 1:
+            return None
+        r, c = (int(i) for i in heads[0])
+        down, right = carry.corner
+        marks = {
+            (int(i) + down, int(j) + right): self.symbols[facts[i, j, 1]]
+            for i, j in np.argwhere(facts[:, :, 1] > 0)
+        }
+        return GridConfiguration(self.states[facts[r, c, 2] - HEAD], marks, (r + down, c + right))
+
+    def done(self, carry: Sheet) -> bool:
+        """Whether no unit of a rule is active: the machine has halted, and the grid is a fixed point."""
+        return not _layer(self.filter, carry.grid)[1]
+
+    def deviation(self, carry: Sheet) -> float:
+        return self.encoding.deviation(carry.grid)
+
+    def _heads(self, grid: Grid) -> list[Cell]:
+        modes = self.encoding.cells.facts[self.encoding.decode(grid)][:, :, 2]
+        return [(int(r), int(c)) for r, c in np.argwhere(modes >= HEAD)]
+
+    def _left(self, carry: Sheet, last: Cell) -> Refused:
+        rows, columns = carry.grid.shape[1:]
+        cell = (last[0] + carry.corner[0], last[1] + carry.corner[1])
+        return Refused(
+            f"the head left the grid of {rows:,} x {columns:,} cells",
+            where=f"after cell {cell}",
+            advice=f"Compile with a margin of more than {self.margin}.",
+        )
+
+    def units(self) -> Iterator[str]:
+        for layer, names in self.names.items():
+            yield from (f"{layer}[{i}]" for i in range(len(names)))
+
+    def explain(self, unit: str) -> str:
+        layer, _, rest = unit.partition("[")
+        index = rest.removesuffix("]")
+        if layer not in self.names or not index.isdigit() or int(index) >= len(self.names[layer]):
+            raise InputError(f"there is no unit {unit!r}", advice=f"Layers are {', '.join(self.names)}.")
+        return f"{self.names[layer][int(index)]} ({_PLACES[layer]})"
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self.filter.arrays() | {"rules": self.rules}
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "encoding": self.encoding.name,
+            "symbols": list(self.symbols),
+            "states": list(self.states),
+            "margin": self.margin,
+            "names": dict(self.names),
+            "inputs": "a grid of cells, coded as in the encoding",
+            "outputs": "the same grid, one step of the machine later",
+        }
+
+    @classmethod
+    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        if config["encoding"] not in ENCODINGS:
+            raise BrokenNet(f"there is no encoding {config['encoding']!r}")
+        symbols, states = tuple(config["symbols"]), tuple(config["states"])
+        encoding = Encoding(config["encoding"], Cells(len(symbols), len(states)))
+        built = encoding.filter_from(arrays)
+        roller = Roller(built, encoding)
+        rules, names = np.asarray(arrays["rules"]), config["names"]
+        return cls(built, encoding, symbols, states, config["margin"], rules, names, roller)
+
+    @classmethod
+    def of(cls, machine: GridMachine, encoding: str, margin: int) -> Self:
+        """The net of a machine."""
+        coded = Encoding(encoding, Cells(len(machine.alphabet), len(machine.states)))
+        built, names = coded.filter(clauses_of(machine))
+        roller = Roller(built, coded)
+        rules = rule_table(machine)
+        return cls(built, coded, machine.alphabet, machine.states, margin, rules, names, roller)
+
+    def certificate(self) -> dict[str, Any]:
+        return claims(self.filter, self.encoding)
+
+
+def rule_table(machine: GridMachine) -> NDArray[np.int64]:
+    """The rules as numbers, in the order of the machine's states and symbols."""
+    table = np.full((len(machine.states), len(machine.alphabet), 3), -1)
+    for (state, symbol), rule in machine.rules.items():
+        place = machine.states.index(state), machine.alphabet.index(symbol)
+        written, new = machine.alphabet.index(rule.write), machine.states.index(rule.state)
+        table[place] = written, list(MOVES).index(rule.move), new
+    return table
+
+
+_PLACES = {
+    "V1": "first ReLU, Lemma 5 part (i)",
+    "V2": "questions about one cell, Lemma 5 part (i)",
+    "V3": "second ReLU: the clauses of f_msg and f_TM, B.2",
+    "V4": "digits of the new value, B.1",
+    "V5": "the new value, B.1",
+    "units": "ReLU: the clauses of f_msg and f_TM, B.2",
+    "channels": "one fact of a cell, B.1",
+}
+
+
+@in_double
+def _layer(filter: Filter, grid: Grid) -> tuple[Grid, bool]:
+    """The grid a layer later, and whether a rule applies now; compiled together, as both are wanted."""
+    after, running = _compiled_layer(filter, jnp.asarray(grid))
+    return np.asarray(after), bool(running)
+
+
+@eqx.filter_jit
+def _compiled_layer(filter: Filter, grid: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return filter(grid), filter.rule_applies(grid)

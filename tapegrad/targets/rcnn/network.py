@@ -1,0 +1,196 @@
+"""Definition 5 of Goel et al.: memory layer, frame, filter applied L times, head, sum."""
+
+from dataclasses import replace
+from operator import index
+from typing import Any, NamedTuple, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError, Refused
+from tapegrad.machines.grid import GridMachine
+from tapegrad.targets.rcnn.cells import UNKNOWN, Cells
+from tapegrad.targets.rcnn.channels import SYMBOLS, TRACE, WORK
+from tapegrad.targets.rcnn.clauses import clauses_of
+from tapegrad.targets.rcnn.encoding import CLOSE, Encoding, Filter
+
+BLANK, PLUS, MINUS = "0", "+", "-"
+"""The symbols of a learner: blank, +1 and -1."""
+
+ANSWER_SLOPE = 18
+"""Slope of the head at a memorising cell; with the rate 1/54 a sample is written as a third of itself."""
+
+HEAD_KINKS = ((-1 / 6, 18.0), (0.0, -36.0), (1 / 9, 36.0), (1 / 6, -18.0))
+"""The head in ternary: -1 up to -1/6, 1 from 1/6 on, and 0 at -1/9 and 1/9."""
+
+
+ENGINES = ("reference", "fast")
+"""How a network is trained and run: every cell in every layer, or what has changed."""
+
+
+def check_engine(engine: str) -> None:
+    """Refuses a name that is no engine's."""
+    if engine not in ENGINES:
+        raise InputError(f"there is no engine {engine!r}", advice=f"Engines are {' and '.join(ENGINES)}.")
+
+
+class Frame(NamedTuple):
+    """How many rows and columns of work cells surround the main grid. The paper has them on the right only;
+    then a machine cannot notice the other edges, and walks off."""
+
+    top: int = 1
+    bottom: int = 1
+    left: int = 1
+    right: int = 1
+
+
+def as_learner(machine: GridMachine) -> GridMachine:
+    """The machine with its symbols in the order 0, +, -, then any others."""
+    if machine.blank != BLANK:
+        raise InputError(
+            f"a learner's blank is {BLANK!r}, and the machine has {machine.blank!r}",
+            advice=f"Write learners with the symbols {BLANK} {PLUS} {MINUS}.",
+        )
+    others = [symbol for symbol in machine.alphabet if symbol not in (BLANK, PLUS, MINUS)]
+    return GridMachine(
+        machine.rules, machine.start_state, BLANK, machine.name, (PLUS, MINUS, *others), machine.states
+    )
+
+
+class Rcnn(eqx.Module):
+    """The network of a learning machine for `rows - 1` samples of `columns - 1` features. Its parameters are
+    the filter, which does not change, and the memory `W`, which is given at every call."""
+
+    filter: Filter
+    encoding: Encoding = eqx.field(static=True)
+    rows: int = eqx.field(static=True)
+    columns: int = eqx.field(static=True)
+    frame: Frame = eqx.field(static=True)
+    layers: int = eqx.field(static=True)
+    states: tuple[str, ...] = eqx.field(static=True)
+    symbols: tuple[str, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(
+        cls,
+        machine: GridMachine,
+        samples: int,
+        features: int,
+        layers: int,
+        *,
+        encoding: str = "channels",
+        frame: Frame = Frame(),  # noqa: B008
+    ) -> Self:
+        """The network that learns as the machine does. It needs a layer for each step, and `samples + 2` for
+        the message to reach every row."""
+        machine = as_learner(machine)
+        sizes = {"samples": samples, "features": features, "layers": layers}
+        samples, features, layers = (_whole(name, number) for name, number in sizes.items())
+        if layers < samples + 2:
+            raise Refused(
+                f"{layers} layers cannot tell {samples + 1} rows to memorise",
+                advice=f"Take at least {samples + 2}.",
+            )
+        if min(frame) < 1:
+            raise Refused("the frame needs a row or column of work cells on every side")
+        coded = Encoding(encoding, Cells(len(machine.alphabet), len(machine.states)))
+        built, _ = coded.filter(clauses_of(machine))
+        shape = samples + 1, features + 1
+        return cls(built, coded, *shape, Frame(*frame), layers, machine.states, machine.alphabet)
+
+    def empty_memory(self) -> NDArray[Any]:
+        """`W` before training."""
+        return np.zeros((self.rows, self.columns), dtype=self.filter.dtype)
+
+    def checked_memory(self, memory: NDArray[Any]) -> NDArray[Any]:
+        """`W` in the network's precision, if it is a memory of this network."""
+        memory = np.asarray(memory)
+        if memory.shape != (self.rows, self.columns):
+            raise InputError(
+                f"a memory of shape {memory.shape}, and the network has {self.rows} rows of {self.columns}"
+            )
+        if memory.dtype.kind not in "fiu" or not np.isfinite(memory).all():
+            raise InputError("the memory must consist of finite numbers", advice="Train it by `memorise`.")
+        return memory.astype(self.filter.dtype)
+
+    def with_layers(self, layers: int) -> "Rcnn":
+        """The same network with the filter applied another number of times."""
+        return replace(self, layers=layers)
+
+    def framed(self, memory: jax.Array, z: jax.Array) -> jax.Array:
+        """The grid before the first layer: row i is `W_i * z`, in a frame of work cells."""
+        data = memory * z
+        top, bottom, left, right = self.frame
+        around = ((top, bottom), (left, right))
+        if self.encoding.name == "ternary":
+            return jnp.pad(data, around, constant_values=1.0)[None]
+        grid = jnp.zeros((self.filter.channels, *data.shape), data.dtype)
+        grid = grid.at[TRACE].set(data).at[SYMBOLS].set(_third(data)).at[SYMBOLS + 1].set(_third(-data))
+        grid = jnp.pad(grid, ((0, 0), *around))
+        work = jnp.pad(jnp.zeros_like(data), around, constant_values=1.0)
+        return grid.at[WORK].set(work)
+
+    def main(self, grid: Any) -> Any:
+        """The main grid without its frame. Takes arrays of numpy too."""
+        top, left = self.frame.top, self.frame.left
+        return grid[:, top : top + self.rows, left : left + self.columns]
+
+    def answer(self, grid: jax.Array) -> jax.Array:
+        """Head and sum over the main grid."""
+        return self.head(self.main(grid)).sum()
+
+    def head(self, cells: Any) -> Any:
+        """Cell by cell: 0 at a blank cell that computes or memorises, with slope 18 in the latter case; the
+        sign of the symbol otherwise. In ternary the paper's `U1 relu(U2 v)`, which differs in `Cells.stray`,
+        contents that count as no answer in either encoding. Takes arrays of numpy too."""
+        if self.encoding.name == "channels":
+            return cells[SYMBOLS] - cells[SYMBOLS + 1] + ANSWER_SLOPE * cells[TRACE]
+        return sum(slope * _relu(cells[0] - kink) for kink, slope in HEAD_KINKS) - 1
+
+    def __call__(self, memory: jax.Array, z: jax.Array) -> jax.Array:
+        """The network's output on `z = [x, 1]`. Only the grid between two layers is kept for the gradient;
+        what lies inside a layer is computed again."""
+        layer = jax.checkpoint(lambda grid: self.filter(grid))
+        grid, _ = jax.lax.scan(
+            lambda grid, _: (layer(grid), None), self.framed(memory, z), length=self.layers
+        )
+        return self.answer(grid)
+
+    def start_numbers(self, memory: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.int64]:
+        """The contents of the framed grid for each row of `Z`, for the engine `fast`; a memory value that is
+        no third of a sign is left to `reference`."""
+        data = self.checked_memory(memory) * Z[:, None, :]
+        signs = np.rint(3 * data).astype(np.int64)
+        if np.abs(data - signs / 3).max(initial=0) > CLOSE or np.abs(signs).max(initial=0) > 1:
+            raise Refused(
+                "the memory holds other values than thirds of signs", advice="Train it by `memorise`."
+            )
+        cells = self.encoding.cells
+        contents = cells.number(False, 0, UNKNOWN) + cells.modes * np.array([0, 1, 2])[signs]
+        top, bottom, left, right = self.frame
+        work = cells.number(True, 0, UNKNOWN)
+        return np.pad(contents, ((0, 0), (top, bottom), (left, right)), constant_values=work)
+
+
+def _whole(name: str, number: int) -> int:
+    """The number, if it is a whole one and at least 1."""
+    try:
+        found = index(number)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, not {number!r}")
+    return found
+
+
+def _relu(v: Any) -> Any:
+    """With the derivative 0 at 0, for numpy and JAX."""
+    return v * (v > 0)
+
+
+def _third(data: jax.Array) -> jax.Array:
+    """1 at +1/3, 0 at 0 and -1/3, flat at all three."""
+    return jax.nn.relu(12 * data - 2) - jax.nn.relu(12 * data - 3)

@@ -1,0 +1,64 @@
+"""The target `rcnn`: what it takes, how it is built, and what it costs."""
+
+from collections.abc import Sequence
+
+from tapegrad.errors import Refused
+from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.targets.rcnn.channels import LARGEST_FILTER
+from tapegrad.targets.rcnn.encoding import ENCODINGS
+from tapegrad.targets.rcnn.net import RcnnNet
+from tapegrad.targets.rcnn.size import filter_size
+from tapegrad.targets.target import Estimate, Example, Option, Target
+
+
+def build(machine: GridMachine, *, encoding: str, margin: int) -> RcnnNet:
+    """The filter of a machine, on grids with this many blank cells around the input."""
+    estimate(machine, encoding=encoding, margin=margin)
+    return RcnnNet.of(machine, encoding, margin)
+
+
+def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
+    """Width and weights of the filter, counted from the machine's table alone."""
+    if not isinstance(margin, int) or margin < 1:
+        raise Refused(f"the margin must be a whole number of at least 1, not {margin!r}")
+    size = filter_size(machine, encoding)
+    if size.parameters > LARGEST_FILTER:
+        raise Refused(f"the filter would have {size.parameters:,} weights", advice="Use fewer states.")
+    return Estimate(
+        width=size.width,
+        depth=size.depth,
+        parameters=size.parameters,
+        bytes=size.bytes,
+        steps=None,
+        precision="float64" if encoding == "ternary" else "float32",
+        notes=(f"{len(machine.states)} states, {len(machine.rules)} rules; one layer for each step",),
+    )
+
+
+def examples() -> Sequence[Example]:
+    """A turmite with two states that draws for six steps and halts."""
+    rules = {
+        ("A", "0"): GridRule("1", "right", "B"),
+        ("A", "1"): GridRule("1", "left", "B"),
+        ("B", "0"): GridRule("1", "left", "A"),
+        ("B", "1"): GridRule("1", "stay", "stop"),
+    }
+    return [Example(GridMachine(rules, "A", name="turmite"), ((),))]
+
+
+TARGET = Target(
+    name="rcnn",
+    summary="a recurrent convolution, one layer for each step; plain SGD memorises the data of a learner",
+    paper="Goel, Kakade, Kalai, Zhang, theorem 1 and appendix B",
+    takes=GridMachine,
+    net=RcnnNet,
+    build=build,
+    estimate=estimate,
+    examples=examples,
+    options={
+        "encoding": Option(
+            "channels", "one channel for each fact, or the paper's ternary numbers", ENCODINGS
+        ),
+        "margin": Option(16, "blank cells on each side of the input"),
+    },
+)

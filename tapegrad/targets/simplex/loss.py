@@ -1,0 +1,30 @@
+"""The loss (13) on the simplex of configurations: it falls by one level with every step of the machine."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from tapegrad.targets.descent.numbers import Numbers
+from tapegrad.targets.simplex.functions import corner, edge
+
+
+class SimplexLoss(eqx.Module):
+    """sum_v w_v l_v + sum_vw w_vw l_vw over unordered pairs, written with B taken out:
+
+        B + sum_v (w_v - B) l_v + sum over edges (w_vw - B) l_vw.
+
+    On every corner S_v the functions l_v, l_vw sum to 1, so there (where the iterates and their one-sided
+    derivatives live) this is (13) exactly, satisfies (11) and (12), and needs no unit for the pairs that no
+    step joins: size linear in the vertices instead of quadratic.
+    """
+
+    vertex_weight: Numbers
+    edge_from: Numbers
+    edge_to: Numbers
+    edge_weight: Numbers
+    outside: Numbers
+
+    def __call__(self, s: Numbers, T: Numbers, H: Numbers) -> Array:
+        vertices = jnp.sum((self.vertex_weight - self.outside) * corner(s, 1 / 2))
+        joined = edge(s[self.edge_from], s[self.edge_to])
+        return self.outside + vertices + jnp.sum((self.edge_weight - self.outside) * joined)

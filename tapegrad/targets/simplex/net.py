@@ -1,0 +1,189 @@
+"""The target `simplex`: a vertex for every configuration, and a loss that falls at every step."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError
+from tapegrad.machines.model import Configuration
+from tapegrad.optimise import OnSimplex
+from tapegrad.targets.descent.net import Descent, DescentNet
+from tapegrad.targets.descent.network import (
+    LONE_FINAL_LOSS,
+    LONE_INPUTS,
+    LONE_LABELS,
+    ExtendedNetwork,
+    NoPrimary,
+    SquaredError,
+    Thresholds,
+    Weights,
+)
+from tapegrad.targets.simplex import fast
+from tapegrad.targets.simplex.configurations import Key, Vertices, key, look_up
+from tapegrad.targets.simplex.loss import SimplexLoss
+from tapegrad.targets.simplex.weights import Levels, choose, steps_left
+
+_EMPTY = np.zeros((0, 0))
+
+
+class SimplexNet(DescentNet):
+    """The extended network around the loss (13). Proposition 4.2: each gradient step after the first moves
+    s to the vertex of the next configuration, with unit steps or a line search, and the loss falls."""
+
+    target: ClassVar[str] = "simplex"
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+
+    error: SquaredError
+    arrays_for_fast: fast.FastArrays
+    vertices: Vertices = eqx.field(static=True)
+    levels: Levels = eqx.field(static=True)
+    states: tuple[str, ...] = eqx.field(static=True)
+    symbols: tuple[str, ...] = eqx.field(static=True)
+    line_search: bool = eqx.field(static=True)
+    table: Mapping[Key, int] = eqx.field(static=True)
+
+    @classmethod
+    def of(
+        cls,
+        vertices: Vertices,
+        levels: Levels,
+        states: tuple[str, ...],
+        symbols: tuple[str, ...],
+        line_search: bool,
+    ) -> Self:
+        """The net of these configurations, around an empty primary network."""
+        weights = weighted(vertices.successor, levels)
+        outside = np.float64(levels.outside)
+        bounds = Thresholds(np.float64(1.0), np.float64(levels.low), np.float64(levels.high))
+        network = ExtendedNetwork(SimplexLoss(**weights, outside=outside), NoPrimary(), bounds)
+        error = SquaredError(network, LONE_INPUTS, LONE_LABELS)
+        prepared = fast.prepare(**weights, outside=levels.outside)
+        rows = range(len(vertices.state))
+        table = {key(configuration(vertices, row, states, symbols)): row for row in rows}
+        return cls(error, prepared, vertices, levels, states, symbols, line_search, table)
+
+    @property
+    def rates(self) -> Weights:
+        """As ever, with a line search for s if that was asked for."""
+        return Weights(OnSimplex(self.line_search), 1.0, 1.0, 1.0)
+
+    def start(self, state: Configuration) -> Descent:
+        """s at the vertex of the configuration, z = 0."""
+        s = np.zeros(len(self.vertices.state))
+        s[look_up(self.table, state)] = 1.0
+        return Descent(Weights(s, _EMPTY, _EMPTY, np.zeros_like(self.error.y)), 0)
+
+    def decode(self, carry: Descent) -> Configuration | None:
+        """The configuration of the vertex that s stands at; None before the labels are read."""
+        if carry.steps == 0:
+            return None
+        return configuration(self.vertices, int(np.argmax(carry.weights.s)), self.states, self.symbols)
+
+    def deviation(self, carry: Descent) -> float:
+        """How far s is from a vertex."""
+        s = np.asarray(carry.weights.s)
+        return float(np.abs(s - np.round(s)).max())
+
+    def advance_fast(self, carry: Descent, steps: int) -> Descent:
+        """Reads the labels by a step of the reference engine, then moves from vertex to vertex."""
+        if carry.steps == 0:
+            carry, steps = self.step(carry), steps - 1
+        vertex, taken = fast.run(
+            self.arrays_for_fast, int(np.argmax(carry.weights.s)), float(self.levels.low), steps
+        )
+        s = np.zeros(len(self.vertices.state))
+        s[vertex] = 1.0
+        return Descent(carry.weights._replace(s=s), carry.steps + int(taken))
+
+    def fast_gradient(self, carry: Descent) -> Weights:
+        """The gradient as the fast engine has it, to be compared with `gradient`."""
+        in_s = fast.gradient(self.arrays_for_fast, int(np.argmax(carry.weights.s)))
+        return Weights(in_s, _EMPTY, _EMPTY, np.zeros_like(self.error.y))
+
+    def units(self) -> Iterator[str]:
+        """`s/5`: a vertex; `z/0`: a label."""
+        yield from (f"s/{vertex}" for vertex in range(len(self.vertices.state)))
+        yield from (f"z/{label}" for label in range(np.size(self.error.y)))
+
+    def explain(self, unit: str) -> str:
+        """The configuration of a vertex and where it leads, or a label."""
+        kind, _, number = unit.partition("/")
+        if kind == "z" and number in ("0", "1"):
+            return f"Copy of label number {number}: 0 before the first gradient step, the label after it."
+        if kind != "s" or not number.isdecimal() or int(number) >= len(self.vertices.state):
+            raise InputError(f"the net has no unit {unit!r}", advice="Units are s/5 or z/0.")
+        vertex = int(number)
+        shown = configuration(self.vertices, vertex, self.states, self.symbols)
+        left = round(float(self.arrays_for_fast.vertex_weight[vertex] / self.levels.unit - 1) / 3)
+        leads = f"leads to s/{self.vertices.successor[vertex]}" if left else "halts"
+        return f"Vertex of {shown}, {left} step(s) before the halt: {leads}. Loss (13), section 4.3."
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The configurations, their weights and the edges."""
+        v = self.vertices
+        shown = {"state": v.state, "heads": v.heads, "cells": v.cells, "successor": v.successor}
+        return shown | weighted(v.successor, self.levels)
+
+    def config(self) -> dict[str, Any]:
+        """Names of states and symbols, the levels of the loss."""
+        return {
+            "states": list(self.states),
+            "symbols": list(self.symbols),
+            "first_cell": self.vertices.first_cell,
+            "unit": self.levels.unit,
+            "most_steps": self.levels.most,
+            "line_search": self.line_search,
+        }
+
+    @classmethod
+    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net from its configurations and names."""
+        shown = {name: arrays[name] for name in ("state", "heads", "cells", "successor")}
+        vertices = Vertices(**shown, first_cell=config["first_cell"])
+        levels = Levels(config["unit"], config["most_steps"])
+        return cls.of(
+            vertices, levels, tuple(config["states"]), tuple(config["symbols"]), config["line_search"]
+        )
+
+    def certificate(self) -> dict[str, Any]:
+        """The claims that the checker derives again. `drop`: by how much the loss falls at every step."""
+        return {
+            "vertices": len(self.vertices.state),
+            "steps": self.levels.most,
+            "drop": 3 * self.levels.unit,
+            "final_loss": LONE_FINAL_LOSS,
+        }
+
+
+def weighted(successor: NDArray[np.int32], levels: Levels) -> dict[str, NDArray[Any]]:
+    """w_v = W_k(v) for vertices, the mean of both ends for edges."""
+    weight = levels.unit * (1.0 + 3.0 * steps_left(successor))
+    running = np.flatnonzero(successor != np.arange(len(successor)))
+    return {
+        "vertex_weight": weight,
+        "edge_from": running.astype(np.int32),
+        "edge_to": successor[running],
+        "edge_weight": (weight[running] + weight[successor[running]]) / 2,
+    }
+
+
+def configuration(
+    vertices: Vertices, row: int, states: tuple[str, ...], symbols: tuple[str, ...]
+) -> Configuration:
+    """The configuration of a vertex."""
+    tapes = tuple(
+        {int(cell) + vertices.first_cell: symbols[content[cell]] for cell in np.flatnonzero(content)}
+        for content in vertices.cells[row]
+    )
+    return Configuration(states[vertices.state[row]], tapes, tuple(int(head) for head in vertices.heads[row]))
+
+
+def build(
+    vertices: Vertices, states: tuple[str, ...], symbols: tuple[str, ...], line_search: bool
+) -> SimplexNet:
+    """The net of these configurations, with levels for the longest run among them."""
+    levels = choose(int(steps_left(vertices.successor).max()), LONE_FINAL_LOSS)
+    return SimplexNet.of(vertices, levels, states, symbols, line_search)

@@ -1,0 +1,82 @@
+"""The target `simplex`: what it takes, which inputs it is built for, and what it costs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tapegrad.errors import Refused
+from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.model import TuringMachine
+from tapegrad.targets.descent.layers import Layer, deepest, extra_layers, widest
+from tapegrad.targets.simplex.configurations import Vertices, all_configurations, reachable, starts_up_to
+from tapegrad.targets.simplex.net import SimplexNet, build
+from tapegrad.targets.target import Estimate, Example, Option, Target
+
+
+def build_for_inputs(
+    machine: TuringMachine, *, inputs: Any, longest: int, steps: int, line_search: bool
+) -> SimplexNet:
+    """The net whose vertices are the configurations that the machine passes on these inputs."""
+    return build(_vertices(machine, inputs, longest, steps), machine.states, machine.alphabet, line_search)
+
+
+def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, line_search: bool) -> Estimate:
+    """Sizes, from the configurations that a run of the machine meets."""
+    vertices = _vertices(machine, inputs, longest, steps)
+    count, tapes, cells = vertices.cells.shape
+    edges = int((vertices.successor != range(count)).sum())
+    counted = layers(count, edges, label_numbers=2)
+    most = all_configurations(machine, cells)
+    return Estimate(
+        width=widest(counted),
+        depth=deepest(counted),
+        parameters=count * (3 + tapes + tapes * cells) + 3 * edges,
+        bytes=count * (16 + 4 * tapes + 2 * tapes * cells) + 16 * edges,
+        steps=None,
+        precision="float64",
+        notes=(
+            f"{count:,} vertices; the bound of Corollary 2.2 for {cells} cells has {len(str(most))} digits",
+            "the loss falls at every step; a line search may replace the unit step",
+        ),
+    )
+
+
+def layers(vertices: int, edges: int, label_numbers: int) -> list[Layer]:
+    """Each vertex has the ReLU of its corner, each edge the three of `edge`."""
+    relus = Layer(1, "ReLUs of vertices and edges", vertices + 3 * edges)
+    return extra_layers([relus, Layer(2, "outer sum of (13)", 1)], label_numbers)
+
+
+def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> Vertices:
+    for name, value in (("longest", longest), ("steps", steps)):
+        if not isinstance(value, int) or value < 0:
+            raise Refused(f"the option {name!r} is a number of at least 0, not {value!r}")
+    starts = starts_up_to(machine, longest) if inputs is None else [start for (start,) in inputs]
+    return reachable(machine, starts, steps, strict=inputs is not None)
+
+
+def examples() -> Sequence[Example]:
+    """The busy beaver with four states, and the one with three by line search."""
+    for_blank = {"inputs": [[]]}
+    return [
+        Example(busy_beaver("4x2"), (), for_blank),
+        Example(busy_beaver("3x2"), (), for_blank | {"line_search": True}),
+    ]
+
+
+TARGET = Target(
+    name="simplex",
+    summary="gradient descent whose loss falls at every step; a vertex for every configuration",
+    paper="Welper, section 4.3 and Corollary 2.2",
+    takes=TuringMachine,
+    net=SimplexNet,
+    build=build_for_inputs,
+    estimate=estimate,
+    examples=examples,
+    built_for_inputs=True,
+    options={
+        "inputs": Option(None, "inputs to build for, as w1|w2,... ; default: every word up to `longest`"),
+        "longest": Option(3, "longest word on the first tape, where no inputs are given"),
+        "steps": Option(10_000, "most steps of the machine on any input"),
+        "line_search": Option(False, "choose the step length by a line search", (False, True)),
+    },
+)

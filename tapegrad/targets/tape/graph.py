@@ -1,0 +1,104 @@
+"""The graph of section 4.4: a vertex for each control state and symbols under the heads."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import Refused
+from tapegrad.machines.model import STAY, TuringMachine
+from tapegrad.targets.tape.constants import Constants
+
+MOST_VERTICES, MOST_EDGES = 1 << 22, 1 << 24
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What the network knows of a machine: numbers for each vertex and each edge, no names. Vertex
+    `q 2^d + code` is control state q with symbols `code`, bit i of which is 1 where head i reads +1."""
+
+    down: NDArray[np.int8]
+    """T_down: the symbols (-1 or +1) under the heads, one row for each vertex."""
+    written: NDArray[np.int8]
+    """T_next: the symbols to write."""
+    moves: NDArray[np.int8]
+    """By how much the heads move: -1 or +1, and 0 at vertices that halt."""
+    vertex_weight: NDArray[np.float64]
+    edge_from: NDArray[np.int32]
+    edge_to: NDArray[np.int32]
+    edge_weight: NDArray[np.float64]
+
+
+def sizes(machine: TuringMachine) -> tuple[int, int]:
+    """Numbers of vertices and edges, without building them."""
+    symbols = 2**machine.tapes
+    return len(machine.states) * symbols, len(machine.rules) * symbols
+
+
+def has_two_cycle(machine: TuringMachine) -> bool:
+    """Whether two states lead to each other, or one to itself: what (20) forbids."""
+    steps = {(state, rule.state) for (state, _), rule in machine.rules.items()}
+    return any((after, before) in steps for before, after in steps)
+
+
+def build_graph(machine: TuringMachine, constants: Constants) -> Graph:
+    """The vertices, their maps and the weights (17) of a binary, stay-free machine without two-cycles.
+
+    A vertex halts where the machine has no rule: there the weight is -b^3, nothing is written or moved, and
+    no edge leaves. From any other vertex edges lead to its successor state with every combination of
+    symbols, and weigh -(b^3 + b * number of symbols that stay as they are).
+    """
+    _check(machine)
+    tapes, b = machine.tapes, constants.b
+    codes = np.arange(2**tapes)
+    signs = np.where(codes[:, None] >> np.arange(tapes) & 1, 1, -1).astype(np.int8)
+    down = np.tile(signs, (len(machine.states), 1))
+    written, moves = down.copy(), np.zeros_like(down)
+    vertex_weight = np.full(len(down), -float(b**3))
+    number = {state: index for index, state in enumerate(machine.states)}
+    sources = np.empty(len(machine.rules), np.int64)
+    targets = np.empty(len(machine.rules), np.int64)
+    for row, ((state, read), rule) in enumerate(machine.rules.items()):
+        code = sum((symbol != machine.blank) << tape for tape, symbol in enumerate(read))
+        vertex = number[state] * len(codes) + code
+        written[vertex] = [1 if symbol != machine.blank else -1 for symbol in rule.write]
+        moves[vertex] = rule.moves
+        vertex_weight[vertex] = 0.0
+        sources[row], targets[row] = vertex, number[rule.state] * len(codes)
+    edge_from = np.repeat(sources, len(codes))
+    edge_to = (targets[:, None] + codes[None, :]).ravel()
+    unchanged = np.sum(down[edge_from] == down[edge_to], axis=1)
+    return Graph(
+        down=down,
+        written=written,
+        moves=moves,
+        vertex_weight=vertex_weight,
+        edge_from=edge_from.astype(np.int32),
+        edge_to=edge_to.astype(np.int32),
+        edge_weight=-(b**3 + unchanged * b).astype(float),
+    )
+
+
+def _check(machine: TuringMachine) -> None:
+    if len(machine.alphabet) > 2:
+        raise Refused(
+            f"the machine {machine.name!r} has {len(machine.alphabet)} symbols; this loss knows two",
+            advice="Rewrite it with binary_tracks first.",
+        )
+    if any(STAY in rule.moves for rule in machine.rules.values()):
+        raise Refused(
+            f"a head of the machine {machine.name!r} may stay in its place",
+            advice="Rewrite it with stay_free first: the next cell is read before the write lands.",
+        )
+    if has_two_cycle(machine):
+        raise Refused(
+            f"two states of the machine {machine.name!r} lead to each other, which condition (20) forbids",
+            advice="Rewrite it with triple_states first.",
+        )
+    vertices, edges = sizes(machine)
+    if vertices > MOST_VERTICES or edges > MOST_EDGES:
+        raise Refused(
+            f"the graph would have {vertices:,} vertices and {edges:,} edges; "
+            f"the limits are {MOST_VERTICES:,} and {MOST_EDGES:,}",
+            advice="Use fewer tapes or a smaller alphabet: both numbers double with each binary tape.",
+        )

@@ -1,0 +1,246 @@
+"""The target `tape`: training runs the machine, and its tapes and heads are weights."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError
+from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.precision import in_double
+from tapegrad.targets.descent.net import Descent, DescentNet
+from tapegrad.targets.descent.network import (
+    LONE_FINAL_LOSS,
+    LONE_INPUTS,
+    LONE_LABELS,
+    ExtendedNetwork,
+    NoPrimary,
+    Primary,
+    SquaredError,
+    Thresholds,
+    Weights,
+)
+from tapegrad.targets.descent.numbers import Numbers
+from tapegrad.targets.tape import fast, words
+from tapegrad.targets.tape.constants import Constants, choose
+from tapegrad.targets.tape.graph import Graph, build_graph
+from tapegrad.targets.tape.loss import TapeLoss
+
+_NO_PRIMARY = NoPrimary()
+
+
+class TapeNet(DescentNet):
+    """The extended network around the loss (21) of a machine; without data, around an empty primary network.
+    Proposition 4.3: each gradient step after the first is a step of the machine, until the loss drops."""
+
+    target: ClassVar[str] = "tape"
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+
+    error: SquaredError
+    arrays_for_fast: fast.FastArrays
+    graph: Graph = eqx.field(static=True)
+    constants: Constants = eqx.field(static=True)
+    states: tuple[str, ...] = eqx.field(static=True)
+    symbols: tuple[str, ...] = eqx.field(static=True)
+    """The blank, which is -1 on the tape, and the other symbol, +1, if the machine has one."""
+    cells: int = eqx.field(static=True)
+    read_only: int = eqx.field(static=True, default=0)
+    """How many of the tapes, the first ones, are filled by the data and are no weights."""
+
+    @property
+    def tapes(self) -> int:
+        """Number of tapes."""
+        return self.graph.down.shape[1]
+
+    @property
+    def first_cell(self) -> int:
+        """The machine's cell that row 0 of T and H stands for; its cell 0 is in the middle."""
+        return -(self.cells // 2)
+
+    def start(self, state: Configuration) -> Descent:
+        """s, T and H as the configuration says, z = 0: the labels are not known yet."""
+        T = np.full((self.cells, self.tapes), -1.0)
+        H = np.zeros((self.cells, self.tapes))
+        for tape, (content, head) in enumerate(zip(state.tapes, state.heads, strict=True)):
+            for cell, symbol in content.items():
+                T[self._row(cell, tape), tape] = self._sign(symbol)
+            H[self._row(head, tape), tape] = 1.0
+        code = sum(1 << tape for tape in range(self.tapes) if T[H[:, tape].argmax(), tape] > 0)
+        s = np.zeros(len(self.graph.down))
+        s[self._number(state.state) * 2**self.tapes + code] = 1.0
+        return Descent(Weights(s, T[:, self.read_only :], H, np.zeros_like(self.error.y)), 0)
+
+    def decode(self, carry: Descent) -> Configuration | None:
+        """State, tapes and heads, read off s, T and H; None before the labels are read."""
+        if carry.steps == 0:
+            return None
+        vertex, T, heads = self.one_hot(carry)
+        tapes = tuple(
+            {int(row) + self.first_cell: self.symbols[1] for row in np.flatnonzero(T[:, tape] > 0)}
+            for tape in range(self.tapes)
+        )
+        where = tuple(int(head) + self.first_cell for head in heads)
+        return Configuration(self.states[vertex // 2**self.tapes], tapes, where)
+
+    def one_hot(self, carry: Descent) -> tuple[int, NDArray[np.float64], NDArray[np.int64]]:
+        """The vertex that s stands at, every tape (read-only ones first) and the row of every head."""
+        weights = carry.weights
+        return int(np.argmax(weights.s)), self.all_tapes(carry), np.argmax(weights.H, axis=0)
+
+    def all_tapes(self, carry: Descent) -> NDArray[np.float64]:
+        """The read-only tapes, as the data fill them, and the weights T beside them."""
+        given = np.asarray(_read_only_tapes(self.error, carry.weights.z))
+        written = np.asarray(carry.weights.T)
+        return np.concatenate([np.broadcast_to(given, (len(written), given.shape[1])), written], axis=1)
+
+    def deviation(self, carry: Descent) -> float:
+        """How far s and H are from 0 and 1, and T from -1 and +1, at most."""
+        s, T, H, _ = (np.asarray(array) for array in carry.weights)
+        distances = (np.abs(s - np.round(s)), np.abs(np.abs(T) - 1), np.abs(H - np.round(H)))
+        return max(float(distance.max(initial=0.0)) for distance in distances)
+
+    def advance_fast(self, carry: Descent, steps: int) -> Descent:
+        """Reads the labels by a step of the reference engine, then runs on one-hot s and H."""
+        if carry.steps == 0:
+            carry, steps = self.step(carry), steps - 1
+        vertex, T, heads = self.one_hot(carry)
+        T = np.where(T > 0, 1.0, -1.0)
+        vertex, taken, status, tape = fast.run(
+            self.arrays_for_fast,
+            vertex,
+            T,
+            heads,
+            self.read_only,
+            float(self.constants.b),
+            float(self.constants.c),
+            float(self.constants.low),
+            steps,
+        )
+        s, H = np.zeros(len(self.graph.down)), np.zeros_like(T)
+        s[vertex] = 1.0
+        H[heads, np.arange(self.tapes)] = 1.0
+        after = Descent(Weights(s, T[:, self.read_only :], H, carry.weights.z), carry.steps + int(taken))
+        if status == fast.LEFT_TAPE:
+            raise self.left_the_tape(after, tape)
+        return after
+
+    def fast_gradient(self, carry: Descent) -> Weights:
+        """The gradient as the fast engine has it, to be compared with `gradient`."""
+        vertex, T, heads = self.one_hot(carry)
+        parts = fast.gradient(self.arrays_for_fast, vertex, T, heads, self.read_only, float(self.constants.b))
+        return Weights(*parts, np.zeros_like(self.error.y))
+
+    def lost(self, carry: Descent) -> int | None:
+        """A tape without a head: its indicator was pushed over the end."""
+        gone = np.asarray(carry.weights.H).sum(axis=0) < 1 / 2
+        return int(np.argmax(gone)) if gone.any() else None
+
+    def last_place(self, carry: Descent, tape: int) -> str:
+        """Where the head of this tape stands, and how far the tape goes."""
+        cell = int(np.argmax(np.asarray(carry.weights.H)[:, tape])) + self.first_cell
+        last = self.first_cell + self.cells - 1
+        return f"from cell {cell:,}; the tape has cells {self.first_cell:,} to {last:,}"
+
+    def more_room(self) -> str:
+        """Twice as much: how much it takes is not known to the net."""
+        return f"Give the net more cells, as in cells={2 * self.cells}."
+
+    def units(self) -> Iterator[str]:
+        """Vertices, edges, and the weights of tapes, heads and labels."""
+        return words.units(self)
+
+    def explain(self, unit: str) -> str:
+        """What a vertex, an edge or a weight stands for."""
+        return words.explain(self, unit)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The graph: all that the network knows of the machine."""
+        return {name: np.asarray(array) for name, array in vars(self.graph).items()}
+
+    def config(self) -> dict[str, Any]:
+        """Names of states and symbols, the constants, the number of cells."""
+        return {
+            "states": list(self.states),
+            "symbols": list(self.symbols),
+            "cells": self.cells,
+            "constants": vars(self.constants),
+        }
+
+    @classmethod
+    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net from its graph and its names."""
+        constants = Constants(**config["constants"])
+        return cls.of(
+            Graph(**arrays), constants, tuple(config["states"]), tuple(config["symbols"]), config["cells"]
+        )
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        constants: Constants,
+        states: tuple[str, ...],
+        symbols: tuple[str, ...],
+        cells: int,
+        *,
+        primary: Primary = _NO_PRIMARY,
+        x: Numbers = LONE_INPUTS,
+        y: Numbers = LONE_LABELS,
+        read_only: int = 0,
+    ) -> Self:
+        """The net of a graph, around a primary network and its data; without, around an empty one."""
+        low, high = np.float64(constants.low), np.float64(constants.high)
+        bounds = Thresholds(np.sum(np.square(y)), low, high)
+        error = SquaredError(ExtendedNetwork(TapeLoss.of(graph, constants), primary, bounds), x, y)
+        return cls(error, fast.prepare(**vars(graph)), graph, constants, states, symbols, cells, read_only)
+
+    def certificate(self) -> dict[str, Any]:
+        """The claims that the checker derives again from the arrays. `lead`: by how much, at least, the
+        slope towards the intended successor is steeper than every other. Among the successors 4 b, from
+        the symbols that stay as they are; towards all else 2 b^3 - 2 d b, the third of (18)'s margins."""
+        b, tapes = self.constants.b, self.tapes
+        return {
+            "vertices": len(self.graph.down),
+            "edges": len(self.graph.edge_from),
+            "lead": min(4 * b, 2 * b**3 - 2 * tapes * b),
+            "running_at_least": self.constants.c,
+            "halted_at_most": self.constants.halted_at_most,
+            "final_loss": LONE_FINAL_LOSS,
+        }
+
+    def _row(self, cell: int, tape: int) -> int:
+        row = cell - self.first_cell
+        if not 0 <= row < self.cells:
+            last = self.first_cell + self.cells - 1
+            raise InputError(
+                f"cell {cell:,} of tape {tape + 1} is in use, but the net has cells "
+                f"{self.first_cell:,} to {last:,} only",
+                advice=self.more_room(),
+            )
+        return row
+
+    def _sign(self, symbol: str) -> float:
+        if symbol not in self.symbols:
+            raise InputError(f"the net knows no symbol {symbol!r}", advice=f"It knows {self.symbols}.")
+        return 1.0 if symbol == self.symbols[1] else -1.0
+
+    def _number(self, state: str) -> int:
+        if state not in self.states:
+            raise InputError(f"the net knows no state {state!r}")
+        return self.states.index(state)
+
+
+@in_double
+@eqx.filter_jit
+def _read_only_tapes(error: SquaredError, z: Numbers) -> Array:
+    return error.network.primary.read_only_tapes(error.x, z)
+
+
+def build(machine: TuringMachine, cells: int = 1024) -> TapeNet:
+    """The net of a binary, stay-free machine without two-cycles, on tapes of this many cells."""
+    constants = choose(machine.tapes, LONE_FINAL_LOSS)
+    graph = build_graph(machine, constants)
+    return TapeNet.of(graph, constants, machine.states, machine.alphabet, cells)

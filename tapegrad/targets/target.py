@@ -1,0 +1,92 @@
+"""What every target says of itself: what to find it by, what it takes and what it costs.
+
+Nothing here needs JAX, so that sources can be read and targets asked for before it is loaded.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tapegrad.errors import Refused
+from tapegrad.lowering.rewriting import Rewriting, Source
+
+if TYPE_CHECKING:
+    from tapegrad.targets.net import Net
+
+Carry = Any
+"""Whatever a net hands from one step to the next: weights under training, activations, a cache."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of a net, known before it is built."""
+
+    width: int
+    depth: int
+    parameters: int
+    bytes: int
+    steps: int | None
+    precision: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a target: its default, and a line of help."""
+
+    default: Any
+    help: str
+    choices: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Example:
+    """A source and an input small enough to show a target at work in a second or two."""
+
+    source: Source
+    inputs: tuple[Any, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    steps: int = 10_000
+
+
+@dataclass(frozen=True)
+class Target:
+    """A construction: what it takes, how it is built, what it costs, and how to show it."""
+
+    name: str
+    summary: str
+    paper: str
+    takes: type
+    """The kind of source it is built from; others come through lowering."""
+    net: "type[Net]"
+    build: "Callable[..., Net]"
+    """`build(source, **options)`, for a source that `passes` has made ready."""
+    estimate: Callable[..., Estimate]
+    """`estimate(source, **options)`, without building."""
+    examples: Callable[[], Sequence[Example]]
+    options: Mapping[str, Option] = field(default_factory=dict)
+    passes: Callable[..., Sequence[Rewriting]] = lambda source, **options: ()
+    """`passes(source, **options)`: the rewritings that make a source of the right kind ready."""
+
+    built_for_inputs: bool = False
+    """Whether a net is built for certain inputs, given by the option `inputs`."""
+
+    fitted: Callable[..., Mapping[str, Any]] = lambda source, state, steps: {}
+    """`fitted(source, state, steps)`: the options that suit a run of so many steps from this first state."""
+
+    def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """All options with their values; unknown names and values are refused."""
+        for name, value in options.items():
+            known = self.options.get(name)
+            if known is None:
+                listed = ", ".join(self.options) or "none"
+                raise Refused(
+                    f"target {self.name!r} has no option {name!r}",
+                    advice=f"Its options: {listed}.",
+                )
+            if known.choices and value not in known.choices:
+                raise Refused(
+                    f"option {name!r} of target {self.name!r} cannot be {value!r}",
+                    advice=f"Choose one of {', '.join(map(str, known.choices))}.",
+                )
+        return {name: option.default for name, option in self.options.items()} | dict(options)

@@ -1,0 +1,135 @@
+"""Saved nets: loaded again, checked independently, refused when altered; and ordinary trainers."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tapegrad.compile import compile
+from tapegrad.errors import BrokenNet, InputError
+from tapegrad.learners import CircuitLearner, conjunction, parity
+from tapegrad.precision import in_double
+from tapegrad.saved import load, save
+from tapegrad.source_json import source_to_json
+from tapegrad.targets import target_named
+from tapegrad.targets.emulator import reference
+from tapegrad.targets.emulator.carry import input_rows
+from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.verify import verify
+from tapegrad_check import check
+from tapegrad_check.emulator import check as check_arrays
+from tests.learners.cases import CASES, Case
+
+
+@pytest.mark.parametrize("number", range(len(target_named("emulator").examples())))
+def test_examples_saved_and_loaded(number: int, tmp_path: Path) -> None:
+    example = target_named("emulator").examples()[number]
+    compiled = compile(example.source, "emulator", **example.options)
+    save(compiled, tmp_path / "net")
+    again = load(tmp_path / "net")
+    assert isinstance(again.source, CircuitLearner)
+    assert verify(again, [example.inputs], engine=again.net.engines[-1]).agreed
+    assert compiled.explain("cell 0" if "cell 0" in set(compiled.net.units()) else "sample 0")
+    assert compiled.explain("output") == again.explain("output")
+    with pytest.raises(InputError):
+        compiled.explain("nothing")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_checker_agrees(case: Case, tmp_path: Path) -> None:
+    for precision in ("float64", "float32"):
+        save(compile(case.learner, "emulator", precision=precision), tmp_path / precision)
+        assert len(check(tmp_path / precision).statements) == 7
+
+
+PAPER = [
+    (parity(3), {"memory": "exact"}),
+    (conjunction(2, 3), {"memory": "exact", "exponent": "11/9"}),
+    (parity(2), {"memory": "noise-tolerant", "samples": 3}),
+    (conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2, "arithmetic": "decimal"}),
+]
+
+
+@pytest.mark.parametrize(("learner", "options"), PAPER, ids=lambda value: str(value)[:40])
+def test_the_checker_knows_the_papers_networks(learner, options: dict) -> None:
+    config, arrays, claims = parts_of(learner, **options)
+    assert len(check_arrays(config, arrays, claims)) == 3
+    output = len(arrays["sources"]) - 1
+    for name, edge in (("kinds", 0), ("kinds", 1), ("kinds", output), ("sources", 1)):
+        altered = arrays | {name: arrays[name].copy()}
+        altered[name][edge] = 3 if altered[name][edge] != 3 else 4
+        with pytest.raises(BrokenNet):
+            check_arrays(config, altered, claims)
+    if "m0" in config:
+        with pytest.raises(BrokenNet, match="below 1"):
+            check_arrays(config | {"m0": str(int(config["m0"]) - 1)}, arrays, claims)
+
+
+def parts_of(learner, **options) -> tuple[dict, dict, dict]:
+    net = compile(learner, "emulator", **options).net
+    arrays = {name: array.copy() for name, array in net.arrays().items()}
+    source = {f"source.{name}": array.copy() for name, array in source_to_json(learner)[1].items()}
+    return net.config(), arrays | source, net.certificate()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_checker_notices_any_altered_weight_or_edge(seed: int) -> None:
+    config, arrays, claims = parts_of(parity(4))
+    check_arrays(config, arrays, claims)
+    random = np.random.default_rng(seed)
+    if seed % 2:
+        edge = int(random.integers(len(arrays["weights"])))
+        arrays["weights"][edge] *= random.choice([-1.0, 1.5, 0.25, 1 + 2.0**-40])
+        if edge in arrays["cells"] and abs(arrays["weights"][edge]) == config["w0"]:
+            return  # a cell may begin with either sign
+    else:
+        edge = int(random.integers(5, len(arrays["sources"])))
+        old = int(arrays["sources"][edge])
+        arrays["sources"][edge] = (old + int(random.integers(1, 5))) % (old + 5) if old else 3
+    with pytest.raises(BrokenNet):
+        check_arrays(config, arrays, claims)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("w0", 1e-3), ("rate", 1e-9), ("computation", [3, 4]), ("inputs", 7)]
+)
+def test_the_checker_notices_another_config(name: str, value) -> None:
+    config, arrays, claims = parts_of(parity(3))
+    with pytest.raises((BrokenNet, IndexError)):
+        check_arrays(config | {name: value}, arrays, claims)
+
+
+@pytest.mark.parametrize("claim", [{"flat_margin": 3.0}, {"drift": 1e-9}, {"changes_vanish": False}])
+def test_the_checker_notices_false_claims(claim: dict) -> None:
+    config, arrays, claims = parts_of(parity(3))
+    with pytest.raises(BrokenNet):
+        check_arrays(config, arrays, claims | claim)
+
+
+@in_double
+def test_an_ordinary_trainer_emulates_the_learner() -> None:
+    """The loss is a function of a pytree of parameters; `optax.sgd` does the rest."""
+    optax = pytest.importorskip("optax")
+    case = CASES[0]
+    net = compile(case.learner, "emulator").net
+    assert isinstance(net, PracticalNet)
+    x, y = case.drawn(seed=9, count=30)
+    first = case.learner.start(x, y, 1)
+    trainer = optax.sgd(net.constants.rate)
+    parameters = reference.Parameters(reference.padded(net.weights, net.graph.edges))
+    state = trainer.init(parameters)
+
+    @jax.jit
+    def step(parameters, state, inputs, label):
+        slopes, _ = jax.grad(reference.loss, has_aux=True)(parameters, net.levels, inputs, label)
+        updates, state = trainer.update(slopes, state, parameters)
+        return optax.apply_updates(parameters, updates), state
+
+    rows = input_rows(first.samples, 0, len(x))
+    for t, expected in enumerate(list(case.learner.run(first))[1:]):
+        inputs = reference.padded(rows[t].astype(np.float64), net.graph.vertices)
+        parameters, state = step(parameters, state, inputs, jnp.asarray(2.0 * y[t] - 1))
+        weights = np.asarray(parameters.weights)
+        assert tuple((weights[net.cells] < 0).astype(int)) == expected.memory

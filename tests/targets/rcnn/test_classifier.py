@@ -1,0 +1,135 @@
+"""`RCNNClassifier` in scikit-learn's conventions; parity beside a multi-layer perceptron."""
+
+import pickle
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from tapegrad.errors import InputError, Refused
+from tapegrad.grid_learners import from_machine, grid_learner, nearest_neighbour, parity, single_coordinate
+from tapegrad.learners import parity as bits_parity
+from tapegrad.machines.builder import MachineBuilder
+from tapegrad.targets.rcnn.classifier import RCNNClassifier
+from tests.grid_learners.oracles import ORACLES
+
+
+def parity_data(m, d, seed, test=24):
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(d) < 0.5
+    X = rng.choice([-1, 1], (m + test, d))
+    y = np.where(hidden, X, 1).prod(axis=1)
+    return X[:m], y[:m], X[m:], y[m:]
+
+
+def learner(make, **options) -> Any:
+    return RCNNClassifier(make(), **options)
+
+
+def test_learns_parity_where_a_perceptron_does_not():
+    X, y, T, t = parity_data(13, 6, seed=0)
+    network = learner(parity).fit(X, y)
+    assert (network.predict(T) == t).all()
+    assert network.layers_.max() < 10_000
+    mlp = MLPClassifier((64, 64), max_iter=500, random_state=0).fit(X, y)
+    assert (mlp.predict(T) == t).mean() < 0.85
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "m"), [(8, 20), (16, 26), (24, 36)])
+def test_learns_parity_of_more_bits(d, m):
+    X, y, T, t = parity_data(m, d, seed=1, test=8)
+    network = learner(parity).fit(X, y)
+    assert [int(p) for p in network.predict(T)] == [ORACLES["parity"](X, y, x) for x in T]
+    assert (network.predict(T) == t).all()
+
+
+def test_any_two_labels_zero_one_features_clones_and_pipelines():
+    rng = np.random.default_rng(1)
+    X = rng.choice([0, 1], (12, 3))
+    y = np.where(X[:, 1] == 1, "yes", "no")
+    network = learner(nearest_neighbour, zero_one=True)
+    assert set(cross_val_score(network, X, y, cv=2)) <= set(np.arange(7) / 6)
+    fitted: Any = clone(network)
+    fitted.fit(X, y)
+    signs = 2 * X - 1
+    expected = [ORACLES["nearest-neighbour"](signs, np.where(y == "yes", 1, -1), x) for x in signs[:5]]
+    assert fitted.predict(X[:5]).tolist() == ["yes" if e > 0 else "no" for e in expected]
+    pipeline = make_pipeline(FunctionTransformer(lambda X: 2 * X - 1), learner(nearest_neighbour))
+    assert pipeline.fit(X, y).predict(X[:5]).tolist() == fitted.predict(X[:5]).tolist()
+    plain = RCNNClassifier(nearest_neighbour().machine, frame=(2, 1, 1, 3)).fit(signs, y)
+    assert plain.predict(signs[:5]).tolist() == fitted.predict(X[:5]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("only", "other"), [(-1, 1), (0, 1), (1, -1), (1.0, -1.0), (True, False), (np.uint8(1), 0)]
+)
+def test_a_single_label_keeps_its_sign_and_the_other_can_be_answered(only, other):
+    X, y = np.array([[-1, 1], [-1, -1], [-1, 1]]), np.array([only] * 3)
+    network = learner(single_coordinate).fit(X, y)
+    T = np.array([[1, 1], [-1, 1], [1, -1], [-1, -1]])
+    sign = 1 if only > other else -1
+    expected = [only if ORACLES["single-coordinate"](X, np.full(3, sign), x) == sign else other for x in T]
+    assert network.predict(T).tolist() == expected
+    assert sign == 1 or other in expected
+
+
+def test_a_single_label_that_says_nothing_is_refused():
+    X = np.array([[-1, 1], [-1, -1]])
+    for label in ("a", 2, 3.0):
+        with pytest.raises(ValueError, match="1 class, and"):
+            learner(single_coordinate).fit(X, [label] * 2)
+
+
+def test_a_learner_says_what_data_it_is_made_for():
+    three = np.array([[1, -1, 1], [1, 1, 1], [-1, 1, 1]])
+    fixed = grid_learner(bits_parity(2))
+    with pytest.raises(InputError, match=r"3 features, and 'parity of 2 bits on the grid' is made for 2"):
+        RCNNClassifier(fixed).fit(three, [1, -1, 1])
+    b = MachineBuilder("yes", symbols="+-=,?")
+    b.accept()
+    line = from_machine(b.machine(), samples=2, features=2)
+    with pytest.raises(InputError, match="3 samples, and 'yes on the grid' is made for 2"):
+        RCNNClassifier(line).fit(three[:, :2], [1, -1, 1])
+    fewer: Any = RCNNClassifier(line).fit(three[:1, :2], [1])
+    assert fewer.predict(three[:, :2]).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+def test_a_fitted_classifier_can_be_pickled_and_copied(engine):
+    X, y = np.array([[1, -1], [1, 1], [-1, 1]]), [1, 1, -1]
+    network = learner(single_coordinate, layers=100, engine=engine).fit(X, y)
+    for again in (pickle.loads(pickle.dumps(network)), deepcopy(network)):
+        assert again.machine == network.machine
+        assert again.predict(X).tolist() == network.predict(X).tolist() == y
+
+
+def test_bad_input_is_named():
+    X = np.array([[1, -1], [1, 1], [-1, 1]])
+    with pytest.raises(InputError, match="-1 or"):
+        learner(nearest_neighbour).fit(X * 2, [1, -1, 1])
+    with pytest.raises(InputError, match="0 or 1"):
+        learner(nearest_neighbour, zero_one=True).fit(X, [1, -1, 1])
+    with pytest.raises(InputError, match="3 classes"):
+        learner(nearest_neighbour).fit(X, [1, 2, 3])
+    with pytest.raises(InputError, match="no machine"):
+        RCNNClassifier().fit(X, [1, -1, 1])
+    with pytest.raises(ValueError, match="features"):
+        learner(nearest_neighbour).fit(X, [1, -1, 1]).predict([[1]])
+    with pytest.raises(InputError, match="no engine 'quick'"):
+        learner(nearest_neighbour, engine="quick").fit(X, [1, -1, 1])
+    with pytest.raises(InputError, match=r"whole number of at least 1, not 100000\.5"):
+        learner(nearest_neighbour, layers=1e5 + 0.5).fit(X, [1, -1, 1])
+    with pytest.raises(Refused, match="at least 5"):
+        learner(nearest_neighbour, layers=3).fit(X, [1, -1, 1])
+    with pytest.raises(Refused, match="Give layers="):
+        learner(nearest_neighbour, engine="reference").fit(X, [1, -1, 1])

@@ -1,0 +1,152 @@
+"""The filter against the plain interpreter, layer by layer, in both encodings and both engines."""
+
+from itertools import islice
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.sampler import random_grid_machine
+from tapegrad.targets import target_named
+from tapegrad.targets.net import Net
+from tapegrad.targets.rcnn import TARGET, RcnnNet
+from tapegrad_check.rcnn import check
+
+STEPS = 12
+
+
+def sampled(seed, states, symbols=3):
+    return random_grid_machine(states=states, symbols=symbols, seed=seed)
+
+
+@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@settings(deadline=None, max_examples=4)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_every_layer_decodes_to_the_next_configuration(encoding, seed, states):
+    machine = sampled(seed, states)
+    net = RcnnNet.of(machine, encoding, STEPS + 1)
+    a, b = machine.alphabet[1], machine.alphabet[-1]
+    first = machine.start([[a, b, a], [b, machine.blank, b]], (1, 1))
+    carry = net.start(first)
+    expected = list(islice(machine.run(first), STEPS))
+    for i, configuration in enumerate(expected):
+        assert net.decode(carry) == configuration
+        assert net.deviation(carry) < 1e-6
+        assert net.decode(net.advance(net.start(first), i, "fast")) == configuration
+        assert net.done(carry) == (machine.step(configuration) is None)
+        carry = net.step(carry)
+    if machine.step(expected[-1]) is None:
+        assert net.decode(carry) == expected[-1]  # a halted machine is a fixed point
+
+
+@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("symbols", [2, 4, 5, 9])
+def test_any_number_of_symbols_in_both_encodings(encoding, symbols):
+    machine = sampled(symbols, 3, symbols=symbols)
+    first = machine.start([[*machine.alphabet]], (0, symbols // 2))
+    net = RcnnNet.of(machine, encoding, STEPS)
+    carry = net.start(first)
+    for i, configuration in enumerate(islice(machine.run(first), STEPS - 2)):
+        assert net.decode(carry) == configuration
+        assert net.decode(net.advance(net.start(first), i, "fast")) == configuration
+        assert net.deviation(carry) < 1e-6
+        carry = net.step(carry)
+    assert TARGET.estimate(machine, encoding=encoding, margin=STEPS).parameters == net.parameters
+    statements = check(net.config(), net.arrays(), net.certificate())
+    assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_a_head_that_leaves_the_grid_is_reported_with_its_last_cell(engine):
+    machine = GridMachine({("A", "0"): GridRule("0", "right", "A")}, "A")
+    net = RcnnNet.of(machine, "channels", 3)
+    with pytest.raises(Refused, match=r"left the grid of 7 x 7 cells \(after cell \(0, 3\)\)"):
+        net.advance(net.start(machine.start()), 10, engine)
+
+
+def test_a_rule_that_changes_nothing_is_not_a_halt():
+    machine = GridMachine({("A", "0"): GridRule("0", "stay", "A")}, "A")
+    net = RcnnNet.of(machine, "ternary", 2)
+    carry = net.step(net.start(machine.start()))
+    assert not net.done(carry)
+    assert net.decode(carry) == machine.start()
+
+
+def test_bad_starts_and_options_are_refused():
+    machine = sampled(1, 2)
+    net = RcnnNet.of(machine, "channels", 2)
+    with pytest.raises(InputError, match="no symbol"):
+        net.start(GridMachine({}, machine.start_state, machine.blank, alphabet=("?",)).start([["?"]]))
+    with pytest.raises(Refused, match="too large"):
+        net.start(machine.start([], (0, 0)).__class__(machine.start_state, {(10**6, 10**6): "1"}, (0, 0)))
+    with pytest.raises(Refused, match="margin"):
+        TARGET.estimate(machine, encoding="channels", margin=0)
+    with pytest.raises(InputError, match="no unit"):
+        net.explain("units[99999]")
+
+
+def test_registered_and_every_unit_explains_itself():
+    assert target_named("rcnn") is TARGET
+    net = RcnnNet.of(TARGET.examples()[0].source, "ternary", 3)  # type: ignore[arg-type]
+    assert isinstance(net, Net)
+    texts = [net.explain(unit) for unit in net.units()]
+    assert any("head comes right" in text for text in texts)
+    assert all("B.1" in text or "B.2" in text or "Lemma 5" in text for text in texts)
+
+
+@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+def test_the_estimate_is_the_net_and_the_checker_agrees_with_the_saved_arrays(encoding):
+    machine = sampled(5, 7)
+    net = RcnnNet.of(machine, encoding, 3)
+    assert TARGET.estimate(machine, encoding=encoding, margin=3).parameters == net.parameters
+    again = RcnnNet.from_saved(net.config(), net.arrays())
+    statements = check(net.config(), again.arrays(), net.certificate())
+    assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
+
+
+@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_checker_refuses_altered_weights(encoding, seed):
+    rng = np.random.default_rng(seed)
+    net = RcnnNet.of(sampled(2, 3), encoding, 3)
+    arrays = {name: array.copy() for name, array in net.arrays().items()}
+    wanted = {
+        "ternary": ["V1.bias", "V2.values", "V3.bias", "V4.values"],
+        "channels": ["kernel", "bias", "mix"],
+    }
+    name = wanted[encoding][seed % len(wanted[encoding])]
+    places = np.flatnonzero(arrays[name])
+    arrays[name].flat[rng.choice(places)] += 1
+    with pytest.raises(BrokenNet):
+        check(net.config(), arrays, net.certificate())
+
+
+def test_the_checker_refuses_another_table_of_rules():
+    net = RcnnNet.of(sampled(2, 3), "channels", 3)
+    arrays = dict(net.arrays())
+    arrays["rules"] = arrays["rules"].copy()
+    state, symbol = np.argwhere(arrays["rules"][:, :, 0] >= 0)[0]
+    arrays["rules"][state, symbol, 2] = (arrays["rules"][state, symbol, 2] + 1) % 3
+    with pytest.raises(BrokenNet):
+        check(net.config(), arrays, net.certificate())
+
+
+def test_the_five_maps_written_out_are_the_filter():
+    """Dense matrices, plain numpy: V5 V4 relu(V3 V2 relu(V1 patch))."""
+    net = RcnnNet.of(sampled(3, 4), "ternary", 3)
+    dense = [m.dense() for m in net.filter.maps]  # type: ignore[union-attr]
+    carry = net.start(sampled(3, 4).start([["1", "2"]], (0, 0)))
+    padded = np.pad(carry.grid[0], 1, constant_values=1 / 6)
+    expected = np.empty_like(carry.grid[0])
+    for r, c in np.ndindex(*expected.shape):
+        x = padded[r : r + 3, c : c + 3].ravel()
+        for i, matrix in enumerate(dense):
+            x = matrix[:, :-1] @ x + matrix[:, -1]
+            x = np.maximum(x, 0) if i in (0, 2) else x
+        expected[r, c] = x[0]
+    assert np.abs(net.step(carry).grid[0] - expected).max() < 1e-10
+    assert not jax.config.read("jax_enable_x64")  # the user's flag is left alone

@@ -1,0 +1,88 @@
+"""The checkers of `tape` and `simplex`: they accept what the compiler writes, and nothing else."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from tapegrad.compile import compile
+from tapegrad.errors import BrokenNet
+from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.saved import load, save
+from tapegrad.verify import verify
+from tapegrad_check import check
+from tapegrad_check.simplex import check as check_simplex
+from tapegrad_check.tape import check as check_tape
+
+OPTIONS = {"tape": {"cells": 64}, "simplex": {"inputs": [[]]}}
+CHECKS = {"tape": check_tape, "simplex": check_simplex}
+
+
+def claims(target):
+    net = compile(busy_beaver("3x2"), target, **OPTIONS[target]).net
+    arrays = {name: np.array(array) for name, array in net.arrays().items()}
+    return copy.deepcopy(net.config()), arrays, net.certificate()
+
+
+@pytest.mark.parametrize("target", ["tape", "simplex"])
+def test_a_saved_net_checks_loads_and_runs(target, tmp_path):
+    save(compile(busy_beaver("3x2"), target, **OPTIONS[target]), tmp_path / "net")
+    assert len(check(tmp_path / "net").statements) >= 4
+    assert verify(load(tmp_path / "net"), [()]).agreed
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        *(("tape", name) for name in ("down", "written", "moves", "vertex_weight", "edge_to", "edge_weight")),
+        *(
+            ("simplex", name)
+            for name in ("state", "heads", "cells", "successor", "vertex_weight", "edge_weight")
+        ),
+    ],
+)
+def test_no_entry_of_any_array_can_be_changed_unnoticed(target, name):
+    config, arrays, certificate = claims(target)
+    CHECKS[target](config, arrays, certificate)
+    random, unnoticed = np.random.default_rng(0), 0
+    for place in random.choice(arrays[name].size, min(12, arrays[name].size), replace=False):
+        changed = dict(arrays, **{name: arrays[name].copy()})
+        entry = changed[name].reshape(-1)[place : place + 1]
+        entry[:] = -entry if name in ("down", "written", "moves") and entry[0] else entry + 1
+        try:
+            CHECKS[target](config, changed, certificate)
+            unnoticed += 1
+        except BrokenNet:
+            pass
+    # A head that turns the other way, or another symbol written, is another machine, as good as the first.
+    assert unnoticed == 0 or (target, name) in {("tape", "written"), ("tape", "moves")}
+
+
+@pytest.mark.parametrize(
+    ("key", "change"), [("b", -8), ("c", -4000), ("low", 2000), ("high", 4000), ("tapes", 1)]
+)
+def test_constants_out_of_order_are_noticed(key, change):
+    config, arrays, certificate = claims("tape")
+    config["constants"][key] += change
+    with pytest.raises(BrokenNet):
+        CHECKS["tape"](config, arrays, certificate)
+
+
+@pytest.mark.parametrize("target", ["tape", "simplex"])
+def test_claims_that_are_too_good_are_noticed(target):
+    config, arrays, certificate = claims(target)
+    for name in certificate:
+        with pytest.raises(BrokenNet):
+            CHECKS[target](config, arrays, certificate | {name: 10**9})
+
+
+def test_an_edge_back_is_noticed_as_a_breach_of_condition_20():
+    config, arrays, certificate = claims("tape")
+    fan = 2
+    first, target = int(arrays["edge_from"][0]), int(arrays["edge_to"][0])
+    back = np.flatnonzero(arrays["edge_from"] == target)
+    arrays["edge_to"][back] = first // fan * fan + np.arange(fan)
+    same = np.sum(arrays["down"][arrays["edge_from"]] == arrays["down"][arrays["edge_to"]], axis=1)
+    arrays["edge_weight"] = -(16.0**3 + 16 * same)
+    with pytest.raises(BrokenNet, match="condition"):
+        check_tape(config, arrays, certificate)

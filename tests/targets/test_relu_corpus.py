@@ -1,0 +1,37 @@
+"""Circuits written by others, as ReLU networks: every layer, on random patterns, both engines."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tapegrad.circuits.formats import read
+from tapegrad.compile import compile
+from tapegrad.targets.relu import ReluNet
+from tapegrad.verify import verify
+
+CORPUS = os.environ.get("TAPEGRAD_CORPUS", "")
+pytestmark = pytest.mark.skipif(not CORPUS, reason="TAPEGRAD_CORPUS is not set")
+
+DEEP = ("epfl/adder.aig", "epfl/router.blif", "bristol/adder64.txt", "epfl/cavlc.aig", "aiger/true.aag")
+
+
+@pytest.mark.parametrize("file", DEEP)
+def test_corpus_circuits_agree_layer_by_layer(file: str) -> None:
+    _agrees(file, "fast")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ReluNet.engines)
+@pytest.mark.parametrize("file", [*DEEP, "bristol/mult64.txt", "epfl/bar.aig", "epfl/dec.blif"])
+def test_corpus_circuits_agree_by_both_engines(file: str, engine: str) -> None:
+    _agrees(file, engine)
+
+
+def _agrees(file: str, engine: str) -> None:
+    circuit = read((Path(CORPUS) / "circuits" / file).read_bytes())
+    patterns = np.random.default_rng(0).integers(0, 2, (64, len(circuit.inputs)), np.uint8)
+    report = verify(compile(circuit, "relu"), [(patterns,)], engine=engine)
+    assert report.agreed, report
+    assert report.complete

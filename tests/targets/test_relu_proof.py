@@ -1,0 +1,197 @@
+"""The static proof: its intervals against numpy's own rounding, and the checker against altered nets."""
+
+import ast
+import sys
+from copy import deepcopy
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tapegrad_check.relu as checker
+from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.compile import compile
+from tapegrad.errors import BrokenNet
+from tapegrad.sampler import random_circuit
+from tapegrad.targets.relu.corrections import CORRECTIONS
+from tapegrad.targets.relu.exactness import prove
+from tapegrad.targets.relu.gadgets import Row
+from tapegrad.targets.relu.intervals import Interval, Rounding, at_least, at_most
+from tapegrad_check import spans
+
+INPUTS = 6
+Saved = tuple[dict[str, Any], dict[str, np.ndarray], dict[str, Any]]
+
+
+def saved_net(seed: int = 3, **options: Any) -> Saved:
+    """Config, arrays and certificate as `save` writes them, the circuit's own arrays included."""
+    circuit = random_circuit(seed, inputs=INPUTS, size=40, outputs=4, kinds=tuple(Gate))
+    compiled = compile(circuit, "relu", **options)
+    assert isinstance(compiled.source, Circuit)
+    source = {
+        f"source.{name}": np.array(getattr(circuit, name))
+        for name in ("kinds", "left", "right", "output_wires")
+    }
+    return compiled.net.config(), compiled.net.arrays() | source, compiled.net.certificate()
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from(("float32", "float64")),
+    st.tuples(*[st.integers(-12, 12)] * 3),
+    st.tuples(*[st.floats(0, 2, width=32)] * 4),
+)
+def test_intervals_hold_what_numpy_computes(
+    dtype: str, row: tuple[int, ...], ends: tuple[float, ...]
+) -> None:
+    number = np.dtype(dtype).type
+    weights = [number(x) / number(3) for x in row]
+    unit = Row(*(float(w) for w in weights))
+    x, y = sorted(ends[:2]), sorted(ends[2:])
+    span = Rounding(dtype).affine(unit, Interval(*map(Fraction, x)), Interval(*map(Fraction, y)))
+    for a in x:
+        for b in y:
+            value = (weights[0] * number(a) + weights[1] * number(b)) + weights[2]
+            assert span.low <= Fraction(float(value)) <= span.high
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", [name for name, correction in CORRECTIONS.items() if correction])
+def test_corrections_mend_what_the_proof_says(name: str, dtype: str) -> None:
+    """numpy's own arithmetic on values all over the allowance stays within the proved error."""
+    correction, number = CORRECTIONS[name], np.dtype(dtype).type
+    assert correction is not None
+    (low, high), last = correction.rows(dtype)
+    proof = prove(list(Gate), name, dtype)
+    around = np.linspace(0, float(proof.allowance), 10_001).astype(dtype)
+    for bit, z in ((0, around), (1, 1 - around), (1, 1 + around)):
+        first, second = (np.maximum(z + number(cut.bias), 0) for cut in (low, high))
+        found = np.maximum(number(last.first) * first + number(last.second) * second, 0)
+        assert np.abs(found.astype(float) - bit).max() <= float(proof.after_correction)
+    assert (name == "thirds") == (proof.after_correction > 0)
+
+
+@given(st.fractions())
+def test_doubles_on_the_safe_side(value: Fraction) -> None:
+    assert Fraction(at_most(value)) <= value <= Fraction(at_least(value))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"correction": "quarters", "dtype": "float64"},
+        {"correction": "none"},
+        {"depth": 200, "width": 500},
+    ],
+)
+def test_checker_agrees(options: dict[str, Any]) -> None:
+    statements = checker.check(*saved_net(**options))
+    assert len(statements) == 5
+
+
+def test_checker_sees_every_altered_number() -> None:
+    """Any weight, bias, input, gate, operand or wire changed by one, one at a time."""
+    config, arrays, certificate = saved_net()
+    random = np.random.default_rng(1)
+    for name in (n for n in arrays if n != "units.layers"):
+        places = random.permutation(arrays[name].size)
+        for place in [int(place) for place in places if matters(arrays, name, int(place))][:12]:
+            altered = arrays[name].copy()
+            altered.flat[place] += altered.dtype.type(1)
+            with pytest.raises(BrokenNet):
+                checker.check(config, arrays | {name: altered}, certificate)
+
+
+def matters(arrays: dict[str, np.ndarray], name: str, place: int) -> bool:
+    """Not the input of a weight 0, an operand that a gate does not look at, or a gate that is not needed."""
+    if name == "units.inputs":
+        return arrays["units.weights"].flat[place] != 0
+    group, _, side = name.partition(".")
+    needs = {"left": 1, "right": 2}.get(side, 0)
+    if group == "source" and side != "output_wires" and INPUTS + place not in arrays["gates.wires"]:
+        return False
+    return not needs or Gate(int(arrays[f"{group}.kinds"][place])).arity >= needs
+
+
+def test_checker_sees_a_hair() -> None:
+    """The smallest change of a weight that the precision has."""
+    config, arrays, certificate = saved_net()
+    for unit in range(0, len(arrays["units.biases"]), 7):
+        for name in ("units.weights", "units.biases"):
+            altered = arrays[name].copy()
+            altered.reshape(len(altered), -1)[unit, 0] = np.nextafter(
+                altered.reshape(len(altered), -1)[unit, 0], np.float32(9)
+            )
+            with pytest.raises(BrokenNet):
+                checker.check(config, arrays | {name: altered}, certificate)
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"),
+    [
+        ("after_gates", 0.0),
+        ("after_correction", 1e-9),
+        ("after_correction", 0.2),
+        ("allowance", 0.4),
+        ("at_outputs", 0.0),
+        ("at_outputs", 1.5),
+        ("unit_roundoff", 2.0**-53),
+        ("allowance", "1/6"),
+        ("gates", {}),
+    ],
+)
+def test_checker_sees_altered_claims(claim: str, value: Any) -> None:
+    config, arrays, certificate = saved_net()
+    with pytest.raises(BrokenNet):
+        checker.check(config, arrays, certificate | {claim: value})
+
+
+def test_checker_sees_altered_config_and_layers() -> None:
+    config, arrays, certificate = saved_net()
+    for key, value in (
+        ("dtype", "float64"),
+        ("dtype", "float16"),
+        ("correction", "none"),
+        ("inputs", ["a"]),
+        ("outputs", ["x"]),
+        ("circuit_layers", 1),
+        ("relu_layers", 3),
+        ("padded_width", 1),
+    ):
+        with pytest.raises(BrokenNet):
+            checker.check(deepcopy(config) | {key: value}, arrays, certificate)
+    for place in range(len(arrays["units.layers"])):
+        layers = arrays["units.layers"].copy()
+        layers[place] += 1
+        with pytest.raises((BrokenNet, IndexError)):
+            checker.check(config, arrays | {"units.layers": layers}, certificate)
+
+
+def test_another_circuit_of_the_same_shape_is_seen() -> None:
+    """A net that computes something else than the circuit saved beside it, every gate in itself right."""
+    config, arrays, certificate = saved_net()
+    left, right = arrays["source.left"].copy(), arrays["source.right"].copy()
+    swap = np.flatnonzero((ARITY_TWO[arrays["source.kinds"]]) & (left != right))[-1]
+    left[swap], right[swap] = right[swap], left[swap]
+    with pytest.raises(BrokenNet, match="not the one that the circuit has"):
+        checker.check(config, arrays | {"source.left": left, "source.right": right}, certificate)
+
+
+ARITY_TWO = np.array([kind in set(Gate) and Gate(kind).arity == 2 for kind in range(16)])
+
+
+@pytest.mark.parametrize("module", [checker, spans])
+def test_checker_shares_nothing_with_the_compiler(module: ModuleType) -> None:
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    imported = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    }
+    allowed = {"numpy", "numpy.typing", "tapegrad.errors", "tapegrad_check.spans"} | sys.stdlib_module_names
+    assert imported <= allowed
