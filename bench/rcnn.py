@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.grid_learners import parity, single_coordinate, start
+from tapegrad.learners.on_grid import parity, single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import MOVES, GridMachine, GridRule
 from tapegrad.sampler import random_grid_machine

@@ -7,9 +7,8 @@ from typing import Any
 from examples.sha256 import compress
 from tapegrad.circuits import Array, UInt, trace
 from tapegrad.circuits.library import ready
-from tapegrad.lowering.evaluator_machine import evaluator_machine
-from tapegrad.lowering.straight_line import straight_line
-from tapegrad.lowering.unroll import unroll
+from tapegrad.lowering.circuit_machine import evaluator_machine, straight_line
+from tapegrad.lowering.configurations import unroll
 from tapegrad.machines.library import ready as ready_machine
 
 

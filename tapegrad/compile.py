@@ -11,7 +11,7 @@ from tapegrad.lowering.rewriting import Rewriting, Source, State
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
-    from tapegrad.show.notebook import Shown
+    from tapegrad.show.page import Shown
     from tapegrad.targets.net import Net
 
 Progress = Callable[[int], None]
@@ -104,7 +104,7 @@ class Compiled:
 
     def show(self, *inputs: Any, steps: int = 2_000) -> "Shown":
         """A run to watch: notebooks draw it, `.save("page.html")` writes it as a page."""
-        from tapegrad.show.notebook import Shown  # which stands on this module
+        from tapegrad.show.page import Shown  # which stands on this module
         from tapegrad.show.recorder import record
 
         return Shown(record(self, *inputs, steps=steps))

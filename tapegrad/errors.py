@@ -1,5 +1,8 @@
 """Errors that a user can mend: each says what was wrong, where, and what to do about it."""
 
+import sys
+from pathlib import Path
+
 
 class TapegradError(Exception):
     """Base of every error that stems from what the user gave; the command line exits with 2.
@@ -36,3 +39,19 @@ class Refused(TapegradError):
 
 class BrokenNet(TapegradError):
     """A saved net does not check out: altered, truncated or mixed up."""
+
+
+# Where in the user's own code something happened.
+
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def calling_line() -> str:
+    """The innermost line outside this package, as `file.py, line 7`."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"

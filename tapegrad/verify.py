@@ -3,17 +3,14 @@
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tapegrad.compile import Compiled, Progress, Run
 from tapegrad.errors import InputError
-from tapegrad.lockstep import Lockstep
+from tapegrad.lockstep import Leaps, Lockstep
 from tapegrad.verify_inputs import default_inputs
-
-if TYPE_CHECKING:
-    from tapegrad.verify_leaps import Leaps
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
@@ -122,14 +119,9 @@ def _followed(
     engine: str,
     every: int,
     progress: Progress | None,
-) -> "Lockstep | Leaps":
+) -> Lockstep | Leaps:
     """Net and source side by side, until they part, the net is done or the limit is reached."""
-    if every > 1:
-        from tapegrad.verify_leaps import Leaps  # compiled loops: only long runs need them
-
-        pair = Leaps(compiled, inputs, engine, every, steps)
-    else:
-        pair = Lockstep(compiled, inputs, engine)
+    pair = Leaps(compiled, inputs, engine, every, steps) if every > 1 else Lockstep(compiled, inputs, engine)
     while pair.parted is None and not pair.ended and pair.steps < steps:
         pair.step()
         if progress is not None:
@@ -147,7 +139,7 @@ class _Seen:
         self.complete, self.deviation = True, 0.0
         self.mismatch: Mismatch | None = None
 
-    def add(self, inputs: Inputs, pair: "Lockstep | Leaps") -> None:
+    def add(self, inputs: Inputs, pair: Lockstep | Leaps) -> None:
         """One input that was followed."""
         if pair.parted is not None:
             self.mismatch = Mismatch(_brief(inputs), pair.steps, *map(_brief, pair.parted))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad.commands.options import parse_settings
+from tapegrad.commands.output import parse_settings
 
 
 def tapegrad(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -17,9 +17,19 @@ from typing import Any
 from tapegrad.circuits.arrays import ArrayValue
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit
-from tapegrad.circuits.types import Array, Bit, BitType, IntType, Layout, from_bits, names, parts, to_bits
+from tapegrad.circuits.types import (
+    Array,
+    Bit,
+    BitType,
+    IntType,
+    Layout,
+    from_bits,
+    is_number,
+    names,
+    parts,
+    to_bits,
+)
 from tapegrad.circuits.values import BitValue, IntValue, Scalar, same_type
-from tapegrad.circuits.widths import is_number
 from tapegrad.errors import InputError, SourceError
 
 

@@ -4,7 +4,7 @@ Concrete values follow Python's integers modulo 2^width and traced ones build ga
 function computes by two independent routes, and one checks the other.
 
 `+ - * & | ^ // %` work modulo 2^width in the type common to both sides, comparisons on the numbers
-themselves: see `tapegrad.circuits.widths`.
+themselves: see `tapegrad.circuits.types`.
 """
 
 import operator
@@ -14,10 +14,8 @@ from typing import Any, Self
 
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.places import calling_line
-from tapegrad.circuits.types import Bit, BitType, Int, IntType, UInt
-from tapegrad.circuits.widths import common_type, holding_both, is_number
-from tapegrad.errors import SourceError
+from tapegrad.circuits.types import Bit, BitType, Int, IntType, UInt, common_type, holding_both, is_number
+from tapegrad.errors import SourceError, calling_line
 
 Operation = tuple[Callable[..., Any], Callable[..., Any]]
 """The same operation twice: on words of wires, and on Python integers."""

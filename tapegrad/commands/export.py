@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tapegrad.commands.options import SetOption, parse_settings
-from tapegrad.commands.output import AsJson, console, print_json
+from tapegrad.commands.output import AsJson, SetOption, console, parse_settings, print_json
 from tapegrad.compile import compile as compile_source
 from tapegrad.errors import InputError
 from tapegrad.files import write_atomically, write_folder

@@ -9,15 +9,17 @@ from rich.table import Table
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.summary import summary
-from tapegrad.commands.options import (
+from tapegrad.commands.output import (
+    AsJson,
     InputOption,
     SetOption,
     SourceArgument,
     StepsOption,
     TargetOption,
+    console,
     parse_settings,
+    print_json,
 )
-from tapegrad.commands.output import AsJson, console, print_json
 from tapegrad.commands.player import write_page
 from tapegrad.compile import compile as compile_source
 from tapegrad.compile import estimate as estimate_source
@@ -27,7 +29,7 @@ from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.table import table_text
-from tapegrad.show.limits import MOST_STEPS
+from tapegrad.show.recorder import MOST_STEPS
 from tapegrad.source_json import source_to_json
 from tapegrad.sources import all_formats, find, ready_names
 from tapegrad.targets import all_targets

@@ -1,14 +1,16 @@
 """`tapegrad margins`: how much noise the parameters of a network bear."""
 
 from tapegrad.circuits.model import Circuit
-from tapegrad.commands.options import (
+from tapegrad.commands.output import (
+    AsJson,
     InputOption,
     SetOption,
     SourceArgument,
     TargetOption,
+    console,
     parse_settings,
+    print_json,
 )
-from tapegrad.commands.output import AsJson, console, print_json
 from tapegrad.compile import compile
 from tapegrad.inputs import inputs_for
 from tapegrad.sources import find

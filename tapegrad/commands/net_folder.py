@@ -5,16 +5,20 @@ from typing import Annotated
 
 import typer
 
-from tapegrad.commands.options import (
+from tapegrad.commands.output import (
+    DISAGREED,
+    AsJson,
     EngineOption,
     InputOption,
     SetOption,
     SourceArgument,
     StepsOption,
     TargetOption,
+    console,
     parse_settings,
+    print_json,
+    steps_progress,
 )
-from tapegrad.commands.output import DISAGREED, AsJson, console, print_json, steps_progress
 from tapegrad.compile import compile as compile_source
 from tapegrad.inputs import parse_inputs
 from tapegrad.saved import load, save

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tapegrad.compile import Progress as Report
+from tapegrad.errors import InputError
 
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True, highlight=False)
@@ -38,3 +39,56 @@ def steps_progress(what: str, limit: int) -> Iterator[Report]:
     with progress_bar() as bar:
         task = bar.add_task(what, total=limit or None)
         yield lambda steps: bar.update(task, completed=steps)
+
+
+# Arguments and options that several commands share.
+
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A file, a text in any format, or a ready name.")
+]
+TargetOption = Annotated[
+    str, typer.Option("--target", "-t", help="The construction; `tapegrad targets` lists them.")
+]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        "-i",
+        help="A word (once for each tape), bits in order, or name=number. Default: the source's own.",
+    ),
+]
+StepsOption = Annotated[int, typer.Option("--steps", "-n", min=1, help="Most steps of the network.")]
+EngineOption = Annotated[
+    str, typer.Option("--engine", help="reference, or a faster one with the same results.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", "-s", metavar="NAME=VALUE", help="An option of the target or of a lowering; repeatable."
+    ),
+]
+
+
+def parse_settings(texts: Sequence[str] | None) -> dict[str, Any]:
+    """`name=value` pairs; numbers and true/false are recognised."""
+    settings: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"{text!r} is not of the form name=value", advice="Write, say, --set steps=20.")
+        settings[name] = _value(value)
+    return settings
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    if text.startswith("0") and text.isdigit() and text != "0":
+        return text  # a word on a tape: as a number it would lose its first symbols
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

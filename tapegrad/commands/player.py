@@ -6,14 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from tapegrad.commands.options import parse_settings
-from tapegrad.commands.output import DISAGREED, console, print_json, steps_progress
+from tapegrad.commands.output import DISAGREED, console, parse_settings, print_json, steps_progress
 from tapegrad.compile import Compiled
 from tapegrad.errors import InputError
 from tapegrad.files import write_atomically
 from tapegrad.saved import load
-from tapegrad.show.limits import SECONDS
-from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source, inputs_for
+from tapegrad.show.recorder import EXAMPLE, SECONDS, compiled_example, compiled_source, inputs_for
 from tapegrad.sources import find
 from tapegrad_check.folder import CONFIG
 

@@ -5,22 +5,20 @@ from typing import Annotated, Any
 
 import typer
 
-from tapegrad.commands.options import (
+from tapegrad.commands.output import (
+    DISAGREED,
+    SUCCESS,
+    UNFINISHED,
+    AsJson,
     EngineOption,
     InputOption,
     SetOption,
     SourceArgument,
     StepsOption,
     TargetOption,
-    parse_settings,
-)
-from tapegrad.commands.output import (
-    DISAGREED,
-    SUCCESS,
-    UNFINISHED,
-    AsJson,
     console,
     errors,
+    parse_settings,
     print_json,
     steps_progress,
 )

@@ -16,7 +16,7 @@ from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
-from tapegrad.interop.extras import net_of
+from tapegrad.interop.exporting import net_of
 from tapegrad.targets.net import Net
 from tapegrad.targets.relu.corrections import relu_layers
 from tapegrad.targets.relu.net import ReluNet

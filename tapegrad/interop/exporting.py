@@ -1,5 +1,14 @@
 """Every form that a net, a circuit or a machine can leave in, as the bytes of its files."""
 
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from tapegrad.compile import Compiled
+from tapegrad.errors import Refused
+
+if TYPE_CHECKING:
+    from tapegrad.targets.net import Net
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -11,15 +20,36 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad.circuits import formats as circuit_formats
 from tapegrad.circuits.model import Circuit
-from tapegrad.compile import Compiled
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import InputError
 from tapegrad.formats import Format
-from tapegrad.interop.extras import part
 from tapegrad.learners import Learner
 from tapegrad.lowering.rewriting import Source
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
+
+# Parts that need another tool: imported when asked for, with a word on what to install.
+
+
+EXTRAS = {"pytorch": "torch", "onnx": "onnx"}
+"""For each part of `tapegrad.interop` that `part` imports, the extra that it needs."""
+
+
+def part(name: str) -> ModuleType:
+    """`tapegrad.interop.<name>`; refused, with advice, where its tool is not installed."""
+    try:
+        return import_module(f"tapegrad.interop.{name}")
+    except ImportError as error:
+        raise Refused(
+            f"this export needs a package that is not installed: {error}",
+            advice=f"Try: pip install 'tapegrad[{EXTRAS[name]}]'.",
+        ) from error
+
+
+def net_of(compiled: "Compiled | Net") -> "Net":
+    """The net itself, of a compiled one too."""
+    return compiled.net if isinstance(compiled, Compiled) else compiled
+
 
 Files = bytes | dict[str, bytes]
 """One file, or a folder of files by name."""
@@ -46,7 +76,7 @@ class Subject:
 
     @property
     def circuit(self) -> Circuit:
-        """The circuit: of a ReLU network from its weights, else the source itself."""
+        """The circuit: of a ReLU network from its decoder, else the source itself."""
         if self.compiled is not None and self.compiled.target.name == "relu":
             from tapegrad.interop.decompile import decompile  # brings JAX
 

@@ -3,17 +3,330 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from tapegrad.errors import InputError
-from tapegrad.learners.decision_list import decision_list
-from tapegrad.learners.dictator import dictator
+from tapegrad.circuits import Array, Bit, Int, UInt, all_of, any_of, array, count_ones, smallest, total, where
+from tapegrad.circuits import parity as parity_of
+from tapegrad.circuits.types import Layout
+from tapegrad.errors import InputError, SourceError
 from tapegrad.learners.functions import FunctionLearner
-from tapegrad.learners.nearest import nearest
-from tapegrad.learners.parity import parity
-from tapegrad.learners.perceptron import perceptron
-from tapegrad.learners.simple import conjunction, majority
+
+# Learners that stop after a given number of samples: a counter beside their own memory.
+
+
+def learner_of(
+    samples: int,
+    *,
+    name: str,
+    x: Layout,
+    memory: dict[str, Layout],
+    update: Callable[[Any, Any, Any, Any], dict[str, Any]],
+    predict: Callable[[Any, Any], Any],
+) -> FunctionLearner:
+    """A learner that is done once it has learned from `samples` samples, as the proof of Theorem 4 has it.
+    `update` finds the count in `memory["seen"]`, and need not return it."""
+    if samples < 1:
+        raise SourceError(f"the learner {name!r} needs at least one sample")
+    count = UInt(samples.bit_length())
+
+    def counted(memory: Any, x: Any, y: Any, r: Any) -> Any:
+        return {**update(memory, x, y, r), "seen": memory["seen"] + 1}
+
+    return FunctionLearner(
+        name=name,
+        x=x,
+        memory={**memory, "seen": count},
+        update=counted,
+        predict=predict,
+        done=lambda memory: memory["seen"] == samples,
+    )
+
+
+# Decision lists: if x3 then 1, else if not x1 then 0, ... else 1.
+
+
+def decision_list(n: int, samples: int) -> FunctionLearner:
+    """Learns a list of rules "literal -> label" by demotion.
+
+    Every one of the 2 (2n + 1) rules, the empty literal included, starts at level 0. The answer is that of
+    the rules at the lowest level among those that apply. A sample demotes, by one level, the rules that
+    applied there with the wrong label. Rule k of a consistent list never falls below level k, so n + 2
+    levels suffice.
+    """
+    deepest = n + 2
+    level = UInt(deepest.bit_length())
+
+    def literals(x: Any) -> list[Any]:
+        return [*x, *(~x), Bit(1)]
+
+    def deciding(memory: Any, x: Any) -> tuple[list[Any], list[Any]]:
+        """For each label, which of its rules stand at the lowest level that applies."""
+        apply = literals(x)
+        levels = [*memory["for_0"], *memory["for_1"]]
+        lowest = smallest(
+            where(a, rule, level(deepest)) for rule, a in zip(levels, [*apply, *apply], strict=True)
+        )
+        at = [a & (rule == lowest) for rule, a in zip(levels, [*apply, *apply], strict=True)]
+        return at[: len(apply)], at[len(apply) :]
+
+    def predict(memory: Any, x: Any) -> Any:
+        return any_of(deciding(memory, x)[1])
+
+    def demoted(levels: Any, at: list[Any], wrong: Any) -> Any:
+        falls = [wrong & here & (rule < deepest) for rule, here in zip(levels, at, strict=True)]
+        return array([where(fall, rule + 1, rule) for rule, fall in zip(levels, falls, strict=True)])
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
+        for_0, for_1 = deciding(memory, x)
+        return {"for_0": demoted(memory["for_0"], for_0, y), "for_1": demoted(memory["for_1"], for_1, ~y)}
+
+    return learner_of(
+        samples,
+        name=f"decision list of {n} bits",
+        x=Array(Bit, n),
+        memory={"for_0": Array(level, 2 * n + 1), "for_1": Array(level, 2 * n + 1)},
+        update=update,
+        predict=predict,
+    )
+
+
+# A randomised learner: it needs the random bits that come with the samples.
+
+
+def dictator(n: int, checks: int) -> FunctionLearner:
+    """Finds the one bit of x that the label copies, by drawing indices at random.
+
+    It collects random bits, one from each sample, until it has an index; then it tests the index on up to
+    `checks` samples, starts over at the first contradiction, and is done when all were passed. An index
+    beyond n is contradicted at once.
+    """
+    width = max((n - 1).bit_length(), 1)
+    index, drawn, passed = UInt(width), UInt(width.bit_length()), UInt(checks.bit_length())
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
+        drawing = memory["drawn"] < width
+        holds = (memory["index"] < n) & ~(x[memory["index"]] ^ y)
+        shifted = (memory["index"] << 1) | r
+        return {
+            "index": where(drawing, shifted, memory["index"]),
+            "drawn": where(drawing, memory["drawn"] + 1, where(holds, memory["drawn"], drawn(0))),
+            "passed": where(holds & ~drawing, memory["passed"] + 1, passed(0)),
+        }
+
+    return FunctionLearner(
+        name=f"dictator of {n} bits",
+        x=Array(Bit, n),
+        memory={"index": index, "drawn": drawn, "passed": passed},
+        update=update,
+        predict=lambda memory, x: x[memory["index"]],
+        done=lambda memory: memory["passed"] == checks,
+    )
+
+
+# Look-up: remember every sample, answer by the k nearest.
+
+
+def nearest(n: int, samples: int, k: int = 1) -> FunctionLearner:
+    """Remembers `samples` samples and answers by a vote of the k nearest in Hamming distance; of two at
+    the same distance the earlier counts as nearer. With k = 1 this is a look-up table."""
+    if k % 2 == 0 or not 1 <= k <= samples:
+        raise SourceError(f"the number of neighbours must be odd and at most {samples}, not {k}")
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
+        xs, ys = memory["xs"].copy(), memory["ys"].copy()
+        xs[memory["seen"]] = x
+        ys[memory["seen"]] = UInt(1)(0) | y
+        return {"xs": xs, "ys": ys}
+
+    def predict(memory: Any, x: Any) -> Any:
+        distances = [count_ones(stored ^ x) for stored in memory["xs"]]
+        chosen = []
+        for i, d in enumerate(distances):
+            nearer = [other <= d for other in distances[:i]] + [other < d for other in distances[i + 1 :]]
+            chosen.append(count_ones(nearer) < k if nearer else d >= 0)
+        votes = count_ones(c & y[0] for c, y in zip(chosen, memory["ys"], strict=True))
+        return votes > k // 2
+
+    return learner_of(
+        samples,
+        name=f"{k} nearest of {samples} samples of {n} bits",
+        x=UInt(n),
+        memory={"xs": Array(UInt(n), samples), "ys": Array(UInt(1), samples)},
+        update=update,
+        predict=predict,
+    )
+
+
+# Parities, learned by online Gaussian elimination (Example 1).
+
+
+def parity(n: int) -> FunctionLearner:
+    """Learns the parity of a hidden subset of n bits from n linearly independent samples.
+
+    The samples are kept in echelon form. Row i starts at column i: its first bit, the pivot, says whether
+    the row is there at all, so that n(n + 1)/2 bits of rows and n labels suffice. A new sample is reduced
+    by the rows it meets until it leads where there is no row yet, and becomes that row.
+    """
+
+    def reduced(memory: Any, x: Any, label: Any) -> list[tuple[Any, Any]]:
+        """What is left of the sample at each column, cut off before it, and its label there."""
+        stages = []
+        for i, row in enumerate(memory["rows"]):
+            stages.append((x, label))
+            meets = x[0] & row[0]
+            label = label ^ (meets & memory["labels"][i])
+            if i + 1 < n:
+                x = (x ^ where(meets, row, row.type(0)))[1:]
+        stages.append((x, label))
+        return stages
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> Any:
+        stored, rows, labels = Bit(0), [], []
+        for i, (rest, label) in enumerate(reduced(memory, x, y)[:-1]):
+            row, here = memory["rows"][i], memory["labels"][i]
+            fresh = rest[0] & ~row[0] & ~stored
+            rows.append(row ^ where(fresh, rest, rest.type(0)))  # an absent row is zero
+            labels.append(here ^ (fresh & label))
+            stored = stored | fresh
+        return {"rows": rows, "labels": labels}
+
+    def predict(memory: Any, x: Any) -> Any:
+        return reduced(memory, x, Bit(0))[-1][1]
+
+    def done(memory: Any) -> Any:
+        return all_of(row[0] for row in memory["rows"])
+
+    return FunctionLearner(
+        name=f"parity of {n} bits",
+        x=UInt(n),
+        memory={"rows": [UInt(n - i) for i in range(n)], "labels": [Bit] * n},
+        update=update,
+        predict=predict,
+        done=done,
+        online=True,  # with every row present there is nothing left to change
+    )
+
+
+# The perceptron, with integer weights.
+
+
+def perceptron(n: int, samples: int) -> FunctionLearner:
+    """Rosenblatt's rule: where sign(w x + b) is wrong, add the sample to the weights or subtract it.
+
+    After t samples no weight exceeds t in size and no score exceeds (n + 1) t, which gives the widths.
+    """
+    weight = Int(samples.bit_length() + 1)
+    score = Int((samples * (n + 1)).bit_length() + 1)
+
+    def predict(memory: Any, x: Any) -> Any:
+        terms = [where(bit, w, weight(0)).to(score) for bit, w in zip(x, memory["weights"], strict=True)]
+        return total([*terms, memory["bias"].to(score)]) >= 0
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
+        wrong = predict(memory, x) ^ y
+        change = where(wrong, where(y, weight(1), weight(-1)), weight(0))
+        moved = [w + where(bit, change, weight(0)) for bit, w in zip(x, memory["weights"], strict=True)]
+        return {"weights": array(moved), "bias": memory["bias"] + change}
+
+    return learner_of(
+        samples,
+        name=f"perceptron of {n} bits",
+        x=Array(Bit, n),
+        memory={"weights": Array(weight, n), "bias": weight},
+        update=update,
+        predict=predict,
+    )
+
+
+# Parities from samples of which some have the wrong label.
+
+
+def robust_parity(n: int, samples: int, size: int | None = None) -> FunctionLearner:
+    """Counts, for every subset of the n bits (of at most `size` of them), the samples that contradict its
+    parity, and answers with the subset that has the fewest. Wrong labels contradict all subsets alike, so
+    that, unlike elimination, it withstands any rate of noise below one half, given enough samples."""
+    subsets = [s for k in range((n if size is None else size) + 1) for s in combinations(range(n), k)]
+    if len(subsets) > 1 << 12:
+        raise SourceError(
+            f"{len(subsets):,} subsets are too many to count for", advice="Give a smaller n, or a size."
+        )
+    count = UInt(samples.bit_length())
+
+    def says(subset: tuple[int, ...], x: Any) -> Any:
+        return parity_of(x[i] for i in subset)
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
+        wrong = [says(subset, x) ^ y for subset in subsets]
+        counts = zip(memory["wrong"], wrong, strict=True)
+        return {"wrong": array([where(w, c + 1, c) for c, w in counts])}
+
+    def predict(memory: Any, x: Any) -> Any:
+        contenders = [(c, says(s, x)) for c, s in zip(memory["wrong"], subsets, strict=True)]
+        while len(contenders) > 1:
+            rest = contenders[len(contenders) // 2 * 2 :]
+            pairs = zip(contenders[::2], contenders[1::2], strict=False)
+            contenders = [(where(b[0] < a[0], b[0], a[0]), where(b[0] < a[0], b[1], a[1])) for a, b in pairs]
+            contenders += rest
+        return contenders[0][1]
+
+    return learner_of(
+        samples,
+        name=f"robust parity of {n} bits",
+        x=Array(Bit, n),
+        memory={"wrong": Array(count, len(subsets))},
+        update=update,
+        predict=predict,
+    )
+
+
+# Majority and conjunctions.
+
+
+def majority(n: int, samples: int) -> FunctionLearner:
+    """Ignores x and answers the label that most of the samples had (0 at a tie)."""
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
+        return {"ones": memory["ones"] + y}
+
+    return learner_of(
+        samples,
+        name=f"majority of {samples} labels",
+        x=Array(Bit, n),
+        memory={"ones": UInt(samples.bit_length())},
+        update=update,
+        predict=lambda memory, x: memory["ones"] > samples // 2,
+    )
+
+
+def conjunction(n: int, samples: int) -> FunctionLearner:
+    """Learns a conjunction of literals by elimination: start from all 2n literals and strike out those
+    that a positive sample contradicts. Never wrong on a negative sample."""
+
+    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
+        struck = memory["struck"]
+        return {
+            "struck": {
+                "positive": where(y, struck["positive"] | ~x, struck["positive"]),
+                "negated": where(y, struck["negated"] | x, struck["negated"]),
+            }
+        }
+
+    def predict(memory: Any, x: Any) -> Any:
+        struck = memory["struck"]
+        return all_of([*(struck["positive"] | x), *(struck["negated"] | ~x)])
+
+    return learner_of(
+        samples,
+        name=f"conjunction of {n} bits",
+        x=Array(Bit, n),
+        memory={"struck": {"positive": Array(Bit, n), "negated": Array(Bit, n)}},
+        update=update,
+        predict=predict,
+    )
+
 
 Labelling = Callable[[np.ndarray], np.ndarray]
 

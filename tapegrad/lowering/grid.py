@@ -1,8 +1,9 @@
 """Machine to grid machine: a tape is a row of a grid."""
 
+from tapegrad.lowering.one_tape import one_tape
 from tapegrad.lowering.rewriting import Rewriting, chained
+from tapegrad.lowering.tables import to_grid
 from tapegrad.machines.model import TuringMachine
-from tapegrad.machines.passes import one_tape, to_grid
 
 
 def on_grid(machine: TuringMachine) -> Rewriting:

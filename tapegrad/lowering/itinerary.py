@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.model import Circuit
-from tapegrad.circuits.passes import simplified
 from tapegrad.errors import Refused
-from tapegrad.lowering.operations import quickest_plan, wires_carried
-from tapegrad.lowering.schedule import Moment, Operation, Plan, Wire
+from tapegrad.lowering.schedule import Moment, Operation, Plan, Wire, quickest_plan, wires_carried
 from tapegrad.machines.grid import MOVES, Cell, GridRule
 
 MOST_RULES = 1_000_000

@@ -51,8 +51,8 @@ _SAMPLES = {
 }
 
 CONVERSIONS = (
-    Conversion(TuringMachine, Circuit, "tapegrad.lowering.unroll", "unroll", _UNROLLING),
-    Conversion(GridMachine, Circuit, "tapegrad.lowering.unroll", "unroll", _UNROLLING),
+    Conversion(TuringMachine, Circuit, "tapegrad.lowering.configurations", "unroll", _UNROLLING),
+    Conversion(GridMachine, Circuit, "tapegrad.lowering.configurations", "unroll", _UNROLLING),
     Conversion(
         Circuit,
         TuringMachine,
@@ -64,7 +64,7 @@ CONVERSIONS = (
             "carried": Option(4, "bits that the straight-line machine carries in its state"),
         },
     ),
-    Conversion(TuringMachine, Learner, "tapegrad.lowering.machine_learner", "machine_learner", _SAMPLES),
+    Conversion(TuringMachine, Learner, "tapegrad.lowering.configurations", "machine_learner", _SAMPLES),
     Conversion(TuringMachine, GridMachine, "tapegrad.lowering.grid", "on_grid"),
     Conversion(
         Learner,

@@ -1,8 +1,7 @@
 """Turing machines: the model, text formats, interpreters, rewriting passes, a builder and ready machines."""
 
-from tapegrad.machines.builder import MachineBuilder
+from tapegrad.machines.builder import GridBuilder, MachineBuilder
 from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
-from tapegrad.machines.grid_builder import GridBuilder
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, Rule, TuringMachine
 
 __all__ = [

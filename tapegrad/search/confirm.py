@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.grid_learners.layout import start
+from tapegrad.learners.on_grid import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.machines.grid import GridConfiguration, GridMachine
 from tapegrad.search.run import SearchResult

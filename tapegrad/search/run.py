@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.grid import GridMachine
 from tapegrad.search.family import Family, machine_of, table_text
-from tapegrad.search.on_ray import on_ray
-from tapegrad.search.running import evaluate
-from tapegrad.search.shards import Quest, Shard, enumeration, on_threads, random_search
+from tapegrad.search.shards import Quest, Shard, enumeration, on_ray, on_threads, random_search
 from tapegrad.search.store import ShardResult, Store
 from tapegrad.search.tasks import Instances, draw_instances, task_named
-from tapegrad.search.tree import NONE
+from tapegrad.search.tree import NONE, evaluate
 from tapegrad_papers.goel.bounds import deviation_bound, require_probability
 
 ENGINES = ("threads", "gpu", "ray")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.grid_learners.layout import xor_form
-from tapegrad.search.running import MINUS, OFF, PLUS, Problems
+from tapegrad.learners.on_grid import xor_form
+from tapegrad.search.tree import MINUS, OFF, PLUS, Problems
 
 MOST_STEPS = 10**8
 """Of one run, whatever the exponent: so that it can be waited for."""

@@ -8,9 +8,12 @@ import base64
 import hashlib
 import html
 import json
+import os
+from dataclasses import dataclass
 from importlib.resources import files
 
-from tapegrad.show.recording import Recording
+from tapegrad.files import write_atomically
+from tapegrad.show.recorder import Recording
 
 _SCRIPTS = ("panels.js", "player.js")
 
@@ -70,3 +73,28 @@ def filled(template: str, **parts: str) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+# A recorded run in a notebook: the page in a frame of its own.
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """What `compiled.show(...)` gives back; notebooks draw it, `save` writes it as a page."""
+
+    recording: Recording
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page."""
+        write_atomically(path, page(self.recording).encode())
+
+    def _repr_html_(self) -> str:
+        inside = html.escape(page(self.recording), quote=True)
+        return (
+            f'<iframe sandbox="allow-scripts" title="{html.escape(self.recording.title, quote=True)}" '
+            f'width="100%" height="860" style="border:0" srcdoc="{inside}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        shown = self.recording
+        return f"<{shown.title} on {shown.target}: {shown.steps:,} steps, {len(shown.frames):,} frames>"

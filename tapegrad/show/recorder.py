@@ -1,15 +1,61 @@
 """Recording a run: the net and the interpreter of its source in lockstep, a frame for each step."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from tapegrad.compile import Compiled, Progress
+from tapegrad.compile import Compiled, Progress, compile, compile_for
+from tapegrad.inputs import inputs_for
 from tapegrad.lockstep import Lockstep
-from tapegrad.show.limits import MOST_STEPS
 from tapegrad.show.panels import plain
-from tapegrad.show.recording import Recording
 from tapegrad.show.source_views import source_view
 from tapegrad.show.views import net_view
+from tapegrad.sources import Found
+from tapegrad.targets import target_named
+
+# A run as plain data: what the page needs to show it, and nothing else.
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run of a compiled net beside the plain interpreter of its source.
+
+    `panels` describe what is drawn, on the left (side `source`: the interpreter) and on the right (side
+    `network`); frame i of `frames` holds, for each panel, what to draw at one step of the net.
+    """
+
+    title: str
+    target: str
+    summary: str
+    paper: str
+    passes: list[str]
+    parameters: int
+    steps: int
+    """Steps of the net, including those between two frames."""
+    step_name: str
+    curve_name: str
+    ended: bool
+    agreed: bool
+    """Whether every decoded state, also between frames, was the interpreter's."""
+    notes: list[str]
+    panels: list[dict[str, Any]]
+    frames: list[dict[str, Any]]
+    """Each: `step` of the net, `source_step`, `curve`, `agrees`, and `panels`, one entry for each."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The recording as plain JSON."""
+        return asdict(self)
+
+
+# How far a run is followed to be shown, unless more is asked for.
+
+
+MOST_STEPS = 2_000
+"""Steps of the net."""
+
+SECONDS = 60.0
+"""Time for one run of the studio."""
+
 
 MOST_FRAMES = 400
 """A longer run is thinned: every second frame is dropped, as often as needed."""
@@ -106,3 +152,25 @@ def _finished(views: list[tuple[str, Any]], kept: list[_Moment]) -> tuple[list[d
 def _ordinal(number: int) -> str:
     # Strides are powers of two: 2, 4, 8, 16, 32, ..., so that "th" is right for all but those ending in 2.
     return f"{number:,}nd" if number % 10 == 2 and number % 100 != 12 else f"{number:,}th"
+
+
+# What a run that is to be shown starts from: a source, as found, compiled, and the input for it.
+
+
+EXAMPLE = "example"
+"""In place of a source: the target's own first example, with its input."""
+
+
+def compiled_example(target: str) -> tuple[Compiled, tuple[Any, ...]]:
+    """The first example of a target."""
+    example = target_named(target).examples()[0]
+    return compile(example.source, target, **example.options), example.inputs
+
+
+def compiled_source(
+    found: Found, target: str, texts: Sequence[str] | None, settings: Mapping[str, Any], steps: int
+) -> tuple[Compiled, tuple[Any, ...]]:
+    """The source on its target, with the input as typed, or else the one that came with it, made for at most
+    this many steps on it."""
+    inputs = inputs_for(found.source, texts, found.inputs)
+    return compile_for(found.source, target, inputs, steps, **settings), inputs

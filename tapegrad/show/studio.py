@@ -20,9 +20,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tapegrad.errors import InputError
-from tapegrad.show.limits import SECONDS
 from tapegrad.show.page import assembled, asset, filled
-from tapegrad.show.starting import EXAMPLE
+from tapegrad.show.recorder import EXAMPLE, SECONDS
 from tapegrad.sources import ready_names
 from tapegrad.targets import all_targets
 

@@ -8,11 +8,9 @@ import json
 import sys
 from typing import Any
 
-from tapegrad.commands.options import parse_settings
+from tapegrad.commands.output import parse_settings
 from tapegrad.errors import FormatError, TapegradError
-from tapegrad.show.limits import MOST_STEPS
-from tapegrad.show.recorder import record
-from tapegrad.show.starting import EXAMPLE, compiled_example, compiled_source
+from tapegrad.show.recorder import EXAMPLE, MOST_STEPS, compiled_example, compiled_source, record
 from tapegrad.sources import find_text
 
 MOST_FRAMES = 300

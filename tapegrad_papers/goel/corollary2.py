@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.search.choices import option_count, set_entry
-from tapegrad.search.family import Family, Table, machine_of
+from tapegrad.search.family import Family, Table, machine_of, option_count, set_entry
 from tapegrad.search.tasks import DataSet
 from tapegrad.targets.rcnn.many import memorise_many, predict_many
 from tapegrad.targets.rcnn.network import Rcnn

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from tapegrad.machines.grid import GridMachine
 from tapegrad.search.family import Family, Table, machine_of
-from tapegrad.search.running import evaluate
 from tapegrad.search.tasks import Problem, laid_out
-from tapegrad.search.tree import GO_ON, sample
+from tapegrad.search.tree import GO_ON, evaluate, sample
 from tapegrad_papers.goel.algorithm2 import Examples
 
 

@@ -12,7 +12,7 @@ import pytest
 from tapegrad.circuits import Circuit, Gate
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.formats import blif, read
-from tapegrad.circuits.formats.ordering import in_order
+from tapegrad.circuits.formats.netlist import in_order
 from tapegrad.circuits.layered import layered
 from tapegrad.errors import FormatError
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.circuits import Gate
-from tapegrad.circuits.formats import FORMATS, aiger_ascii, aiger_binary, blif_writer
+from tapegrad.circuits.formats import FORMATS, aiger, blif
 from tapegrad.errors import FormatError, Refused
 from tapegrad.formats import Format
 from tapegrad.sampler import random_circuit
@@ -47,9 +47,9 @@ def seeds() -> dict[str, list[bytes]]:
     files = {known.name: [known.example.encode()] for known in FORMATS}
     for seed in range(6):
         circuit = random_circuit(seed, inputs=4, size=12, outputs=3, kinds=tuple(Gate))
-        files["aiger-ascii"].append(aiger_ascii.write(circuit).encode())
-        files["aiger-binary"].append(aiger_binary.write(circuit))
-        files["blif"].append(blif_writer.write(circuit).encode())
+        files["aiger-ascii"].append(aiger.write_ascii(circuit).encode())
+        files["aiger-binary"].append(aiger.write_binary(circuit))
+        files["blif"].append(blif.write(circuit).encode())
     files["bench"].append(b"INPUT(a)\nOUTPUT(y)\ny = NAND(a, m, a)\nm = BUFF(n)\nn = vdd\n# end\n")
     files["bristol"].append(b"3 6\n1 2\n1 2\n\n1 1 0 2 INV\n1 1 1 3 EQ\n4 2 0 1 2 3 4 5 MAND\n")
     files["bristol"].append(b"1 3\n1 1 1\n\n2 1 0 1 2 OR\n")

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.circuits import CircuitBuilder, Gate
+from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.evaluator import evaluate
-from tapegrad.circuits.passes import simplified
 from tapegrad.circuits.summary import summary
 from tapegrad.sampler import random_circuit
 

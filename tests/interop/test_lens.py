@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import tapegrad
 from tapegrad.errors import InputError, Refused
-from tapegrad.interop.decoder import sharpness
-from tapegrad.interop.decoder.machine import rules_of
-from tapegrad.interop.decoder.vocabulary import BEGIN, HALT, Token, Vocabulary
+from tapegrad.interop import decoder
+from tapegrad.interop.decoder import BEGIN, HALT, Token, Vocabulary, rules_of
 from tapegrad.machines.library import READY, ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 
@@ -121,7 +120,7 @@ def test_the_documented_heads_do_what_is_written():
             cell += token.move
         cells.append(cell)
         place = float(cache["resid_mid", 0][0, p, here.at("place")])
-        assert abs(place - cell) <= sharpness.count_error(here.context)
+        assert abs(place - cell) <= decoder.count_error(here.context)
         for head, wanted in enumerate((cell, -cell, wrote, -wrote)):
             pattern = cache["pattern", 1][0, head, p]
             assert pattern.nonzero().ravel().tolist() == [max(wanted, 0)]
@@ -146,9 +145,9 @@ def test_the_table_comes_from_the_matrices():
 
 def test_what_cannot_be_exact_is_refused():
     compiled = tapegrad.compile(ready("increment"), "transformer", steps=8)
-    largest = sharpness.largest_context()
-    assert sharpness.pointing_gap(largest) >= 0.5 > sharpness.pointing_gap(largest + 1)
-    assert float(np.exp(np.float32(-sharpness.UNDERFLOW - 1))) == 0
+    largest = decoder.largest_context()
+    assert decoder.pointing_gap(largest) >= 0.5 > decoder.pointing_gap(largest + 1)
+    assert float(np.exp(np.float32(-decoder.UNDERFLOW - 1))) == 0
     with pytest.raises(Refused, match="too long"):
         to_transformer_lens(compiled, context=largest + 1)
     with pytest.raises(InputError, match="context of 8"):
@@ -163,7 +162,7 @@ def test_the_longest_context():
     machine's first ones."""
     for name, example in (("busy-beaver-5x2", ()), ("universal", READY["universal"].example)):
         compiled = tapegrad.compile(ready(name), "transformer", steps=8)
-        lens = to_transformer_lens(compiled, context=sharpness.largest_context())
+        lens = to_transformer_lens(compiled, context=decoder.largest_context())
         first = compiled.encode(compiled.source.start(*example))
         found, wanted, _, _ = predicted(lens, compiled.lowered, first)
         assert found == wanted

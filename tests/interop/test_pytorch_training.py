@@ -98,7 +98,7 @@ def test_memories_beyond_floats_are_refused():
 
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])
 def test_memory_of_a_grid_learner_at_every_step(encoding):
-    from tapegrad.grid_learners import single_coordinate
+    from tapegrad.learners.on_grid import single_coordinate
 
     machine = single_coordinate().machine
     X = np.array([[1.0, -1.0], [-1.0, -1.0], [1.0, 1.0]])

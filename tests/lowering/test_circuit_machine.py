@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from tapegrad.circuits import CircuitBuilder, Gate, UInt, trace
 from tapegrad.errors import InputError, Refused
-from tapegrad.lowering.circuit_machine import circuit_machine
-from tapegrad.lowering.evaluator_machine import evaluator, evaluator_machine, gate_list
-from tapegrad.lowering.straight_line import straight_line
+from tapegrad.lowering.circuit_machine import (
+    circuit_machine,
+    evaluator,
+    evaluator_machine,
+    gate_list,
+    straight_line,
+)
 from tapegrad.machines.model import STAY, TuringMachine
 from tapegrad.sampler import random_circuit
 
@@ -124,7 +128,7 @@ def test_outputs_that_are_inputs_constants_or_repeated(way):
 
 @pytest.mark.parametrize("most", [20, 80])  # before a table is begun, and on the way
 def test_tables_that_would_be_too_large(monkeypatch, most):
-    monkeypatch.setattr("tapegrad.lowering.straight_line.MOST_RULES", most)
+    monkeypatch.setattr("tapegrad.lowering.circuit_machine.MOST_RULES", most)
     with pytest.raises(Refused, match="evaluator machine"):
         straight_line(ADDER)
 

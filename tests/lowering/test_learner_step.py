@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.learners import LearnerState, Samples, conjunction, nearest, parity
-from tapegrad.lowering.learner_step import learner_step, unguided_step
+from tapegrad.lowering.learner_machine import learner_step, unguided_step
 from tests.lowering.test_learner_machine import learners
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 import tapegrad as tg
 from tapegrad.errors import Refused
-from tapegrad.lowering.machine_learner import machine_learner
+from tapegrad.lowering.configurations import machine_learner
 from tapegrad.machines.library import ready
 from tests.machines.strategies import machines_with_words
 

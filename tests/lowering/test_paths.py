@@ -5,8 +5,8 @@ import pytest
 from tapegrad.circuits import library as circuits
 from tapegrad.learners import parity
 from tapegrad.lowering.paths import route
+from tapegrad.lowering.tables import to_grid
 from tapegrad.machines import library as machines
-from tapegrad.machines.passes import to_grid
 from tapegrad.targets import target_named
 
 MACHINE = machines.ready("increment")

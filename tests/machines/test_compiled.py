@@ -8,15 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines import (
-    Configuration,
-    GridMachine,
-    GridRule,
-    Rule,
-    TuringMachine,
-    compiled,
-    compiled_tapes,
-)
+from tapegrad.machines import Configuration, GridMachine, GridRule, Rule, TuringMachine, compiled
 from tapegrad.machines.formats import read
 from tapegrad.machines.grid import MOVES
 from tests.machines.strategies import machines_with_words
@@ -28,9 +20,9 @@ STEPS = st.sampled_from([0, 1, 7, 60])
 def guards(request, monkeypatch):
     """Once as shipped, and once with tapes that must grow after every few steps and chunks of five steps."""
     if request.param == "cramped":
-        monkeypatch.setattr(compiled_tapes, "TAPE_GUARD", 1)
-        monkeypatch.setattr(compiled_tapes, "GRID_GUARD", 1)
-        monkeypatch.setattr(compiled_tapes.Tapes, "guard", 1)
+        monkeypatch.setattr(compiled, "TAPE_GUARD", 1)
+        monkeypatch.setattr(compiled, "GRID_GUARD", 1)
+        monkeypatch.setattr(compiled.Tapes, "guard", 1)
         monkeypatch.setattr(compiled, "CHUNK", 5)
 
 

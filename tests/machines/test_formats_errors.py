@@ -5,7 +5,7 @@ import yaml
 
 from tapegrad.errors import FormatError, TapegradError
 from tapegrad.machines.formats import FORMATS, read, yaml_tree
-from tapegrad.machines.formats.text import MAX_BYTES, MAX_LINE
+from tapegrad.machines.formats.loaded import MAX_BYTES, MAX_LINE
 
 YAML = "blank: 0\nstart state: a\ntable:\n  a:\n    0: {write: 1, R: b}\n  b:\n"
 HEADERS = "init: a\naccept: z\n"

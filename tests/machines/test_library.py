@@ -10,8 +10,8 @@ from tapegrad.errors import Refused, SourceError
 from tapegrad.machines import Configuration, TuringMachine
 from tapegrad.machines.compiled import run
 from tapegrad.machines.library import READY, ready
-from tapegrad.machines.library.busy_beavers import BUSY_BEAVERS, busy_beaver
-from tapegrad.machines.library.universal_code import simulation, universal_code
+from tapegrad.machines.library.ready import BUSY_BEAVERS, busy_beaver
+from tapegrad.machines.library.universal import simulation, universal_code
 from tests.machines.side_by_side import check_side_by_side
 from tests.machines.strategies import machines_with_words
 

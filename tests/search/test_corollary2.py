@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tapegrad.errors import InputError
-from tapegrad.grid_learners import start
+from tapegrad.learners.on_grid import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.search import Family, machine_of, task_named
 from tapegrad_papers.goel.corollary2 import best_machine_filter, best_raw_filter, random_table, sizes

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tapegrad.errors import FormatError, InputError, Refused
-from tapegrad.grid_learners import start
+from tapegrad.learners.on_grid import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.search import (
     TASKS,
@@ -26,9 +26,9 @@ from tapegrad.search import (
     table_text,
 )
 from tapegrad.search.confirm import confirm
-from tapegrad.search.running import evaluate
 from tapegrad.search.shards import Quest, expected_candidates
 from tapegrad.search.tasks import draw_instances, laid_out, task_named
+from tapegrad.search.tree import evaluate
 from tapegrad_papers.goel.corollary2 import random_table
 
 HARD = SearchOptions(single=2, pairs=1, mirrored=True, allowed_errors=2)

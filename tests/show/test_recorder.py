@@ -8,8 +8,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.show.recorder import record
-from tapegrad.show.recording import Recording
+from tapegrad.show.recorder import Recording, record
 from tapegrad.sources import find, read
 from tapegrad.targets import all_targets
 

@@ -7,7 +7,7 @@ import pytest
 
 from tapegrad.compile import compile
 from tapegrad.errors import BrokenNet
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.saved import load, save
 from tapegrad.verify import verify
 from tapegrad_check import check

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from tapegrad.circuits.builder import Wire
-from tapegrad.circuits.formats.netlist import Gates, Net, Netlist
-from tapegrad.circuits.formats.text import decoded
+from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
 from tapegrad.formats import opening, quoted

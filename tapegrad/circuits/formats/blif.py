@@ -1,18 +1,153 @@
-"""BLIF, the Berkeley Logic Interchange Format: one flat combinational model.
+r"""BLIF, the Berkeley Logic Interchange Format: one flat combinational model.
 
-Read: `.model`, `.inputs`, `.outputs`, `.names` with on-set or off-set covers, `.end`, comments and `\\`
+Read: `.model`, `.inputs`, `.outputs`, `.names` with on-set or off-set covers, `.end`, comments and `\`
 continuations; notes on timing are passed over. Latches and sub-circuits are refused. An empty cover is 0.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from typing import NamedTuple
 
-from tapegrad.circuits.formats.cover import Cover
-from tapegrad.circuits.formats.netlist import Net, Netlist
-from tapegrad.circuits.formats.text import decoded
-from tapegrad.circuits.model import Circuit
-from tapegrad.errors import FormatError
+from tapegrad.circuits.builder import Wire
+from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
+from tapegrad.circuits.model import ARITY, Circuit, Gate
+from tapegrad.errors import FormatError, Refused
 from tapegrad.formats import opening, quoted
+
+# Circuits written as BLIF: one `.names` for each gate.
+
+
+_COVERS = {
+    Gate.FALSE: "",
+    Gate.TRUE: "1\n",
+    Gate.ID: "1 1\n",
+    Gate.NOT: "0 1\n",
+    Gate.AND: "11 1\n",
+    Gate.NAND: "11 0\n",
+    Gate.OR: "00 0\n",
+    Gate.NOR: "00 1\n",
+    Gate.XOR: "10 1\n01 1\n",
+    Gate.XNOR: "11 1\n00 1\n",
+}
+_NAME = re.compile(r"[^\s#\\.][^\s#\\]*")
+_LINE = 100
+
+
+def write(circuit: Circuit) -> str:
+    """The circuit as BLIF. The first output on a gate gives its net the name; an output on an input, or
+    a further one on the same gate, is a buffer. Inputs and outputs share their names in BLIF."""
+    _check_names(circuit)
+    first = len(circuit.inputs)
+    stem = _unused_stem((*circuit.inputs, *circuit.outputs))
+    names = [*circuit.inputs, *(f"{stem}{gate}" for gate in range(circuit.size))]
+    buffers = []
+    for name, wire in zip(circuit.outputs, circuit.output_wires.tolist(), strict=True):
+        if wire >= first and names[wire].startswith(stem):
+            names[wire] = name
+        elif names[wire] != name:
+            buffers.append((wire, name))
+
+    model = re.sub(r"[\s#\\]+", "_", circuit.name) or "circuit"
+    parts = [f".model {model}\n", _listed(".inputs", circuit.inputs), _listed(".outputs", circuit.outputs)]
+    rows = zip(circuit.kinds.tolist(), circuit.left.tolist(), circuit.right.tolist(), strict=True)
+    for gate, (kind, *operands) in enumerate(rows):
+        nets = [names[wire] for wire in operands[: ARITY[kind]]]
+        parts.append(f".names {' '.join([*nets, names[first + gate]])}\n{_COVERS[Gate(kind)]}")
+    parts += [f".names {names[wire]} {name}\n1 1\n" for wire, name in buffers]
+    return "".join([*parts, ".end\n"])
+
+
+def _check_names(circuit: Circuit) -> None:
+    for name in (*circuit.inputs, *circuit.outputs):
+        if not (_NAME.fullmatch(name) and name.isprintable()):
+            raise Refused(
+                f"the name {quoted(name)} cannot be written to BLIF",
+                advice="Names there have no space, # or \\, and no dot in front. Rename it, or write AIGER.",
+            )
+    wire_of = {name: wire for wire, name in enumerate(circuit.inputs)}
+    for name, wire in zip(circuit.outputs, circuit.output_wires.tolist(), strict=True):
+        if wire_of.get(name, wire) != wire:
+            raise Refused(
+                f"an input and an output are both called {quoted(name)}, which BLIF takes for the same net",
+                advice="Rename one of them, or write AIGER.",
+            )
+
+
+def _unused_stem(names: Iterable[str]) -> str:
+    """A beginning that no name has."""
+    stem, taken = "n", tuple(names)
+    while any(name.startswith(stem) for name in taken):
+        stem += "_"
+    return stem
+
+
+def _listed(head: str, names: Iterable[str]) -> str:
+    lines = [head]
+    for name in names:
+        if len(lines[-1]) + len(name) > _LINE:
+            lines[-1] += " \\"
+            lines.append("")
+        lines[-1] += f" {name}"
+    return "\n".join(lines) + "\n"
+
+
+# The covers of BLIF: a function as a list of cubes, for which it is 1 (on-set) or 0 (off-set).
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Cubes of `0`, `1` and `-` (either), one place for each operand; `value` is the function's value on
+    every pattern in one of them, and it has the other value everywhere else."""
+
+    operands: int
+    cubes: tuple[str, ...] = ()
+    value: bool = True
+
+    def __call__(self, pattern: Sequence[int]) -> bool:
+        """The value for one pattern of bits."""
+        inside = any(
+            all(place in ("-", str(int(bit))) for place, bit in zip(cube, pattern, strict=True))
+            for cube in self.cubes
+        )
+        return inside == self.value
+
+    def add(self, gates: Gates, operands: Sequence[Wire]) -> Wire:
+        """The gates that compute it: a single one where it is the function of a gate, else ANDs of the
+        literals of each cube, ORed."""
+        kind = _single_gate(self)
+        if kind is not None:
+            if kind.arity == 0:
+                return gates.constant(kind is Gate.TRUE)
+            return gates.negated(operands[0]) if kind is Gate.NOT else gates.build.gate(kind, *operands)
+        inside = gates.tree(Gate.OR, [self._cube(gates, operands, cube) for cube in self.cubes])
+        return inside if self.value else gates.negated(inside)
+
+    @staticmethod
+    def _cube(gates: Gates, operands: Sequence[Wire], cube: str) -> Wire:
+        literals = [
+            wire if place == "1" else gates.negated(wire)
+            for wire, place in zip(operands, cube, strict=True)
+            if place != "-"
+        ]
+        return gates.tree(Gate.AND, literals) if literals else gates.constant(True)
+
+
+@lru_cache(maxsize=1024)
+def _single_gate(cover: Cover) -> Gate | None:
+    """The gate with the truth table of a cover, if there is one: its bit 2 a + b is the value for a, b."""
+    if not cover.cubes:
+        return Gate.FALSE if cover.value else Gate.TRUE
+    if cover.operands > 2:
+        return None
+    patterns = product((0, 1), repeat=2)
+    table = sum(cover(pattern[: cover.operands]) << place for place, pattern in enumerate(patterns))
+    kind = next((gate for gate in Gate if gate == table), None)
+    # Of two operands, an identity or a negation reads the first and ignores the second: not one gate.
+    return kind if kind is not None and kind.arity in (0, cover.operands) else None
+
 
 EXAMPLE = """\
 .model half_adder

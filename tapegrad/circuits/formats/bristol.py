@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.formats.text import MOST_INPUTS, decoded, number
+from tapegrad.circuits.formats.netlist import MOST_INPUTS, decoded, number
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
 from tapegrad.formats import opening, quoted

@@ -1,13 +1,53 @@
 """Named nets in any order, as BLIF and `.bench` files define them, made into a circuit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.formats.ordering import CycleError, in_order
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
 from tapegrad.formats import quoted
+
+# Definitions in an order in which each comes after what it reads.
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class CycleError(Exception):
+    """Definitions that read each other in a circle; `path` leads from one of them back to itself."""
+
+    def __init__(self, path: Sequence[Hashable]) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def in_order(keys: Iterable[Key], reads: Callable[[Key], Sequence[Key]]) -> list[Key]:
+    """The keys and all they read, each after what it reads, as close to the given order as that allows.
+    Depth first, with a stack of its own: a file may be as deep as it is long."""
+    order: list[Key] = []
+    done: set[Key] = set()
+    for key in keys:
+        if key in done:
+            continue
+        path, todo = {key: None}, [(key, iter(reads(key)))]  # the path is kept in order, for the message
+        while todo:
+            current, operands = todo[-1]
+            for operand in operands:
+                if operand in path:
+                    whole = list(path)
+                    raise CycleError([*whole[whole.index(operand) :], operand])
+                if operand not in done:
+                    path[operand] = None
+                    todo.append((operand, iter(reads(operand))))
+                    break
+            else:
+                todo.pop()
+                del path[current]
+                done.add(current)
+                order.append(current)
+    return order
 
 
 class Gates:
@@ -130,3 +170,45 @@ class Netlist:
                     where=f"line {line}",
                     advice="Define it, or list it among the inputs; the file may be cut off.",
                 )
+
+
+# What every reader of circuits shares: limits, decoding, and short quotations for errors.
+
+
+MOST_INPUTS = 1 << 20
+"""Some formats state the number of inputs without listing them, so a short file can claim any number."""
+
+MOST_WIRES = 1 << 28
+"""Largest number that stands for a wire or a literal."""
+
+
+def decoded(data: bytes) -> str:
+    """The text of a file, or a FormatError if it is not UTF-8 text."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"byte {data[error.start]:#04x} is not UTF-8",
+            where=f"line {data.count(10, 0, error.start) + 1}, byte {error.start + 1} of the file",
+            advice="Save the file as UTF-8 text.",
+        ) from None
+    if (nul := text.find("\0")) >= 0:
+        raise FormatError(
+            "this is a binary file, not a text",
+            where=f"line {text.count(chr(10), 0, nul) + 1} holds a zero byte",
+            advice="This format is plain text; of those read here only AIGER has a binary form.",
+        )
+    return text
+
+
+def number(text: str, where: str, what: str = "a number", most: int = MOST_WIRES) -> int:
+    """A whole number in plain digits, from 0 to `most`."""
+    if not (text.isascii() and text.isdigit()):
+        raise FormatError(f"{what} was expected, not {quoted(text)}", where=where)
+    if len(text) > 18 or int(text) > most:
+        raise FormatError(
+            f"{what} of {quoted(text)} is too large",
+            where=where,
+            advice=f"At most {most:,} can be read here; is the file what it seems to be?",
+        )
+    return int(text)

@@ -1,6 +1,6 @@
 """The table of circuit formats, and reading without being told which one."""
 
-from tapegrad.circuits.formats import aiger_ascii, aiger_binary, bench, blif, blif_writer, bristol
+from tapegrad.circuits.formats import aiger, bench, blif, bristol
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import FormatError
 from tapegrad.formats import Format
@@ -9,18 +9,18 @@ FORMATS = (
     Format(
         name="aiger-ascii",
         summary="AIGER as text (.aag): and-inverter graphs, combinational",
-        example=aiger_ascii.EXAMPLE,
-        detect=aiger_ascii.detect,
-        read=aiger_ascii.read,
-        write=aiger_ascii.write,
+        example=aiger.EXAMPLE_ASCII,
+        detect=aiger.detect_ascii,
+        read=aiger.read_ascii,
+        write=aiger.write_ascii,
     ),
     Format(
         name="aiger-binary",
         summary="AIGER in binary (.aig): the same, compact",
-        example=aiger_binary.EXAMPLE,
-        detect=aiger_binary.detect,
-        read=aiger_binary.read,
-        write=aiger_binary.write,
+        example=aiger.EXAMPLE_BINARY,
+        detect=aiger.detect_binary,
+        read=aiger.read_binary,
+        write=aiger.write_binary,
     ),
     Format(
         name="blif",
@@ -28,7 +28,7 @@ FORMATS = (
         example=blif.EXAMPLE,
         detect=blif.detect,
         read=blif.read,
-        write=blif_writer.write,
+        write=blif.write,
     ),
     Format(
         name="bench",

@@ -4,7 +4,7 @@ import onnx
 
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
-from tapegrad.interop.extras import net_of
+from tapegrad.interop.exporting import net_of
 from tapegrad.interop.onnx.graph import LARGEST
 from tapegrad.interop.onnx.rcnn import rcnn_model
 from tapegrad.interop.onnx.relu import relu_model

@@ -4,7 +4,7 @@ from typing import Any
 
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
-from tapegrad.interop.extras import net_of
+from tapegrad.interop.exporting import net_of
 from tapegrad.interop.pytorch.descent import DescentModule
 from tapegrad.interop.pytorch.emulator import EmulatorModule
 from tapegrad.interop.pytorch.rcnn import RcnnModule, filter_module

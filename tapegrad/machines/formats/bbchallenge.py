@@ -9,8 +9,7 @@ from itertools import islice
 
 from tapegrad.errors import FormatError, Refused
 from tapegrad.formats import Format, opening, quoted
-from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import At, decode, numbered_lines
+from tapegrad.machines.formats.loaded import At, Loaded, decode, numbered_lines, with_symbols
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from tapegrad.errors import FormatError
 from tapegrad.formats import Format, opening, quoted
-from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import At, decode
+from tapegrad.machines.formats.loaded import At, Loaded, decode, with_symbols
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 

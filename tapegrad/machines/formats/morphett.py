@@ -12,8 +12,15 @@ from typing import NamedTuple
 
 from tapegrad.errors import FormatError
 from tapegrad.formats import Format, opening, quoted
-from tapegrad.machines.formats.loaded import Loaded
-from tapegrad.machines.formats.text import At, check_count, check_name, check_symbol, decode, numbered_lines
+from tapegrad.machines.formats.loaded import (
+    At,
+    Loaded,
+    check_count,
+    check_name,
+    check_symbol,
+    decode,
+    numbered_lines,
+)
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 
 _START, _BLANK, _ANY = "0", "_", "*"

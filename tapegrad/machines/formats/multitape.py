@@ -12,8 +12,16 @@ from collections.abc import Iterable
 
 from tapegrad.errors import FormatError
 from tapegrad.formats import Format, opening, quoted
-from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import At, check_count, check_name, check_symbol, decode, numbered_lines
+from tapegrad.machines.formats.loaded import (
+    At,
+    Loaded,
+    check_count,
+    check_name,
+    check_symbol,
+    decode,
+    numbered_lines,
+    with_symbols,
+)
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 
 _MOVES = {"<": LEFT, "-": STAY, ">": RIGHT}

@@ -4,14 +4,13 @@ from collections.abc import Iterable
 
 from tapegrad.errors import FormatError
 from tapegrad.formats import Format
-from tapegrad.machines.formats import bbchallenge, golly, morphett, multitape, yaml_writing
-from tapegrad.machines.formats.loaded import Loaded
-from tapegrad.machines.formats.text import decode
+from tapegrad.machines.formats import bbchallenge, golly, morphett, multitape, turingmachine_io
+from tapegrad.machines.formats.loaded import Loaded, decode
 
 FORMATS: tuple[Format, ...] = (
     golly.FORMAT,
     bbchallenge.FORMAT,
-    yaml_writing.FORMAT,
+    turingmachine_io.FORMAT,
     multitape.FORMAT,
     morphett.FORMAT,
 )

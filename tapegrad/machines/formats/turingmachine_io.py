@@ -10,12 +10,21 @@ halting states called accept and reject are what they say.
 import re
 from collections.abc import Iterable
 
-from tapegrad.errors import FormatError
-from tapegrad.formats import opening, quoted
-from tapegrad.machines.formats.loaded import Loaded, with_symbols
-from tapegrad.machines.formats.text import At, check_count, check_name, check_symbol, decode
+from tapegrad.errors import FormatError, Refused
+from tapegrad.formats import Format, opening, quoted
+from tapegrad.machines.formats.loaded import (
+    MAX_NAME,
+    At,
+    Loaded,
+    check_count,
+    check_name,
+    check_symbol,
+    decode,
+    with_symbols,
+)
 from tapegrad.machines.formats.yaml_tree import Mapping, Node, Place, Scalar, Sequence, parse
-from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
+from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 
 _MOVES = {"L": LEFT, "R": RIGHT}
 _Instruction = tuple[str | None, int, str | None]
@@ -206,3 +215,100 @@ def _symbols(key: Node) -> list[tuple[str, At]]:
     items = key.items if isinstance(key, Sequence) else [key]
     scalars = [_scalar(item, "a symbol") for item in items]
     return [(check_symbol(scalar.text, scalar.at), scalar.at) for scalar in scalars]
+
+
+# Writing a machine as the YAML of turingmachine.io, so that reading it back gives an equal machine.
+
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|[0-9]")
+_RESERVED = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
+"""Words that some YAML readers take for values of other types."""
+_MAX_KEY = 1000
+"""Characters in a key, escapes included; YAML itself stops at 1,024."""
+
+
+def write_yaml(machine: TuringMachine | GridMachine, input: str = "") -> str:
+    """The machine as YAML, or Refused unless it has one tape, moves at every step, and has symbols of one
+    character."""
+    if isinstance(machine, GridMachine):
+        raise _misfit(machine, "it works on a grid")
+    if machine.tapes != 1:
+        raise _misfit(machine, f"it has {machine.tapes} tapes")
+    if any(rule.moves == (STAY,) for rule in machine.rules.values()):
+        raise _misfit(machine, "some of its rules do not move")
+    if wide := [symbol for symbol in machine.alphabet if len(symbol) != 1]:
+        raise _misfit(machine, f"its symbol {wide[0]!r} is not one character")
+    for state in machine.states:
+        if not 0 < len(state) <= MAX_NAME or len(_quoted(machine, state)) > _MAX_KEY:
+            raise _misfit(machine, f"a state's name is empty or too long: {state[:40]!r}")
+    lines = [f"name: {_quoted(machine, machine.name)}"]
+    if input:
+        lines.append(f"input: {_quoted(machine, input)}")
+    lines += [
+        f"blank: {_quoted(machine, machine.blank)}",
+        f"start state: {_quoted(machine, machine.start_state)}",
+    ]
+    lines += [
+        f"{key}: [{', '.join(_quoted(machine, t) for t in texts)}]" for key, texts in _own_keys(machine)
+    ]
+    lines.append("table:")
+    rows: dict[str, list[str]] = {state: [] for state in machine.states}
+    for (state, (symbol,)), rule in machine.rules.items():
+        rows[state].append(f"    {_quoted(machine, symbol)}: {_instruction(machine, state, symbol, rule)}")
+    for state, row in rows.items():
+        lines += [f"  {_quoted(machine, state)}:", *row]
+    return "\n".join(lines) + "\n"
+
+
+def _own_keys(machine: TuringMachine) -> list[tuple[str, list[str]]]:
+    """Our own keys, where the format's customs would not give the machine back."""
+    working = {state for state, _ in machine.rules}
+    halting = set(machine.states) - working
+    keys = [("alphabet", list(machine.alphabet))]
+    for key, states in (("accept", machine.accept), ("reject", machine.reject)):
+        if states != {key} & halting:
+            keys.append((key, sorted(states)))
+    return keys
+
+
+def _instruction(machine: TuringMachine, state: str, symbol: str, rule: Rule) -> str:
+    move = "R" if rule.moves[0] == RIGHT else "L"
+    write = f"write: {_quoted(machine, rule.write[0])}, " if rule.write[0] != symbol else ""
+    if rule.state != state:
+        return f"{{{write}{move}: {_quoted(machine, rule.state)}}}"
+    return f"{{{write}{move}}}" if write else move
+
+
+def _quoted(machine: TuringMachine, text: str) -> str:
+    """The text as a YAML scalar that no reader mistakes for a number or a truth value."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
+        return text
+    return '"' + "".join(_escaped(machine, character) for character in text) + '"'
+
+
+def _escaped(machine: TuringMachine, character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xD800 <= code < 0xE000:
+        raise _misfit(machine, "half a surrogate pair is no character")
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _misfit(machine: TuringMachine | GridMachine, reason: str) -> Refused:
+    return Refused(
+        f"the machine cannot be written as YAML of turingmachine.io: {reason}",
+        advice="The format has one tape, a move left or right at every step, and symbols of one character.",
+    )
+
+
+FORMAT = Format(
+    name="turingmachine.io",
+    summary="YAML of turingmachine.io",
+    example="{blank: 0, start state: A, table: {A: {1: R, 0: {write: 1, R: H}}, H: }}",
+    detect=detect,
+    read=read,
+    write=write_yaml,
+)

@@ -10,7 +10,7 @@ import yaml
 
 from tapegrad.errors import FormatError
 from tapegrad.formats import quoted
-from tapegrad.machines.formats.text import At
+from tapegrad.machines.formats.loaded import At
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C where PyYAML has it: the same events, ten times as fast."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.learners.samples import Samples
+from tapegrad.learners.model import Samples
 from tapegrad.show.panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.show.source_views import BITS_IN_A_ROW, MOST_BITS, bit_rows, bit_widths
 from tapegrad.targets.emulator.carry import EmulatorCarry

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.learners.samples import Samples
+from tapegrad.learners.model import Samples
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tapegrad.compile import compile
 from tapegrad.errors import DataError, InputError
 from tapegrad.learners import CircuitLearner, Learner, Samples, parity
-from tapegrad.learners.samples import as_bits
+from tapegrad.learners.model import as_bits
 from tapegrad.targets.emulator.carry import EmulatorCarry
 from tapegrad.targets.emulator.estimator_files import read_estimator, write_estimator
 from tapegrad.targets.emulator.practical_net import PracticalNet
@@ -31,7 +31,7 @@ SAVED = ("threshold", "passes", "precision", "random_state", "progress")
 class EmulatedClassifier(ClassifierMixin, BaseEstimator):
     """Trains the compiled network of a learner by plain SGD, one sample at a time.
 
-        EmulatedClassifier(tapegrad.learners.parity).fit(X, y).predict(X)
+        EmulatedClassifier(tapegrad.learners.library).fit(X, y).predict(X)
 
     `learner` is a learner, or a function from the number of features to one. Features are 0 and 1; other
     numbers are only taken with a `threshold`, above which they count as 1: a number, or "mean" for the mean

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import BrokenNet
 from tapegrad.learners import Learner, LearnerState, Samples
-from tapegrad.learners.samples import as_bits
+from tapegrad.learners.model import as_bits
 from tapegrad.precision import in_double
 from tapegrad.targets.emulator import fast, reference
 from tapegrad.targets.emulator.carry import EmulatorCarry, input_rows

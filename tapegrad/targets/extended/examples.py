@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.circuits.choices import where
+from tapegrad.circuits.arrays import where
 from tapegrad.circuits.types import Bit, Int
 from tapegrad.errors import InputError
 from tapegrad.targets.extended.extend import Extended, Progress, TrainingRun, extend

@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tapegrad.errors import DataError, InputError
-from tapegrad.grid_learners.layout import GridLearner
+from tapegrad.learners.on_grid import GridLearner
 from tapegrad.machines.grid import GridMachine
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Frame, Rcnn
@@ -21,7 +21,7 @@ class RCNNClassifier(ClassifierMixin, BaseEstimator):
     """The network of a grid machine that learns. Features are -1 and +1, or 0 and 1 with `zero_one`;
     labels are any two values, the smaller one standing for -1.
 
-        RCNNClassifier(tapegrad.grid_learners.parity()).fit(X, y).predict(X)
+        RCNNClassifier(tapegrad.learners.on_grid()).fit(X, y).predict(X)
 
     A learner brings its frame; beside a plain machine it is one cell on each side, or what `frame` says.
     `layers` is the L of Definition 5, an upper limit: a machine that needs more is reported.

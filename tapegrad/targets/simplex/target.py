@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapegrad.errors import Refused
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import TuringMachine
 from tapegrad.targets.descent.layers import Layer, deepest, extra_layers, widest
 from tapegrad.targets.simplex.configurations import Vertices, all_configurations, reachable, starts_up_to

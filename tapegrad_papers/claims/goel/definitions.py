@@ -8,15 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad import grid_learners
 from tapegrad.errors import Refused
-from tapegrad.grid_learners import start
+from tapegrad.learners import on_grid as grid_learners
+from tapegrad.learners.on_grid import start
 from tapegrad.machines.grid import GridMachine
 from tapegrad.precision import in_double
 from tapegrad.search import Family, machine_of
-from tapegrad.search.running import evaluate
 from tapegrad.search.tasks import Problem, laid_out
-from tapegrad.search.tree import GO_ON, explore, sample
+from tapegrad.search.tree import GO_ON, evaluate, explore, sample
 from tapegrad.targets.rcnn.net import RcnnNet, Sheet
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad_papers.claims.goel.instances import Signs, all_points, by_interpreter, trained, written_out

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.grid_learners import GridLearner, single_coordinate, start
+from tapegrad.learners.on_grid import GridLearner, single_coordinate, start
 from tapegrad.machines.grid import GridMachine
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.training import SgdStep, memorise

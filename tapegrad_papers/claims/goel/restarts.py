@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 
-from tapegrad.grid_learners import GRID_LEARNERS
+from tapegrad.learners.on_grid import GRID_LEARNERS
 from tapegrad.search import Family, SearchOptions, run, task_named
-from tapegrad.search.running import evaluate
 from tapegrad.search.tasks import draw_instances
-from tapegrad.search.tree import COMPLETE, GO_ON, sample
+from tapegrad.search.tree import COMPLETE, GO_ON, evaluate, sample
 from tapegrad.targets.rcnn.weights import count_weights, idle_machine
 from tapegrad_papers.claims.goel.instances import by_interpreter
 from tapegrad_papers.claims.goel.paper import PAPER

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tapegrad.compile import compile
 from tapegrad.machines.library import ready
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.layers import Attention

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.machines.library import ready
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.layers import Attention, FeedForward
 from tapegrad_papers.claims.wei.decoder import DecodedRun, Facts, transformer

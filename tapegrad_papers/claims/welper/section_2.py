@@ -3,7 +3,7 @@
 import numpy as np
 
 from tapegrad.compile import compile
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.targets.descent.layers import deepest, widest
 from tapegrad.targets.extended.examples import CORNERS, EXAMPLES
 from tapegrad.targets.simplex import target as simplex_target

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tapegrad.compile import compile
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.precision import in_double
 from tapegrad.targets.descent.network import Weights

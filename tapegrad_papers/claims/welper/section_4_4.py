@@ -6,9 +6,9 @@ import equinox as eqx
 import numpy as np
 
 from tapegrad.errors import Refused
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.lowering.tables import triple_states
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.machines.passes import triple_states
 from tapegrad.sampler import random_machine
 from tapegrad.targets.tape import constants as tape_constants
 from tapegrad.targets.tape.constants import Constants

@@ -16,11 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.grid_learners import from_machine, grid_learner, nearest_neighbour, parity, single_coordinate
 from tapegrad.learners import parity as bits_parity
+from tapegrad.learners.on_grid import nearest_neighbour, parity, single_coordinate
+from tapegrad.lowering.grid_learner import from_machine, grid_learner
 from tapegrad.machines.builder import MachineBuilder
 from tapegrad.targets.rcnn.classifier import RCNNClassifier
-from tests.grid_learners.oracles import ORACLES
+from tests.learners.on_grid.oracles import ORACLES
 
 
 def parity_data(m, d, seed, test=24):

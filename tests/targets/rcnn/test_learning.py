@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.grid_learners import GRID_LEARNERS, nearest_neighbour, single_coordinate, start
+from tapegrad.learners.on_grid import GRID_LEARNERS, nearest_neighbour, single_coordinate, start
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.precision import in_double
 from tapegrad.targets.rcnn.many import predict_many
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import NotHalted, configuration, predict, roll_out
 from tapegrad.targets.rcnn.training import memorise
-from tests.grid_learners.oracles import ORACLES, problem
+from tests.learners.on_grid.oracles import ORACLES, problem
 
 TOLERANCE = {"ternary": 1e-10, "channels": 1e-7}
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.grid_learners import single_coordinate, start
+from tapegrad.learners.on_grid import single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.targets.rcnn import many, predicting

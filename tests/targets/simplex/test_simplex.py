@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.precision import in_double
 from tapegrad.sampler import random_machine

@@ -5,7 +5,7 @@ import pytest
 
 from tapegrad.compile import compile
 from tapegrad.errors import InputError
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.targets.descent.history import record
 from tapegrad.targets.tape.net import TapeNet
 

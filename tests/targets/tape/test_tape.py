@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.library.busy_beavers import busy_beaver
+from tapegrad.lowering.tables import triple_states
+from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.machines.passes import triple_states
 from tapegrad.precision import in_double
 from tapegrad.targets import target_named
 from tapegrad.targets.tape.constants import choose

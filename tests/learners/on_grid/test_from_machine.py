@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.grid_learners import from_machine, start
+from tapegrad.learners.on_grid import start
+from tapegrad.lowering.grid_learner import from_machine
 from tapegrad.machines import compiled
 from tapegrad.machines.builder import MachineBuilder
 from tapegrad.machines.model import Rule, TuringMachine

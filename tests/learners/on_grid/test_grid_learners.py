@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapegrad.grid_learners import GRID_LEARNERS, start
+from tapegrad.learners.on_grid import GRID_LEARNERS, start
 from tapegrad.machines.compiled import run
-from tests.grid_learners.oracles import ORACLES, problem
+from tests.learners.on_grid.oracles import ORACLES, problem
 
 BUILT = {name: make() for name, make in GRID_LEARNERS.items()}
 

@@ -12,7 +12,7 @@ so a step costs about 4 log2(symbols) + 5 gates a cell, and three a rule. A halt
 rule and stays. A head that leaves the window leaves no flag behind, which `configuration` reports.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -23,6 +23,8 @@ from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Bits
 from tapegrad.errors import InputError, Refused
+from tapegrad.learners.model import CircuitLearner, LearnerState
+from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.grid import MOVES, GridConfiguration, GridMachine
 from tapegrad.machines.model import Configuration, TuringMachine
 
@@ -277,3 +279,83 @@ def _parts(
         return configuration.state, [configuration.head], [configuration.cells]  # type: ignore[list-item]
     tapes = [{(cell,): symbol for cell, symbol in tape.items()} for tape in configuration.tapes]
     return configuration.state, [(head,) for head in configuration.heads], list(tapes)
+
+
+# Machine to circuit: `steps` steps on a window of `cells` cells, written out one after the other.
+#
+# Flags that cannot be set yet are constants and fold away: after t steps only 2t + 1 cells have logic.
+
+
+MOST_GATES = 10_000_000
+
+
+def unroll(
+    machine: TuringMachine | GridMachine,
+    steps: int,
+    cells: int | Sequence[int],
+    first: int | Sequence[int] | None = None,
+) -> Rewriting:
+    """The circuit that takes the tapes of a start configuration to the configuration after `steps` steps.
+
+    The window is `first` to `first + cells - 1` on every tape (by default cell 0 is in its middle); on a
+    grid both are given for rows and columns. The heads start at cell 0.
+    """
+    window = window_of(machine, cells, first)
+    if steps < 0:
+        raise InputError("unrolling needs a number of steps, 0 or more")
+    code = ConfigurationWires(machine, window)
+    build = CircuitBuilder()
+    wires = code.start(build)
+    for step in range(steps):
+        wires = code.step(build, wires)
+        if build.size > MOST_GATES:
+            raise Refused(
+                f"unrolling takes more than {MOST_GATES:,} gates",
+                where=f"step {step + 1}",
+                advice="Ask for fewer steps or cells.",
+            )
+    code.outputs(build, wires)
+    circuit = build.circuit(f"{machine.name}, {steps} steps")
+    return Rewriting("unroll", machine, circuit, code.encode, code.decode, covers=steps)
+
+
+# Machine to learner: the configuration is the memory, and each sample is a step.
+
+
+def machine_learner(machine: TuringMachine, steps: int, cells: int) -> Rewriting:
+    """The learner whose memory is a configuration on a window of `cells` cells, and whose way to learn from a
+    sample is to take one step. The samples are empty, and their labels 1; every guess is wrong, so every
+    sample is learned from. Once the machine has halted the learner has finished, its memory stays as it is,
+    and it answers whether the machine accepts; that last configuration decodes after the last sample.
+    """
+    code = ConfigurationWires(machine, window_of(machine, cells))
+    build = CircuitBuilder()
+    wires = code.inputs(build)
+    build.input("random")
+    guess = build.input("guess")
+    accepting = [wires.states[state] for state in sorted(machine.accept)]
+    accepted = build.constant(False)
+    for flag in accepting:
+        accepted = build.or_(accepted, flag)
+    running = code.running(build, wires)
+    build.output("answer", build.where(running, guess, accepted))
+    build.output("finished", build.not_(running))
+    code.outputs(build, code.step(build, wires))
+    learner = CircuitLearner(build.circuit(f"{machine.name} as a learner"), inputs=0)
+
+    def encode(configuration: Configuration) -> LearnerState:
+        samples = learner.start(np.zeros((steps, 0), np.uint8), np.ones(steps, np.uint8), guessing=False)
+        memory = tuple(code.row(configuration)[0].astype(int).tolist())
+        return LearnerState(memory, 0, None, samples.samples)
+
+    def decode(state: LearnerState) -> Configuration | None:
+        configuration = code.decode(np.array([state.memory], bool))
+        assert isinstance(configuration, Configuration)
+        halted, last = machine.step(configuration) is None, state.position == steps
+        if last and not halted:
+            raise Refused(
+                f"the machine has not halted after {steps} samples", advice="Lower it with more steps."
+            )
+        return configuration if last or not halted else None
+
+    return Rewriting("configuration as memory", machine, learner, encode, decode)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapegrad.grid_learners import grid_learner, random_bits, start
 from tapegrad.learners import LearnerState, Samples, conjunction, dictator, majority, nearest, parity
+from tapegrad.learners.on_grid import start
+from tapegrad.lowering.grid_learner import grid_learner, random_bits
 from tapegrad.machines.compiled import run
 from tests.lowering.test_learner_machine import learners
 

@@ -4,8 +4,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from tapegrad.lowering.rewriting import Rewriting
-from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, Rule, Symbols, TuringMachine
-from tapegrad.machines.names import Names, refuse_if_huge
+from tapegrad.machines.model import (
+    LEFT,
+    RIGHT,
+    STAY,
+    Configuration,
+    Names,
+    Rule,
+    Symbols,
+    TuringMachine,
+    refuse_if_huge,
+)
 
 
 def one_tape(machine: TuringMachine) -> Rewriting:
