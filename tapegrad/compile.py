@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tapegrad.inputs import parse_inputs
-from tapegrad.lowering.paths import route
-from tapegrad.lowering.rewriting import Rewriting, Source, State
+from tapegrad.source import Rewriting, Source, State
+from tapegrad.sources import parse_inputs, route
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class Compiled:
 def compile(source: Source, target: str, **options: Any) -> Compiled:
     """A net of the given target that runs the source exactly.
 
-    1. Lower the source to the kind that the target takes (`tapegrad.lowering.paths`).
+    1. Lower the source to the kind that the target takes (the kinds' records say how).
     2. Rewrite it into the form that the target needs (the target's own passes).
     3. Build the net.
     """
@@ -160,9 +159,9 @@ def _prepared(
     chosen = target_named(target)
     passes: list[Rewriting] = []
     own = dict(options)
-    for conversion in route(source, chosen):
-        wanted = {name: own.pop(name) for name in conversion.options if name in own}
-        passes.append(conversion.convert(passes[-1].after if passes else source, **wanted))
+    for lowering in route(source, chosen.takes):
+        wanted = {name: own.pop(name) for name in lowering.options if name in own}
+        passes.append(lowering.rewrite(passes[-1].after if passes else source, **wanted))
     settings = chosen.with_defaults(own)
     passes.extend(chosen.passes(passes[-1].after if passes else source, **settings))
     if chosen.built_for_inputs and settings["inputs"] is not None:

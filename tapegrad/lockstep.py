@@ -8,9 +8,8 @@ import numpy as np
 
 from tapegrad.compile import Compiled
 from tapegrad.errors import InputError, Refused
-from tapegrad.lowering.rewriting import State
-from tapegrad.machines.grid import GridMachine
-from tapegrad.machines.model import TuringMachine
+from tapegrad.source import State, imported
+from tapegrad.sources import kind_of
 from tapegrad.targets import Carry
 
 ENDED = "the source has halted"
@@ -115,11 +114,13 @@ class Leaps:
     def __init__(
         self, compiled: Compiled, inputs: tuple[Any, ...], engine: str, every: int, limit: int
     ) -> None:
-        if not isinstance(compiled.lowered, TuringMachine | GridMachine):
+        interpreter = kind_of(compiled.lowered).compiled_run
+        if interpreter is None:
             raise InputError("only nets of machines are verified in leaps", advice="Leave out `every`.")
+        self.interpreter = imported(interpreter)
         self.compiled, self.engine, self.every, self.limit = compiled, engine, every, limit
         self.first = compiled.source.start(*inputs)
-        self.lowered: TuringMachine | GridMachine = compiled.lowered
+        self.lowered = compiled.lowered
         self.reached: State = compiled.encode(self.first)
         self.carry = compiled.net.start(self.reached)
         self.states = 0
@@ -139,9 +140,7 @@ class Leaps:
         """One leap of the net, and of the interpreter of the source it was built from."""
         net, before = self.compiled.net, self.steps
         self.carry = net.advance(self.carry, min(self.every, self.limit - before), self.engine)
-        from tapegrad.machines import compiled as interpreter  # numba: only long runs need it
-
-        leap = interpreter.run(self.lowered, self.reached, self.steps - before)
+        leap = self.interpreter(self.lowered, self.reached, self.steps - before)
         if leap.steps < self.steps - before:
             self.parted = ENDED, net.decode(self.carry)
             return
@@ -162,13 +161,13 @@ class Leaps:
 
     def _left_over(self) -> tuple[State, State] | None:
         """The net is done: then both machines must have halted, in states that decode to each other."""
-        if self.lowered.step(self.reached) is not None:
-            return self.lowered.step(self.reached), STOPPED
+        further = self.interpreter(self.lowered, self.reached, 1)
+        if further.steps:
+            return further.final, STOPPED
         source = self.compiled.source
-        if isinstance(source, TuringMachine | GridMachine):
-            from tapegrad.machines import compiled as interpreter
-
-            own = interpreter.run(source, self.first)
+        interpreter = kind_of(source).compiled_run
+        if interpreter is not None:
+            own = imported(interpreter)(source, self.first)
             decoded = self.compiled.decode(self.reached)
             if decoded != own.final:
                 return own.final, decoded

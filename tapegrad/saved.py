@@ -18,7 +18,7 @@ from safetensors.numpy import save as tensors_to_bytes
 from tapegrad.compile import Compiled, prepare
 from tapegrad.errors import BrokenNet, InputError, TapegradError
 from tapegrad.files import write_folder
-from tapegrad.source_json import source_from_json, source_to_json
+from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets import target_named
 from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
 

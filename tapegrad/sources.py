@@ -1,24 +1,75 @@
-"""Finding a source: by the name of a ready one, in a file, or in a text of any format."""
+"""The kinds of source, and finding a source: by a ready name, in a file, or in a text of any format."""
 
 import os
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tapegrad.circuits import formats as circuit_formats
-from tapegrad.circuits import library as circuit_library
-from tapegrad.errors import FormatError, InputError
-from tapegrad.formats import Format
-from tapegrad.learners import library as learner_library
-from tapegrad.lowering.rewriting import Source
-from tapegrad.machines import formats as machine_formats
-from tapegrad.machines import library as machine_library
-from tapegrad.machines.formats import Loaded
+from numpy.typing import NDArray
+
+from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError
+from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
 
 LARGEST = 256 << 20
 """Files larger than this, in bytes, are not read."""
 
-LIBRARIES = (machine_library, circuit_library, learner_library)
+_PLACES = [
+    "tapegrad.machines.kind:TURING_MACHINE",
+    "tapegrad.machines.kind:GRID_MACHINE",
+    "tapegrad.circuits.kind:CIRCUIT",
+    "tapegrad.circuits.kind:LAYERED_CIRCUIT",
+    "tapegrad.circuits.kind:FUNCTION",
+    "tapegrad.learners.kind:LEARNER",
+]
+"""One line for each kind of source, in the order in which their formats are tried."""
+
+_kinds: dict[str, SourceKind] = {}
+
+
+def all_kinds() -> Iterable[SourceKind]:
+    """Every kind of source."""
+    return _loaded().values()
+
+
+def register(kind: SourceKind) -> None:
+    """Adds a kind of source, for this process."""
+    if kind.name in _loaded():
+        raise InputError(f"there is a kind of source {kind.name!r} already")
+    _kinds[kind.name] = kind
+
+
+def _loaded() -> dict[str, SourceKind]:
+    if not _kinds:
+        _kinds.update({kind.name: kind for kind in map(imported, _PLACES)})
+    return _kinds
+
+
+def kind_of(source: Source | type) -> SourceKind:
+    """The record of a source's kind."""
+    wanted = source if isinstance(source, type) else type(source)
+    for kind in all_kinds():
+        if issubclass(wanted, kind.type):
+            return kind
+    names = ", ".join(kind.name for kind in all_kinds())
+    raise InputError(f"a {wanted.__name__} is not a source", advice=f"Kinds of source: {names}.")
+
+
+def route(source: Source, wanted: type) -> list[Lowering]:
+    """The shortest chain of lowerings from a source to the kind of this type."""
+    start, goal = kind_of(source).name, kind_of(wanted).name
+    waiting: deque[tuple[str, list[Lowering]]] = deque([(start, [])])
+    seen = {start}
+    while waiting:
+        name, chain = waiting.popleft()
+        if name == goal:
+            return chain
+        for lowering in _kinds[name].lowerings:
+            if lowering.after not in seen:
+                seen.add(lowering.after)
+                waiting.append((lowering.after, [*chain, lowering]))
+    raise Refused(f"no lowering leads from a {start} to a {goal}")
 
 
 @dataclass(frozen=True)
@@ -31,18 +82,18 @@ class Found:
 
 
 def all_formats() -> tuple[Format, ...]:
-    """Every format that can be read, machines first."""
-    return (*machine_formats.FORMATS, *circuit_formats.FORMATS)
+    """Every format that can be read."""
+    return tuple(known for kind in all_kinds() for known in kind.formats)
 
 
 def ready_names() -> dict[str, str]:
-    """Every ready machine, circuit and learner with a line on what it does."""
-    return {name: entry.summary for library in LIBRARIES for name, entry in library.READY.items()}
+    """Every ready source with a line on what it does."""
+    return {name: entry.summary for kind in all_kinds() for name, entry in kind.ready.items()}
 
 
 def find(text: str) -> Found:
     """A ready name, else an existing file, else the text itself in one of the formats."""
-    if any(text in library.READY for library in LIBRARIES):
+    if any(text in kind.ready for kind in all_kinds()):
         return find_text(text)
     path = Path(text)
     if "\n" not in text and len(text) < 4096 and path.is_file():
@@ -56,12 +107,10 @@ def find(text: str) -> Found:
 
 def find_text(text: str) -> Found:
     """A ready name, else the text itself in one of the formats: never a file."""
-    if text in machine_library.READY:
-        return Found(machine_library.ready(text), "ready machine", machine_library.READY[text].example)
-    if text in circuit_library.READY:
-        return Found(circuit_library.ready(text), "ready circuit")
-    if text in learner_library.READY:
-        return Found(learner_library.ready(text), "ready learner", learner_library.example_samples(text))
+    for kind in all_kinds():
+        if text in kind.ready:
+            ready = kind.ready[text]
+            return Found(ready.build(), f"ready {kind.name.split()[-1]}", ready.example())
     return _parsed(text.encode(), "text")
 
 
@@ -74,9 +123,11 @@ _ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm"}
 
 
 def _parsed(data: bytes, origin: str) -> Found:
-    for known in all_formats():
-        if known.detect(data):
-            return _found(known.read(data), f"{origin}, {known.name}")
+    for kind in all_kinds():
+        for known in kind.formats:
+            if known.detect(data):
+                source, inputs = kind.found(known.read(data))
+                return Found(source, f"{origin}, {known.name}", inputs)
     listed = ", ".join(known.name for known in all_formats())
     shown = repr(data[:60].decode(errors="replace")) if origin == "text" else origin
     raise FormatError(
@@ -85,7 +136,34 @@ def _parsed(data: bytes, origin: str) -> Found:
     )
 
 
-def _found(read: Any, origin: str) -> Found:
-    if isinstance(read, Loaded):
-        return Found(read.machine, origin, (read.start(),))
-    return Found(read, origin)
+def parse_inputs(source: Source, texts: Sequence[str]) -> tuple[Any, ...]:
+    """The arguments of `source.start`, from what was typed."""
+    return kind_of(source).parse_input(source, texts)
+
+
+def inputs_for(source: Source, texts: Sequence[str] | None, own: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """The arguments of `source.start`: as typed, else the source's own; a machine may start on a blank tape,
+    nothing else may."""
+    kind = kind_of(source)
+    if texts is not None:
+        return kind.parse_input(source, texts)
+    if not own and kind.input_needed:
+        raise InputError(f"the {kind.name} {source.name!r} needs an input", advice=kind.input_needed)
+    return own
+
+
+def source_to_json(source: Source) -> tuple[dict[str, Any], Arrays]:
+    """The source as JSON, with the arrays that go beside it."""
+    kind = kind_of(source)
+    data, arrays = kind.to_json(source)
+    return {"kind": kind.name, **data}, arrays
+
+
+def source_from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Source:
+    """The source again; anything that does not fit is refused."""
+    try:
+        return _loaded()[data["kind"]].from_json(data, arrays)
+    except TapegradError as error:
+        raise BrokenNet(f"the saved source contradicts itself: {error}") from error
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise BrokenNet(f"the saved source cannot be read: {type(error).__name__} {error}") from error

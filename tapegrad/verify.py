@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.compile import Compiled, Progress, Run
 from tapegrad.errors import InputError
 from tapegrad.lockstep import Leaps, Lockstep
-from tapegrad.verify_inputs import default_inputs
+from tapegrad.sources import kind_of
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
@@ -83,7 +83,9 @@ def verify(
     """
     exhaustive = False
     if inputs is None:
-        inputs, exhaustive = default_inputs(compiled, seed)
+        in_batches = not any(kind_of(rewriting.after).one_by_one for rewriting in compiled.passes)
+        random = np.random.default_rng(seed)
+        inputs, exhaustive = kind_of(compiled.source).default_inputs(compiled.source, random, in_batches)
     seen = _Seen(engine, every)
     for one in inputs:
         seen.add(one, _followed(compiled, one, steps, engine, every, progress))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tapegrad.circuits import Gate
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import Refused
 from tapegrad.machines import STAY
-from tapegrad.sampler import random_circuit, random_grid_machine, random_machine
+from tapegrad.machines.sampler import random_grid_machine, random_machine
 
 FINGERPRINTS = ["4d9d946d11de", "de13de0284f7", "2a09162f642b"]
 

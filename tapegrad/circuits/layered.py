@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate, batch_of_bits
 from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting
+from tapegrad.source import Rewriting
 
 LARGEST = 1 << 25
 """Most gates, identities included, that a layered circuit may have: about a gigabyte while it is built."""

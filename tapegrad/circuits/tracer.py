@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tapegrad.circuits.arrays import ArrayValue
 from tapegrad.circuits.builder import CircuitBuilder
-from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.types import (
     Array,
     Bit,
@@ -35,9 +37,12 @@ from tapegrad.errors import InputError, SourceError
 
 @dataclass(frozen=True)
 class Traced:
-    """A function and its circuit; both take and give Python numbers, truth values and lists."""
+    """A function and its circuit; both take and give Python numbers, truth values and lists.
 
-    function: Callable[..., Any]
+    As a source, its states are bits as the circuit's are, but its interpreter is the function itself."""
+
+    function: Callable[..., Any] | None
+    """None once it was saved and loaded: then the circuit stands for it."""
     circuit: Circuit
     inputs: dict[str, Layout]
     """The layout of every parameter, by name, in order."""
@@ -48,9 +53,40 @@ class Traced:
         *_, rows = self.circuit.run(self.circuit.start(self.encode(*arguments)))
         return self.decode(rows[0])
 
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.circuit.name
+
+    def start(self, *arguments: Any) -> Bits:
+        """The bits of these arguments; or a batch of bits, a row for each pattern, as a circuit takes it."""
+        if len(arguments) == 1 and isinstance(arguments[0], np.ndarray) and arguments[0].ndim == 2:
+            return self.circuit.start(arguments[0])
+        return self.circuit.start([self.encode(*arguments)])
+
+    def run(self, bits: Bits) -> Iterator[Bits]:
+        """The arguments, then the results, computed by the function itself, pattern by pattern."""
+        yield bits
+        if self.function is None:
+            *_, outputs = self.circuit.run(bits)
+            yield outputs
+            return
+        layouts = tuple(self.inputs.values())
+        rows = []
+        for row in bits.tolist():
+            wires = iter(row)
+            result = self.plain(*[from_bits(layout, wires) for layout in layouts])
+            rows.append(list(to_bits(self.output, result)))
+        yield np.array(rows, bool).reshape(len(bits), len(self.circuit.outputs))
+
     def plain(self, *arguments: Any) -> Any:
         """The result, computed by the function on concrete values: Python's integers, no gates."""
         layouts = self._matched(arguments)
+        if self.function is None:
+            raise InputError(
+                f"the code of {self.name!r} was not saved with its circuit",
+                advice="Call it without `.plain`.",
+            )
         values = [_concrete(layout, argument) for layout, argument in zip(layouts, arguments, strict=True)]
         return _python(self.output, self.function(*values))
 

@@ -8,18 +8,18 @@ significant bit first, and every bit gets a name:
     tuple or list   x[0], x[1], ...    dictionary              x.key (key alone for a result)
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tapegrad.errors import InputError, SourceError
+from tapegrad.errors import InputError, SourceError, calling_line
 
 if TYPE_CHECKING:
     from tapegrad.circuits.arrays import ArrayValue
     from tapegrad.circuits.values import BitValue, IntValue
-from tapegrad.errors import calling_line
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,33 @@ def from_bits(layout: Layout, bits: Iterator[Any]) -> Any:
     if isinstance(layout, dict):
         return dict(zip(layout, items, strict=True))
     return tuple(items) if isinstance(layout, tuple) else items
+
+
+def layout_to_json(layout: Layout) -> Any:
+    """A layout as plain JSON: `"Bit"`, `"UInt(8)"`, `{"array": ..., "length": 4}`, lists and objects."""
+    if isinstance(layout, BitType | IntType):
+        return repr(layout)
+    if isinstance(layout, Array):
+        return {"array": layout_to_json(layout.element), "length": layout.length}
+    if isinstance(layout, dict):
+        return {"fields": {key: layout_to_json(part) for key, part in layout.items()}}
+    kind = "tuple" if isinstance(layout, tuple) else "list"
+    return {kind: [layout_to_json(part) for part in layout]}
+
+
+def layout_from_json(data: Any) -> Layout:
+    """The layout again; anything else is a ValueError."""
+    if isinstance(data, str):
+        match = re.fullmatch(r"(U?Int)\(([1-9][0-9]{0,5})\)", data)
+        if data != "Bit" and match is None:
+            raise ValueError(f"{data[:40]!r} is no type")
+        return Bit if match is None else {"UInt": UInt, "Int": Int}[match[1]](int(match[2]))
+    if "array" in data:
+        return Array(layout_from_json(data["array"]), int(data["length"]))  # type: ignore[arg-type]
+    if "fields" in data:
+        return {str(key): layout_from_json(part) for key, part in data["fields"].items()}
+    items = [layout_from_json(part) for part in data.get("tuple", data.get("list"))]
+    return tuple(items) if "tuple" in data else items
 
 
 # Which type a result has.

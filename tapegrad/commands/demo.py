@@ -10,9 +10,8 @@ from rich.table import Table
 from tapegrad.circuits import library as circuits
 from tapegrad.commands.output import DISAGREED, AsJson, console, errors, print_json
 from tapegrad.compile import compile
-from tapegrad.inputs import parse_inputs
-from tapegrad.lowering.paths import route
 from tapegrad.machines import library as machines
+from tapegrad.sources import parse_inputs, route
 from tapegrad.targets import Example, Target, all_targets
 from tapegrad.verify import verify
 
@@ -74,7 +73,7 @@ def _examples(target: Target) -> Iterator[Example]:
     ):
         needed = {
             name
-            for way in route(source, target)
+            for way in route(source, target.takes)
             for name, option in way.options.items()
             if option.default is ...
         }
@@ -90,7 +89,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     for heading in ("target", "source"):
         table.add_column(heading, no_wrap=True)
     table.add_column("passes on the way")
-    for heading in ("numbers", "steps", "deviation", "seconds", "verified"):
+    for heading in ("parameters", "steps", "deviation", "seconds", "verified"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(

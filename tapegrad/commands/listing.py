@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tapegrad.circuits.model import Circuit
-from tapegrad.circuits.summary import summary
 from tapegrad.commands.output import (
     AsJson,
     InputOption,
@@ -23,15 +21,8 @@ from tapegrad.commands.output import (
 from tapegrad.commands.player import write_page
 from tapegrad.compile import compile as compile_source
 from tapegrad.compile import estimate as estimate_source
-from tapegrad.learners.model import Learner
-from tapegrad.lowering.paths import CONVERSIONS
-from tapegrad.lowering.rewriting import Source
-from tapegrad.machines.grid import GridMachine
-from tapegrad.machines.model import TuringMachine
-from tapegrad.machines.table import table_text
 from tapegrad.show.recorder import MOST_STEPS
-from tapegrad.source_json import source_to_json
-from tapegrad.sources import all_formats, find, ready_names
+from tapegrad.sources import all_formats, all_kinds, find, kind_of, ready_names, source_to_json
 from tapegrad.targets import all_targets
 
 
@@ -62,11 +53,12 @@ def targets(as_json: AsJson = False) -> None:
         for name, option in target.options.items():
             console.print(f"    --set {name}={option.default}  {option.help}", markup=False)
     console.print("\nLowerings, taken where a source is of another kind:")
-    for conversion in CONVERSIONS:
-        console.print(f"    {conversion.before.__name__} -> {conversion.after.__name__}")
-        for name, option in conversion.options.items():
-            default = "" if option.default is ... else f"={option.default}"
-            console.print(f"        --set {name}{default}  {option.help}", markup=False)
+    for kind in all_kinds():
+        for lowering in kind.lowerings:
+            console.print(f"    {kind.name} -> {lowering.after}")
+            for name, option in lowering.options.items():
+                default = "" if option.default is ... else f"={option.default}"
+                console.print(f"        --set {name}{default}  {option.help}", markup=False)
 
 
 def formats(as_json: AsJson = False) -> None:
@@ -128,13 +120,7 @@ def show(
         print_json({"origin": found.origin, **data, **{name: a.tolist() for name, a in arrays.items()}})
         return
     console.print(f"[bold]{found.source.name}[/bold] ({found.origin})")
-    console.print(_text(found.source), markup=False)
-
-
-def _text(source: Source) -> str:
-    if isinstance(source, Circuit | Learner):
-        return summary(source if isinstance(source, Circuit) else source.circuit)
-    return table_text(source) if isinstance(source, TuringMachine | GridMachine) else str(source)
+    console.print(kind_of(found.source).describe(found.source), markup=False)
 
 
 def estimate(

@@ -12,8 +12,7 @@ from tapegrad.commands.output import (
     print_json,
 )
 from tapegrad.compile import compile
-from tapegrad.inputs import inputs_for
-from tapegrad.sources import find
+from tapegrad.sources import find, inputs_for
 
 
 def margins(

@@ -20,9 +20,8 @@ from tapegrad.commands.output import (
     steps_progress,
 )
 from tapegrad.compile import compile as compile_source
-from tapegrad.inputs import parse_inputs
 from tapegrad.saved import load, save
-from tapegrad.sources import find
+from tapegrad.sources import find, parse_inputs
 from tapegrad.verify import verify as verify_net
 from tapegrad_check import check as check_folder
 

@@ -24,11 +24,8 @@ from tapegrad.commands.output import (
 )
 from tapegrad.compile import Compiled, compile_for
 from tapegrad.errors import InputError
-from tapegrad.inputs import inputs_for
-from tapegrad.machines.grid import GridMachine
-from tapegrad.machines.model import TuringMachine
-from tapegrad.show.text import state_json, state_text
-from tapegrad.sources import find
+from tapegrad.source import imported
+from tapegrad.sources import find, inputs_for, kind_of
 from tapegrad.targets import check_target
 from tapegrad.verify import run_and_verify
 
@@ -93,7 +90,9 @@ def run(
                 "parameters": compiled.net.parameters,
                 "steps": outcome.steps,
                 "halted": outcome.halted,
-                "output": None if outcome.state is None else state_json(found.source, outcome.state),
+                "output": None
+                if outcome.state is None
+                else kind_of(found.source).state_json(found.source, outcome.state),
                 "verified": agreed,
                 "checked": None if report is None else report.to_json(),
                 "max_deviation": outcome.deviation
@@ -112,7 +111,7 @@ def run(
         ended = "done" if outcome.halted else "stopped at the step limit"
         console.print(f"steps       {outcome.steps:,} of the network in {outcome.seconds:.3g} s, {ended}")
         if outcome.state is not None:
-            for line in state_text(found.source, outcome.state).splitlines():
+            for line in kind_of(found.source).state_text(found.source, outcome.state).splitlines():
                 console.print(f"result      {line}", markup=False)
         console.print(f"verified    {'not asked for' if report is None else report}", markup=False)
     if agreed is False:
@@ -123,12 +122,11 @@ def run(
 def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
     """Every step is compared, unless the source itself runs on beyond a million. The compiled interpreter
     says so in a fraction of the time that the net will take."""
-    source = compiled.lowered
-    if steps <= LONG or not isinstance(source, TuringMachine | GridMachine):
+    interpreter = kind_of(compiled.lowered).compiled_run
+    if steps <= LONG or interpreter is None:
         return 1
-    from tapegrad.machines import compiled as interpreter  # compiled loops: only long runs need them
-
-    length = interpreter.run(source, compiled.encode(compiled.source.start(*words)), steps).steps
+    first = compiled.encode(compiled.source.start(*words))
+    length = imported(interpreter)(compiled.lowered, first, steps).steps
     return length // COMPARISONS if length > LONG else 1
 
 

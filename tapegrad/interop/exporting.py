@@ -20,13 +20,13 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad.circuits import formats as circuit_formats
 from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.tracer import Traced
 from tapegrad.errors import InputError
-from tapegrad.formats import Format
 from tapegrad.learners import Learner
-from tapegrad.lowering.rewriting import Source
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
+from tapegrad.source import Format, Source
 
 # Parts that need another tool: imported when asked for, with a word on what to install.
 
@@ -81,7 +81,7 @@ class Subject:
             from tapegrad.interop.decompile import decompile  # brings JAX
 
             return decompile(self.compiled, self.source.name)
-        found = self.source.circuit if isinstance(self.source, Learner) else self.source
+        found = self.source.circuit if isinstance(self.source, Learner | Traced) else self.source
         if not isinstance(found, Circuit):
             raise Refused(
                 f"{self.source.name!r} is no circuit", advice="Export its `relu` net: that is a circuit."

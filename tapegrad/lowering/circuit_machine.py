@@ -10,9 +10,9 @@ import numpy as np
 from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate
 from tapegrad.errors import InputError, Refused
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.lowering.schedule import Moment, Operation, Place, Plan, Wire, quickest_plan, wires_carried
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, Rule, TuringMachine
+from tapegrad.source import Rewriting
 
 # Circuit to machine, specialised: the states are the program counter and the few wires in the control.
 #

@@ -24,9 +24,9 @@ from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Bits
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.grid import MOVES, GridConfiguration, GridMachine
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.source import Rewriting
 
 Cell = tuple[int, ...]
 """The coordinates of a cell: one number on a tape, row and column on a grid."""

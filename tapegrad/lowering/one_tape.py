@@ -3,7 +3,6 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.model import (
     LEFT,
     RIGHT,
@@ -15,6 +14,7 @@ from tapegrad.machines.model import (
     TuringMachine,
     refuse_if_huge,
 )
+from tapegrad.source import Rewriting
 
 
 def one_tape(machine: TuringMachine) -> Rewriting:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting
+from tapegrad.lowering.one_tape import one_tape
 from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
 from tapegrad.machines.model import (
     LEFT,
@@ -17,6 +17,7 @@ from tapegrad.machines.model import (
     TuringMachine,
     refuse_if_huge,
 )
+from tapegrad.source import Rewriting, chained
 
 
 def binary_tracks(machine: TuringMachine) -> Rewriting:
@@ -388,3 +389,12 @@ class _Fold:
         name, halves = state.state.rsplit(" ", 1)
         heads = tuple(-h if half == LEFT_HALF else h for h, half in zip(state.heads, halves, strict=True))
         return Configuration(name, tuple(tapes), heads)
+
+
+def on_grid(machine: TuringMachine) -> Rewriting:
+    """The machine on a grid, its tape a row of it; several tapes go on one tape first."""
+    if machine.tapes == 1:
+        return to_grid(machine)
+    single = one_tape(machine)
+    assert isinstance(single.after, TuringMachine)
+    return chained(single, to_grid(single.after))

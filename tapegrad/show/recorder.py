@@ -5,12 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tapegrad.compile import Compiled, Progress, compile, compile_for
-from tapegrad.inputs import inputs_for
 from tapegrad.lockstep import Lockstep
-from tapegrad.show.panels import plain
-from tapegrad.show.source_views import source_view
+from tapegrad.panels import plain
 from tapegrad.show.views import net_view
-from tapegrad.sources import Found
+from tapegrad.sources import Found, inputs_for, kind_of
 from tapegrad.targets import target_named
 
 # A run as plain data: what the page needs to show it, and nothing else.
@@ -71,9 +69,9 @@ def record(
 ) -> Recording:
     """Runs the net for at most `steps` steps and keeps at most `frames` frames of it."""
     run = Lockstep(compiled, inputs, engine)
-    views = [("source", source_view(compiled.source))]
+    views = [("source", kind_of(compiled.source).view(compiled.source))]
     if type(compiled.lowered) is not type(compiled.source):
-        views.append(("source", source_view(compiled.lowered)))
+        views.append(("source", kind_of(compiled.lowered).view(compiled.lowered)))
     network = net_view(compiled, run.carry)
     kept: list[_Moment] = []
     stride = 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.lowering.rewriting import State
+from tapegrad.source import State
 from tapegrad.targets.target import Carry
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting, Source
+from tapegrad.source import Option, Rewriting, Source
 
 if TYPE_CHECKING:
     from tapegrad.targets.net import Net
@@ -28,15 +28,6 @@ class Estimate:
     steps: int | None
     precision: str
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a target: its default, and a line of help."""
-
-    default: Any
-    help: str
-    choices: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from tapegrad.circuits import Gate
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.formats import aiger
-from tapegrad.sampler import random_circuit
+from tapegrad.circuits.sampler import random_circuit
 
 pytest.importorskip("aigverse")
 

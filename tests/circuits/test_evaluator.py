@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tapegrad.circuits import Gate
 from tapegrad.circuits.evaluator import Evaluator, evaluate, evaluate_packed, packed, unpacked
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError
-from tapegrad.sampler import random_circuit
 from tests.circuits.arithmetic import multiplier
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tapegrad.circuits import Circuit, CircuitBuilder, Gate
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.formats import FORMATS, bench, blif, bristol, detect, read
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import FormatError, Refused
-from tapegrad.sampler import random_circuit
 
 BY_NAME = {known.name: known for known in FORMATS}
 WRITERS = [known for known in FORMATS if known.write is not None]

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tapegrad.circuits import Gate
 from tapegrad.circuits.formats import FORMATS, aiger, blif
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import FormatError, Refused
-from tapegrad.formats import Format
-from tapegrad.sampler import random_circuit
+from tapegrad.source import Format
 
 _PIECES = [
     b"0",

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tapegrad.circuits import Circuit, CircuitBuilder, Gate
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered, layered_widths
 from tapegrad.circuits.model import ARITY
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError, Refused
-from tapegrad.sampler import random_circuit
 
 
 @given(

@@ -5,8 +5,8 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.errors import InputError
-from tapegrad.inputs import parse_inputs
 from tapegrad.learners.library import READY, example_samples, ready
+from tapegrad.sources import parse_inputs
 
 
 @pytest.mark.parametrize("name", READY)

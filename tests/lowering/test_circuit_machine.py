@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.circuits import CircuitBuilder, Gate, UInt, trace
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError, Refused
 from tapegrad.lowering.circuit_machine import (
     circuit_machine,
@@ -17,7 +18,6 @@ from tapegrad.lowering.circuit_machine import (
     straight_line,
 )
 from tapegrad.machines.model import STAY, TuringMachine
-from tapegrad.sampler import random_circuit
 
 circuits = st.builds(
     random_circuit,

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import CircuitLearner, dictator, majority, parity
 from tapegrad.lowering.learner_machine import learner_machine
 from tapegrad.machines.model import STAY, TuringMachine
-from tapegrad.sampler import random_circuit
 from tests.machines.side_by_side import check_side_by_side
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from tapegrad.circuits import library as circuits
 from tapegrad.learners import parity
-from tapegrad.lowering.paths import route
 from tapegrad.lowering.tables import to_grid
 from tapegrad.machines import library as machines
+from tapegrad.sources import route
 from tapegrad.targets import target_named
 
 MACHINE = machines.ready("increment")
@@ -40,5 +40,5 @@ WAYS = {
 def test_every_source_reaches_every_target(kind, target):
     targets = ("tape", "simplex", "transformer") if target == "tape" else (target,)
     for name in targets:
-        found = [conversion.function for conversion in route(SOURCES[kind], target_named(name))]
+        found = [way.function.partition(":")[2] for way in route(SOURCES[kind], target_named(name).takes)]
         assert found == WAYS[kind, target]

@@ -15,9 +15,9 @@ from examples import sha256
 from tapegrad.circuits import Array, UInt, trace
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import Compiled, compile, estimate
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.sampler import random_circuit
 from tapegrad.saved import load, save
 from tapegrad.targets.relu import TARGET, ReluNet
 from tapegrad.verify import verify

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import tapegrad_check.relu as checker
 from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile
 from tapegrad.errors import BrokenNet
-from tapegrad.sampler import random_circuit
 from tapegrad.targets.relu.corrections import CORRECTIONS
 from tapegrad.targets.relu.exactness import prove
 from tapegrad.targets.relu.gadgets import Row

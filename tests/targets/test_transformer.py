@@ -11,7 +11,7 @@ import tapegrad as tg
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
-from tapegrad.sampler import random_machine
+from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.layers import parameter_norm
 from tapegrad.targets.transformer.patterns import WatchedDecoder

@@ -12,7 +12,7 @@ from tapegrad.errors import Refused
 from tapegrad.machines import Configuration
 from tapegrad.machines.compiled import run
 from tapegrad.machines.library import ready
-from tapegrad.sampler import random_machine
+from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.patterns import WatchedDecoder
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tapegrad.circuits.formats.netlist import MOST_INPUTS, CycleError, in_order, number
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import FormatError, Refused
-from tapegrad.formats import quoted
+from tapegrad.source import quoted
 
 # And-inverter graphs, the model behind AIGER: AND gates over literals, where a literal may be negated.
 

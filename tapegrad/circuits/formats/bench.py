@@ -8,7 +8,7 @@ from tapegrad.circuits.builder import Wire
 from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
-from tapegrad.formats import opening, quoted
+from tapegrad.source import opening, quoted
 
 EXAMPLE = """\
 INPUT(a)

@@ -15,7 +15,7 @@ from tapegrad.circuits.builder import Wire
 from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import FormatError, Refused
-from tapegrad.formats import opening, quoted
+from tapegrad.source import opening, quoted
 
 # Circuits written as BLIF: one `.names` for each gate.
 

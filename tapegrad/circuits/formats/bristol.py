@@ -14,7 +14,7 @@ from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.formats.netlist import MOST_INPUTS, decoded, number
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
-from tapegrad.formats import opening, quoted
+from tapegrad.source import opening, quoted
 
 EXAMPLE = """\
 2 4

@@ -7,7 +7,7 @@ from typing import TypeVar
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
-from tapegrad.formats import quoted
+from tapegrad.source import quoted
 
 # Definitions in an order in which each comes after what it reads.
 

@@ -3,7 +3,7 @@
 from tapegrad.circuits.formats import aiger, bench, blif, bristol
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import FormatError
-from tapegrad.formats import Format
+from tapegrad.source import Format
 
 FORMATS = (
     Format(

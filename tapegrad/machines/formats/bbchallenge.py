@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import islice
 
 from tapegrad.errors import FormatError, Refused
-from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import At, Loaded, decode, numbered_lines, with_symbols
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
+from tapegrad.source import Format, opening, quoted
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ENTRY = re.compile(r"([0-9])([LR])([A-Z])|---")

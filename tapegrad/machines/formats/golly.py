@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tapegrad.errors import FormatError
-from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import At, Loaded, decode, with_symbols
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
+from tapegrad.source import Format, opening, quoted
 
 _COMPASS = "NESW"
 _ON_GRID = dict(zip(_COMPASS, ("up", "right", "down", "left"), strict=True))

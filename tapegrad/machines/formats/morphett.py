@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tapegrad.errors import FormatError
-from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import (
     At,
     Loaded,
@@ -22,6 +21,7 @@ from tapegrad.machines.formats.loaded import (
     numbered_lines,
 )
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
+from tapegrad.source import Format, opening, quoted
 
 _START, _BLANK, _ANY = "0", "_", "*"
 _MOVES = {"l": LEFT, "r": RIGHT, "*": STAY}

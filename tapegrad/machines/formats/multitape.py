@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 
 from tapegrad.errors import FormatError
-from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import (
     At,
     Loaded,
@@ -23,6 +22,7 @@ from tapegrad.machines.formats.loaded import (
     with_symbols,
 )
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
+from tapegrad.source import Format, opening, quoted
 
 _MOVES = {"<": LEFT, "-": STAY, ">": RIGHT}
 _HEADER = re.compile(r"\s*(name|init|accept)\s*:(.*)")

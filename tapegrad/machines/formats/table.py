@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from tapegrad.errors import FormatError
-from tapegrad.formats import Format
 from tapegrad.machines.formats import bbchallenge, golly, morphett, multitape, turingmachine_io
 from tapegrad.machines.formats.loaded import Loaded, decode
+from tapegrad.source import Format
 
 FORMATS: tuple[Format, ...] = (
     golly.FORMAT,

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable
 
 from tapegrad.errors import FormatError, Refused
-from tapegrad.formats import Format, opening, quoted
 from tapegrad.machines.formats.loaded import (
     MAX_NAME,
     At,
@@ -25,6 +24,7 @@ from tapegrad.machines.formats.loaded import (
 from tapegrad.machines.formats.yaml_tree import Mapping, Node, Place, Scalar, Sequence, parse
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
+from tapegrad.source import Format, opening, quoted
 
 _MOVES = {"L": LEFT, "R": RIGHT}
 _Instruction = tuple[str | None, int, str | None]

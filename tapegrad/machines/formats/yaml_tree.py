@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import yaml
 
 from tapegrad.errors import FormatError
-from tapegrad.formats import quoted
 from tapegrad.machines.formats.loaded import At
+from tapegrad.source import quoted
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C where PyYAML has it: the same events, ten times as fast."""

@@ -1,9 +1,9 @@
 """A universal machine: it reads another machine's table from its tape and does what that machine does."""
 
 from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.builder import MachineBuilder
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, TuringMachine, Word
+from tapegrad.source import Rewriting
 
 MARKED = {"0": "O", "1": "I"}
 """A bit that has been dealt with in this round."""

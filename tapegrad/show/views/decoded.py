@@ -3,8 +3,8 @@
 from typing import Any
 
 from tapegrad.compile import Compiled
-from tapegrad.show.panels import Fields, Panel
-from tapegrad.show.text import state_text
+from tapegrad.panels import Fields, Panel
+from tapegrad.sources import kind_of
 from tapegrad.targets import Carry
 
 
@@ -22,5 +22,6 @@ class DecodedView:
 
     def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
         state = self.compiled.net.decode(carry)
-        shown = "between two steps" if state is None else state_text(self.compiled.lowered, state)
+        lowered = self.compiled.lowered
+        shown = "between two steps" if state is None else kind_of(lowered).state_text(lowered, state)
         return [{"state": shown}], self.compiled.net.deviation(carry)

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.circuits.view import MOST_BITS
 from tapegrad.learners.model import Samples
-from tapegrad.show.panels import Cells, CellsFrame, Fields, Panel
-from tapegrad.show.source_views import BITS_IN_A_ROW, MOST_BITS, bit_rows, bit_widths
+from tapegrad.learners.view import BITS_IN_A_ROW, bit_rows, bit_widths
+from tapegrad.panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.targets.emulator.carry import EmulatorCarry
 from tapegrad.targets.emulator.net import EmulatorNet
 

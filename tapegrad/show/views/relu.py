@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.panels import Cells, CellsFrame, Panel
 from tapegrad.precision import in_double
-from tapegrad.show.panels import Cells, CellsFrame, Panel
 from tapegrad.targets.relu import reference
 from tapegrad.targets.relu.corrections import relu_layers
 from tapegrad.targets.relu.net import Activations, ReluNet

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.show.panels import Fields, Panel, Simplex
+from tapegrad.panels import Fields, Panel, Simplex
 from tapegrad.show.views.tape import FIRST_STEP
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.simplex.net import SimplexNet, configuration

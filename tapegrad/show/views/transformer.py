@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import BrokenNet
-from tapegrad.show.panels import Cells, CellsFrame, Panel
+from tapegrad.panels import Cells, CellsFrame, Panel
 from tapegrad.targets.transformer.net import Decoding, TransformerNet
 from tapegrad.targets.transformer.patterns import WatchedDecoder
 

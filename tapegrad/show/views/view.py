@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from tapegrad.show.panels import Panel
+from tapegrad.panels import Panel
 from tapegrad.targets import Carry
 
 

@@ -12,7 +12,7 @@ from safetensors.numpy import save as tensors_to_bytes
 from tapegrad.errors import BrokenNet
 from tapegrad.files import write_folder
 from tapegrad.learners import Learner
-from tapegrad.source_json import source_from_json, source_to_json
+from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets.emulator.practical_net import PracticalNet
 from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.source_json import source_from_json, source_to_json
+from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad.targets.extended.lowered import Algorithm
 from tapegrad.targets.extended.primaries import MLP, PrimaryNetwork

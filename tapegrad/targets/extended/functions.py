@@ -9,8 +9,8 @@ from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import Array, Int
 from tapegrad.errors import InputError, SourceError
 from tapegrad.lowering.circuit_machine import straight_line
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
+from tapegrad.source import Rewriting
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat
 from tapegrad.targets.extended.lowered import Algorithm, Place
 

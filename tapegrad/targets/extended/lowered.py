@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import Refused, SourceError
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.source import Rewriting
 from tapegrad.targets.tape.target import passes
 
 Place = tuple[int, int]

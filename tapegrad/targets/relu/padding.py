@@ -5,7 +5,7 @@ import numpy as np
 from tapegrad.circuits.layered import LayeredCircuit, LayerState
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting
+from tapegrad.source import Rewriting
 from tapegrad.targets.relu.corrections import relu_layers
 
 

@@ -8,7 +8,7 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit, layered
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting
+from tapegrad.source import Rewriting
 from tapegrad.targets.relu.corrections import CORRECTIONS
 from tapegrad.targets.relu.exactness import prove
 from tapegrad.targets.relu.net import DTYPES, Gates, ReluNet

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import cast
 
 from tapegrad.errors import Refused
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.lowering.tables import binary_tracks, stay_free, triple_states
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import STAY, TuringMachine
+from tapegrad.source import Rewriting
 from tapegrad.targets.descent.layers import deepest, widest
 from tapegrad.targets.tape.graph import has_two_cycle, sizes
 from tapegrad.targets.tape.net import TapeNet, build

@@ -5,9 +5,9 @@ from typing import Any
 
 from tapegrad.errors import Refused
 from tapegrad.lowering.one_tape import one_tape
-from tapegrad.lowering.rewriting import Rewriting
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
+from tapegrad.source import Rewriting
 from tapegrad.targets.target import Estimate, Example, Option, Target
 from tapegrad.targets.transformer.construction import CORRECTIONS
 from tapegrad.targets.transformer.layout import Layout

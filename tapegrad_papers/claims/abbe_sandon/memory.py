@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 from tapegrad.circuits import Circuit, Gate
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile
 from tapegrad.learners import CircuitLearner, Learner, conjunction, majority, parity
-from tapegrad.sampler import random_circuit
 from tapegrad.targets.emulator import generic
 from tapegrad.targets.emulator.computation import THRESHOLDS
 from tapegrad.targets.emulator.exact import Constants, build

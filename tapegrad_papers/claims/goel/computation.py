@@ -6,7 +6,7 @@ from itertools import islice, pairwise
 import numpy as np
 
 from tapegrad.machines.grid import GridMachine
-from tapegrad.sampler import random_grid_machine
+from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets.rcnn.digits import cell_values
 from tapegrad.targets.rcnn.net import RcnnNet, Sheet
 from tapegrad.targets.rcnn.predicting import predict

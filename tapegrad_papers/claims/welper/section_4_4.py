@@ -9,7 +9,7 @@ from tapegrad.errors import Refused
 from tapegrad.lowering.tables import triple_states
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.sampler import random_machine
+from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.tape import constants as tape_constants
 from tapegrad.targets.tape.constants import Constants
 from tapegrad.targets.tape.graph import build_graph, has_two_cycle

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 from jax import Array
 
-from tapegrad.lowering.rewriting import Source
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.optimise import OnSimplex, descend
 from tapegrad.precision import in_double
+from tapegrad.source import Source
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.descent.network import TracingLoss, Weights
 from tapegrad.targets.tape.constants import Constants, choose

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.circuits import UInt
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile, estimate
 from tapegrad.errors import Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, conjunction, dictator, majority, parity
-from tapegrad.sampler import random_circuit
 from tapegrad.targets.emulator import generic
 from tapegrad.targets.emulator.exact import Constants, build
 from tapegrad.targets.emulator.exact_net import ExactNet

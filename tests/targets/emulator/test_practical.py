@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.circuits import UInt
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, Learner, parity
-from tapegrad.sampler import random_circuit
 from tapegrad.targets.emulator.practical_constants import Constants, choose, drift, gate_weight
 from tapegrad.targets.emulator.practical_net import PracticalNet
 from tapegrad.verify import verify

@@ -12,7 +12,7 @@ from tapegrad.errors import BrokenNet, InputError
 from tapegrad.learners import CircuitLearner, conjunction, parity
 from tapegrad.precision import in_double
 from tapegrad.saved import load, save
-from tapegrad.source_json import source_to_json
+from tapegrad.sources import source_to_json
 from tapegrad.targets import target_named
 from tapegrad.targets.emulator import reference
 from tapegrad.targets.emulator.carry import input_rows

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.grid import GridMachine, GridRule
-from tapegrad.sampler import random_grid_machine
+from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets import target_named
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn import TARGET, RcnnNet

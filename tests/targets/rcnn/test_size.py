@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapegrad.sampler import random_grid_machine
+from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.rcnn.size import filter_size
 from tapegrad.targets.rcnn.weights import count_weights, initialisation_set, weight_values

@@ -11,8 +11,8 @@ from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.machines.sampler import random_machine
 from tapegrad.precision import in_double
-from tapegrad.sampler import random_machine
 from tapegrad.targets import target_named
 from tapegrad.targets.simplex.functions import corner, edge
 from tapegrad.targets.simplex.net import SimplexNet

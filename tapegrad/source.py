@@ -1,0 +1,242 @@
+"""What a source is: its protocol, the record that each kind of source fills in, and what a rewriting of one
+source into another gives back.
+
+A new kind of source is a folder with a `SourceKind`, and one line in `tapegrad.sources`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError, Refused
+from tapegrad.panels import Fields, Panel
+
+State = Any
+"""What a source's interpreter yields: a configuration, a batch of bits, the memory of a learner."""
+
+
+class Source(Protocol):
+    """A machine, a circuit or a learner: something with a first state and an interpreter."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def start(self) -> Callable[..., State]:
+        """A method: the first state for an input as a user writes it."""
+        ...
+
+    def run(self, state: State, /) -> Iterator[State]:
+        """Every state from this one to the end, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """A source turned into another that does the same.
+
+    `encode` takes the first state of `before` to the first state of `after`. `decode` takes a state of
+    `after` to the state of `before` that it stands for, or to None while `after` is between two steps of
+    `before`. The guarantee, which tests check side by side: run `after` from an encoded state, decode
+    everything, drop the Nones, and what is left is the run of `before`, each state once. A
+    rewriting that `covers` T steps decodes just its last state, to the state of `before` after T steps, or
+    at its halt if that is earlier.
+    """
+
+    name: str
+    before: Source
+    after: Source
+    encode: Callable[[State], State]
+    decode: Callable[[State], State | None]
+    covers: int | None = None
+
+
+def chained(first: Rewriting, second: Rewriting) -> Rewriting:
+    """Two rewritings, one after the other, as one."""
+
+    def decode(state: State) -> State | None:
+        between = second.decode(state)
+        return None if between is None else first.decode(between)
+
+    return Rewriting(
+        f"{first.name}, {second.name}",
+        first.before,
+        second.after,
+        lambda state: second.encode(first.encode(state)),
+        decode,
+        first.covers,
+    )
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to write a machine or a circuit down. `detect` looks at the content, never at a file's name,
+    and never raises; `read` raises a FormatError that gives line and column."""
+
+    name: str
+    summary: str
+    example: str
+    """A short text in this format that `read` accepts."""
+    detect: Callable[[bytes], bool]
+    read: Callable[..., Any]
+    """Takes the bytes; a format may have options besides, such as further symbols of a machine."""
+    write: Callable[[Any], str | bytes] | None = None
+
+
+def opening(data: bytes) -> str:
+    """As much of a file as it takes to recognise its format."""
+    return data[: 1 << 16].decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def quoted(text: str) -> str:
+    """A piece of the user's text, short enough for a sentence."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def shortened(text: str, widest: int) -> str:
+    """A row of symbols, cut where it is too long to be shown."""
+    return text if len(text) <= widest else f"{text[:widest]}... ({len(text):,} symbols)"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a lowering or a target: its default, and a line of help."""
+
+    default: Any
+    """`...` where there is none, so that the option must be given."""
+    help: str
+    choices: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A way from one kind of source to another. The module is imported when the way is taken."""
+
+    after: str
+    """The name of the kind that it leads to."""
+    function: str
+    """`module:function`, which takes the source and the options and gives a `Rewriting`."""
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+    def rewrite(self, source: Source, **options: Any) -> Rewriting:
+        """The rewriting of this source."""
+        missing = [
+            name for name, option in self.options.items() if option.default is ... and name not in options
+        ]
+        if missing:
+            listed = "; ".join(f"{name}: {self.options[name].help}" for name in missing)
+            raise Refused(
+                f"lowering {source.name!r} to a {self.after} needs {' and '.join(missing)}",
+                advice=f"Give {listed}.",
+            )
+        return imported(self.function)(source, **options)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A source that comes with the package."""
+
+    summary: str
+    build: Callable[[], Source]
+    example: Callable[[], tuple[Any, ...]] = lambda: ()
+    """The arguments of `source.start` that show it at work; none where the user must give them."""
+
+
+Entry = TypeVar("Entry")
+
+
+class ReadyBy(Mapping[str, Ready], Generic[Entry]):
+    """A library's own table of ready things, which may answer to more names than it lists."""
+
+    def __init__(self, entries: Mapping[str, Entry], ready: Callable[[str, Entry], Ready]) -> None:
+        self._entries, self._ready = entries, ready
+
+    def __getitem__(self, name: str) -> Ready:
+        return self._ready(name, self._entries[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+Arrays = dict[str, NDArray[Any]]
+Inputs = Iterator[tuple[Any, ...]]
+"""The arguments of `source.start`, one tuple for each run."""
+
+
+class View(Protocol):
+    """What the player shows of a source: panels, and what they hold in a state."""
+
+    panels: list[Panel]
+
+    def frame(self, state: State) -> list[Any]:
+        """One entry for each panel."""
+        ...
+
+
+class TextView:
+    """A source whose states are shown as text."""
+
+    def __init__(self, source: Source) -> None:
+        self.panels: list[Panel] = [Fields("Source")]
+
+    def frame(self, state: State) -> list[Any]:
+        return [{"state": str(state)}]
+
+
+def _no_input(source: Source, texts: Sequence[str]) -> tuple[Any, ...]:
+    raise InputError(f"{source.name!r} takes no input on the command line")
+
+
+def _no_default_inputs(source: Source, random: np.random.Generator, in_batches: bool) -> tuple[Inputs, bool]:
+    raise InputError(
+        f"there is no standard sample of inputs for {source.name!r}", advice="Give the inputs to check."
+    )
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """All that the rest of the package knows about one kind of source. Only the first four fields are
+    needed; without the others a source of this kind has no file format, no ready examples and so on."""
+
+    name: str
+    type: type
+    to_json: Callable[[Any], tuple[dict[str, Any], Arrays]]
+    """The source as plain JSON; large parts go into arrays."""
+    from_json: Callable[[Mapping[str, Any], Mapping[str, NDArray[Any]]], Any]
+
+    formats: tuple[Format, ...] = ()
+    found: Callable[[Any], tuple[Source, tuple[Any, ...]]] = lambda read: (read, ())
+    """What a format has read, as a source and the input that came with it."""
+    ready: Mapping[str, Ready] = field(default_factory=dict)
+    parse_input: Callable[[Any, Sequence[str]], tuple[Any, ...]] = _no_input
+    """The arguments of `source.start`, from what was typed on the command line."""
+    input_needed: str = ""
+    """What to write as an input, for a source that cannot start without one."""
+    default_inputs: Callable[[Any, np.random.Generator, bool], tuple[Inputs, bool]] = _no_default_inputs
+    """Inputs to verify a net with, and whether they are all there are. The flag says whether the net takes
+    them in batches."""
+    one_by_one: bool = False
+    """Whether it takes many steps for each input, one input after the other, as a machine does."""
+    sample: Callable[[int], Source] | None = None
+    """A small random source for a seed, the same on every platform."""
+    describe: Callable[[Any], str] = str
+    """The source as text."""
+    state_json: Callable[[Any, State], Any] = lambda source, state: repr(state)
+    state_text: Callable[[Any, State], str] = lambda source, state: str(state)
+    view: Callable[[Any], View] = TextView
+    compiled_run: str | None = None
+    """`module:function` of a compiled interpreter, with which runs of millions of steps are compared."""
+    lowerings: tuple[Lowering, ...] = ()
+
+
+def imported(place: str) -> Any:
+    """What `module:name` names."""
+    module, _, function = place.partition(":")
+    return getattr(import_module(module), function)
