@@ -6,31 +6,38 @@ net = tg.compile(tg.read("1RB1LB_1LA1RZ"), "tape")
 print(tg.verify(net))
 """
 
-from tapegrad.circuits import Array, Bit, Circuit, Int, UInt, trace, where
+from importlib import metadata
+
+from tapegrad.circuits import Array, Bit, Circuit, Int, Traced, UInt, trace, where
 from tapegrad.compile import Compiled, compile, estimate
 from tapegrad.errors import TapegradError
-from tapegrad.learners import Learner
+from tapegrad.learners import FunctionLearner, Learner
 from tapegrad.machines import GridBuilder, GridMachine, MachineBuilder, TuringMachine
 from tapegrad.saved import load, save
-from tapegrad.sources import read
+from tapegrad.show.page import watch
+from tapegrad.source import SourceKind
+from tapegrad.sources import read, register
 from tapegrad.targets import all_targets
 from tapegrad.verify import Report, verify
 from tapegrad_check import check
 
-__version__ = "0.1.0"
+__version__ = metadata.version("tapegrad")
 
 __all__ = [
     "Array",
     "Bit",
     "Circuit",
     "Compiled",
+    "FunctionLearner",
     "GridBuilder",
     "GridMachine",
     "Int",
     "Learner",
     "MachineBuilder",
     "Report",
+    "SourceKind",
     "TapegradError",
+    "Traced",
     "TuringMachine",
     "UInt",
     "all_targets",
@@ -39,8 +46,10 @@ __all__ = [
     "estimate",
     "load",
     "read",
+    "register",
     "save",
     "trace",
     "verify",
+    "watch",
     "where",
 ]

@@ -8,6 +8,7 @@ import typer
 import tapegrad
 from tapegrad.commands import (
     bench,
+    campaign,
     claims,
     demo,
     export,
@@ -61,6 +62,7 @@ for command in (
     demo.demo,
     train_with.train_with,
     search.search,
+    campaign.campaign,
     restarts.restarts,
     margins.margins,
     claims.claims,

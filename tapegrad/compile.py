@@ -10,7 +10,6 @@ from tapegrad.sources import parse_inputs, route
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
-    from tapegrad.show.page import Shown
     from tapegrad.targets.net import Net
 
 Progress = Callable[[int], None]
@@ -41,7 +40,7 @@ class Compiled:
 
     def __repr__(self) -> str:
         way = " -> ".join([self.source.name, *(p.name for p in self.passes), self.target.name])
-        return f"<compiled {way}: {self.net.parameters:,} numbers>"
+        return f"<compiled {way}: {self.net.parameters:,} parameters>"
 
     @property
     def lowered(self) -> Source:
@@ -100,13 +99,6 @@ class Compiled:
             deviation=self.net.deviation(carry),
             seconds=time.perf_counter() - began,
         )
-
-    def show(self, *inputs: Any, steps: int = 2_000) -> "Shown":
-        """A run to watch: notebooks draw it, `.save("page.html")` writes it as a page."""
-        from tapegrad.show.page import Shown  # which stands on this module
-        from tapegrad.show.recorder import record
-
-        return Shown(record(self, *inputs, steps=steps))
 
     def explain(self, unit: str) -> str:
         """What a weight or unit stands for, in words."""

@@ -167,3 +167,27 @@ def source_from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
         raise BrokenNet(f"the saved source contradicts itself: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise BrokenNet(f"the saved source cannot be read: {type(error).__name__} {error}") from error
+
+
+def parse_options(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Options of a target or a lowering from `name=value` pairs; numbers and true/false are recognised."""
+    options: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InputError(f"{text!r} is not of the form name=value", advice="Write, say, --set steps=20.")
+        options[name] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    if text.startswith("0") and text.isdigit() and text != "0":
+        return text  # a word on a tape: as a number it would lose its first symbols
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

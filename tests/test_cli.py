@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad.commands.output import parse_settings
+from tapegrad.sources import parse_options
 
 
 def tapegrad(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -141,7 +141,7 @@ def test_a_source_may_be_a_file_of_any_format(tmp_path: Path) -> None:
 
 
 def test_settings_with_leading_zeros_stay_words() -> None:
-    assert parse_settings(["inputs=011", "steps=20", "first=0", "rate=0.5", "soft=true"]) == {
+    assert parse_options(["inputs=011", "steps=20", "first=0", "rate=0.5", "soft=true"]) == {
         "inputs": "011",
         "steps": 20,
         "first": 0,

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from tapegrad.commands.output import AsJson, SetOption, console, parse_settings, print_json
+from tapegrad.commands.output import AsJson, SetOption, console, print_json
 from tapegrad.compile import compile as compile_source
 from tapegrad.errors import InputError
 from tapegrad.files import write_atomically, write_folder
 from tapegrad.interop.exporting import FORMS, Subject, check_form, exported
 from tapegrad.saved import load
-from tapegrad.sources import find
+from tapegrad.sources import find, parse_options
 from tapegrad_check.folder import CONFIG
 
 
@@ -61,4 +61,4 @@ def _subject(source: str, target: str | None, settings: list[str] | None) -> Sub
     found = find(source).source
     if target is None:
         return Subject(found)
-    return Subject(found, compile_source(found, target, **parse_settings(settings)))
+    return Subject(found, compile_source(found, target, **parse_options(settings)))

@@ -15,14 +15,13 @@ from tapegrad.commands.output import (
     StepsOption,
     TargetOption,
     console,
-    parse_settings,
     print_json,
 )
 from tapegrad.commands.player import write_page
 from tapegrad.compile import compile as compile_source
 from tapegrad.compile import estimate as estimate_source
 from tapegrad.show.recorder import MOST_STEPS
-from tapegrad.sources import all_formats, all_kinds, find, kind_of, ready_names, source_to_json
+from tapegrad.sources import all_formats, all_kinds, find, kind_of, parse_options, ready_names, source_to_json
 from tapegrad.targets import all_targets
 
 
@@ -130,7 +129,7 @@ def estimate(
 
     Example: tapegrad estimate adder8 --target relu
     """
-    cost = asdict(estimate_source(find(source).source, target, **parse_settings(settings)))
+    cost = asdict(estimate_source(find(source).source, target, **parse_options(settings)))
     if as_json:
         print_json(cost)
         return
@@ -153,7 +152,7 @@ def explain(
 
     Example: tapegrad explain adder8 --target relu
     """
-    compiled = compile_source(find(source).source, target, **parse_settings(settings))
+    compiled = compile_source(find(source).source, target, **parse_options(settings))
     if unit is not None:
         console.print(compiled.explain(unit), markup=False)
         return

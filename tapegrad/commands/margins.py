@@ -8,11 +8,10 @@ from tapegrad.commands.output import (
     SourceArgument,
     TargetOption,
     console,
-    parse_settings,
     print_json,
 )
 from tapegrad.compile import compile
-from tapegrad.sources import find, inputs_for
+from tapegrad.sources import find, inputs_for, parse_options
 
 
 def margins(
@@ -32,7 +31,7 @@ def margins(
     from tapegrad_papers.theory import all_layer_margins, patterns  # only this command needs them
 
     found = find(source)
-    compiled = compile(found.source, target, **parse_settings(settings))
+    compiled = compile(found.source, target, **parse_options(settings))
     own = found.inputs
     if not own and target == "relu" and isinstance(found.source, Circuit):
         own = (patterns(found.source),)

@@ -15,13 +15,12 @@ from tapegrad.commands.output import (
     StepsOption,
     TargetOption,
     console,
-    parse_settings,
     print_json,
     steps_progress,
 )
 from tapegrad.compile import compile as compile_source
 from tapegrad.saved import load, save
-from tapegrad.sources import find, parse_inputs
+from tapegrad.sources import find, parse_inputs, parse_options
 from tapegrad.verify import verify as verify_net
 from tapegrad_check import check as check_folder
 
@@ -42,7 +41,7 @@ def compile(
     Example: tapegrad compile adder8 --target relu -o adder8.net
     """
     found = find(source)
-    compiled = compile_source(found.source, target, **parse_settings(settings))
+    compiled = compile_source(found.source, target, **parse_options(settings))
     save(compiled, output)
     names = [rewriting.name for rewriting in compiled.passes]
     if as_json:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tapegrad.compile import Progress as Report
-from tapegrad.errors import InputError
 
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True, highlight=False)
@@ -68,27 +67,3 @@ SetOption = Annotated[
         "--set", "-s", metavar="NAME=VALUE", help="An option of the target or of a lowering; repeatable."
     ),
 ]
-
-
-def parse_settings(texts: Sequence[str] | None) -> dict[str, Any]:
-    """`name=value` pairs; numbers and true/false are recognised."""
-    settings: dict[str, Any] = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise InputError(f"{text!r} is not of the form name=value", advice="Write, say, --set steps=20.")
-        settings[name] = _value(value)
-    return settings
-
-
-def _value(text: str) -> Any:
-    if text in ("true", "false"):
-        return text == "true"
-    if text.startswith("0") and text.isdigit() and text != "0":
-        return text  # a word on a tape: as a number it would lose its first symbols
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

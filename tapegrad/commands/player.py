@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tapegrad.commands.output import DISAGREED, console, parse_settings, print_json, steps_progress
+from tapegrad.commands.output import DISAGREED, console, print_json, steps_progress
 from tapegrad.compile import Compiled
 from tapegrad.errors import InputError
 from tapegrad.files import write_atomically
 from tapegrad.saved import load
 from tapegrad.show.recorder import EXAMPLE, SECONDS, compiled_example, compiled_source, inputs_for
-from tapegrad.sources import find
+from tapegrad.sources import find, parse_options
 from tapegrad_check.folder import CONFIG
 
 
@@ -77,7 +77,7 @@ def _opened(
         raise InputError("there is no target", advice="Choose one, as in --target tape.")
     if source == EXAMPLE:
         return compiled_example(target)
-    return compiled_source(find(source), target, input, parse_settings(settings), steps)
+    return compiled_source(find(source), target, input, parse_options(settings), steps)
 
 
 def studio(

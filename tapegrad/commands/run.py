@@ -18,14 +18,13 @@ from tapegrad.commands.output import (
     TargetOption,
     console,
     errors,
-    parse_settings,
     print_json,
     steps_progress,
 )
 from tapegrad.compile import Compiled, compile_for
 from tapegrad.errors import InputError
 from tapegrad.source import imported
-from tapegrad.sources import find, inputs_for, kind_of
+from tapegrad.sources import find, inputs_for, kind_of, parse_options
 from tapegrad.targets import check_target
 from tapegrad.verify import run_and_verify
 
@@ -61,7 +60,7 @@ def run(
     found = find(source)
     check_target(target)
     words = inputs_for(found.source, input, found.inputs)
-    given = parse_settings(settings)
+    given = parse_options(settings)
     with errors.status("compiling"):
         compiled = compile_for(found.source, target, words, steps, **given)
         if check:

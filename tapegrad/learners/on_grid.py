@@ -7,7 +7,7 @@ last row. At the end the answer stands alone in the top left cell.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,21 @@ from numpy.typing import NDArray
 from tapegrad.errors import InputError
 from tapegrad.machines.builder import GridBuilder
 from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
-from tapegrad.targets.rcnn.network import BLANK, MINUS, PLUS, Frame
+
+BLANK, PLUS, MINUS = "0", "+", "-"
+"""The symbols of a learner: blank, +1 and -1."""
 
 SIGNS = (PLUS, MINUS)
+
+
+class Frame(NamedTuple):
+    """How many rows and columns of work cells surround the main grid. The paper has them on the right only;
+    then a machine cannot notice the other edges, and walks off."""
+
+    top: int = 1
+    bottom: int = 1
+    left: int = 1
+    right: int = 1
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ import json
 import os
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
+from tapegrad.compile import Compiled
 from tapegrad.files import write_atomically
-from tapegrad.show.recorder import Recording
+from tapegrad.show.recorder import MOST_STEPS, Recording, record
 
 _SCRIPTS = ("panels.js", "player.js")
 
@@ -80,7 +82,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Shown:
-    """What `compiled.show(...)` gives back; notebooks draw it, `save` writes it as a page."""
+    """What `watch` gives back; notebooks draw it, `save` writes it as a page."""
 
     recording: Recording
 
@@ -98,3 +100,8 @@ class Shown:
     def __repr__(self) -> str:
         shown = self.recording
         return f"<{shown.title} on {shown.target}: {shown.steps:,} steps, {len(shown.frames):,} frames>"
+
+
+def watch(compiled: Compiled, *inputs: Any, steps: int = MOST_STEPS) -> Shown:
+    """A run to watch: notebooks draw it, `.save("page.html")` writes it as a page."""
+    return Shown(record(compiled, *inputs, steps=steps))

@@ -8,10 +8,9 @@ import json
 import sys
 from typing import Any
 
-from tapegrad.commands.output import parse_settings
 from tapegrad.errors import FormatError, TapegradError
 from tapegrad.show.recorder import EXAMPLE, MOST_STEPS, compiled_example, compiled_source, record
-from tapegrad.sources import find_text
+from tapegrad.sources import find_text, parse_options
 
 MOST_FRAMES = 300
 MOST_MEMORY = 16 << 30
@@ -30,7 +29,7 @@ def answer(asked: bytes) -> dict[str, Any]:
         if source == EXAMPLE:
             compiled, inputs = compiled_example(target)
         else:
-            settings = parse_settings(request["options"].split())
+            settings = parse_options(request["options"].split())
             texts = _texts(request["input"])
             compiled, inputs = compiled_source(find_text(source), target, texts, settings, MOST_STEPS)
         return {"recording": record(compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES).to_json()}

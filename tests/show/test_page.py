@@ -104,7 +104,7 @@ def test_embedded_json_is_the_same_json():
 
 
 def test_show_draws_itself_in_a_notebook_and_saves(tmp_path):
-    shown = tg.compile(hostile_machine(), "tape", cells=16).show()
+    shown = tg.watch(tg.compile(hostile_machine(), "tape", cells=16))
     frame = _Reader(shown._repr_html_())
     [(tag, attrs)] = frame.elements
     assert tag == "iframe"

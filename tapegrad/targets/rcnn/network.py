@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from operator import index
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
+from tapegrad.learners.on_grid import BLANK, MINUS, PLUS, Frame
 from tapegrad.machines.grid import GridMachine
 from tapegrad.targets.rcnn.cells import UNKNOWN, Cells
 from tapegrad.targets.rcnn.channels import SYMBOLS, TRACE, WORK
 from tapegrad.targets.rcnn.clauses import clauses_of
 from tapegrad.targets.rcnn.encoding import CLOSE, Encoding, Filter
-
-BLANK, PLUS, MINUS = "0", "+", "-"
-"""The symbols of a learner: blank, +1 and -1."""
 
 ANSWER_SLOPE = 18
 """Slope of the head at a memorising cell; with the rate 1/54 a sample is written as a third of itself."""
@@ -35,16 +33,6 @@ def check_engine(engine: str) -> None:
     """Refuses a name that is no engine's."""
     if engine not in ENGINES:
         raise InputError(f"there is no engine {engine!r}", advice=f"Engines are {' and '.join(ENGINES)}.")
-
-
-class Frame(NamedTuple):
-    """How many rows and columns of work cells surround the main grid. The paper has them on the right only;
-    then a machine cannot notice the other edges, and walks off."""
-
-    top: int = 1
-    bottom: int = 1
-    left: int = 1
-    right: int = 1
 
 
 def as_learner(machine: GridMachine) -> GridMachine:
