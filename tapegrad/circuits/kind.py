@@ -1,7 +1,8 @@
 """Circuits, layered circuits and traced functions as kinds of source."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,38 +29,27 @@ PATTERNS_ONE_BY_ONE = 64
 PATTERNS_OF_FUNCTIONS = 1 << 12
 """A function is called once for each pattern."""
 
-_ARRAYS = ("kinds", "left", "right", "output_wires")
-_LAYERED_ARRAYS = ("kinds", "left", "right", "wires", "bounds")
+_ARRAYS = {
+    Circuit: ("kinds", "left", "right", "output_wires"),
+    LayeredCircuit: ("kinds", "left", "right", "wires", "bounds"),
+}
+T = TypeVar("T", Circuit, LayeredCircuit)
 
 
-def circuit_to_json(circuit: Circuit) -> tuple[dict[str, Any], Arrays]:
+def circuit_to_json(circuit: Circuit | LayeredCircuit) -> tuple[dict[str, Any], Arrays]:
     """Names as JSON, gates as arrays."""
     names = {"name": circuit.name, "inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
-    return names, {field: np.array(getattr(circuit, field)) for field in _ARRAYS}
+    return names, {field: np.array(getattr(circuit, field)) for field in _ARRAYS[type(circuit)]}
 
 
 def circuit_from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Circuit:
     """The circuit again."""
-    return Circuit(
-        inputs=tuple(data["inputs"]),
-        outputs=tuple(data["outputs"]),
-        name=data["name"],
-        **{field: arrays[field] for field in _ARRAYS},
-    )
+    return _circuit(Circuit, data, arrays)
 
 
-def _layered_to_json(circuit: LayeredCircuit) -> tuple[dict[str, Any], Arrays]:
-    names = {"name": circuit.name, "inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
-    return names, {field: np.array(getattr(circuit, field)) for field in _LAYERED_ARRAYS}
-
-
-def _layered_from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LayeredCircuit:
-    return LayeredCircuit(
-        inputs=tuple(data["inputs"]),
-        outputs=tuple(data["outputs"]),
-        name=data["name"],
-        **{field: arrays[field] for field in _LAYERED_ARRAYS},
-    )
+def _circuit(kind: type[T], data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> T:
+    names = {"inputs": tuple(data["inputs"]), "outputs": tuple(data["outputs"]), "name": data["name"]}
+    return kind(**names, **{field: arrays[field] for field in _ARRAYS[kind]})
 
 
 def _function_to_json(traced: Traced) -> tuple[dict[str, Any], Arrays]:
@@ -192,8 +182,8 @@ CIRCUIT = SourceKind(
 LAYERED_CIRCUIT = SourceKind(
     name="layered circuit",
     type=LayeredCircuit,
-    to_json=_layered_to_json,
-    from_json=_layered_from_json,
+    to_json=circuit_to_json,
+    from_json=partial(_circuit, LayeredCircuit),
     view=LayersView,
 )
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tapegrad.circuits.formats.netlist import MOST_INPUTS, CycleError, in_order, number
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import FormatError, Refused
-from tapegrad.source import quoted
+from tapegrad.source import Format, quoted
 
 # And-inverter graphs, the model behind AIGER: AND gates over literals, where a literal may be negated.
 
@@ -470,3 +470,22 @@ def _encoded(numbers: NDArray[np.int64]) -> bytes:
     octets[:, :-1] |= 0x80 * more
     present = np.concatenate([np.ones((len(numbers), 1), bool), more], axis=1)
     return octets[present].astype(np.uint8).tobytes()
+
+
+ASCII = Format(
+    name="aiger-ascii",
+    summary="AIGER as text (.aag): and-inverter graphs, combinational",
+    example=EXAMPLE_ASCII,
+    detect=detect_ascii,
+    read=read_ascii,
+    write=write_ascii,
+)
+
+BINARY = Format(
+    name="aiger-binary",
+    summary="AIGER in binary (.aig): the same, compact",
+    example=EXAMPLE_BINARY,
+    detect=detect_binary,
+    read=read_binary,
+    write=write_binary,
+)

@@ -8,7 +8,7 @@ from tapegrad.circuits.builder import Wire
 from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
-from tapegrad.source import opening, quoted
+from tapegrad.source import Format, opening, quoted
 
 EXAMPLE = """\
 INPUT(a)
@@ -119,3 +119,12 @@ def _negation(gates: Gates, operands: Sequence[Wire]) -> Wire:
 
 def _identity(gates: Gates, operands: Sequence[Wire]) -> Wire:
     return gates.build.gate(Gate.ID, operands[0])
+
+
+FORMAT = Format(
+    name="bench",
+    summary="ISCAS .bench: y = NAND(a, b), gates of any number of operands",
+    example=EXAMPLE,
+    detect=detect,
+    read=read,
+)

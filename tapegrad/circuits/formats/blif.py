@@ -15,7 +15,7 @@ from tapegrad.circuits.builder import Wire
 from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import FormatError, Refused
-from tapegrad.source import opening, quoted
+from tapegrad.source import Format, opening, quoted
 
 # Circuits written as BLIF: one `.names` for each gate.
 
@@ -318,3 +318,13 @@ def _refuse_more_models(lines: _Lines) -> None:
             raise FormatError(
                 "a second .model begins", where=f"line {number}", advice="Flatten the file to one model."
             )
+
+
+FORMAT = Format(
+    name="blif",
+    summary="Berkeley Logic Interchange Format: .names with on-set or off-set covers",
+    example=EXAMPLE,
+    detect=detect,
+    read=read,
+    write=write,
+)

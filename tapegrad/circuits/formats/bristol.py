@@ -14,7 +14,7 @@ from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.formats.netlist import MOST_INPUTS, decoded, number
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
-from tapegrad.source import opening, quoted
+from tapegrad.source import Format, opening, quoted
 
 EXAMPLE = """\
 2 4
@@ -159,3 +159,12 @@ def _drive(driven: dict[int, Wire], wire: int, by: Wire, line: _Line) -> None:
     if wire in driven:
         raise FormatError(f"wire {wire} is driven twice", where=line.where)
     driven[wire] = by
+
+
+FORMAT = Format(
+    name="bristol",
+    summary="Bristol Fashion: numbered wires, values with the lowest bit first",
+    example=EXAMPLE,
+    detect=detect,
+    read=read,
+)
