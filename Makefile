@@ -11,8 +11,8 @@ export TAPEGRAD_CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 help:
 	@echo "make demo      set up, then compile, run and verify something on every target"
 	@echo "make test      set up, then lint, type-check and run the tests"
-	@echo "make test-all  the tests and the long runs"
-	@echo "make lint      ruff and pyright only"
+	@echo "make test-all  the tests and the long runs, with PyTorch, TransformerLens and Ray"
+	@echo "make lint      ruff, import-linter and pyright only"
 	@echo "make bench     benchmarks, written to bench/out"
 	@echo "make docs      the documentation as a site, written to site"
 
@@ -27,16 +27,17 @@ demo: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 	$(BIN)/pyright
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
 
-$(VENV)/.ray-ready: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
+$(VENV)/.all-ready: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray,torch,transformer-lens]'
 	@touch $@
 
-test-all: lint $(VENV)/.ray-ready
+test-all: lint $(VENV)/.all-ready
 	$(BIN)/pytest -n 2 --dist loadfile
 
 bench: $(READY)
