@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tapegrad.circuits.formats import FORMATS
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.library import READY, ready
-from tapegrad.circuits.model import Bits, Circuit
+from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.circuits.tracer import Traced
 from tapegrad.circuits.types import layout_from_json, layout_to_json
@@ -48,8 +48,8 @@ def circuit_from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
 
 
 def _circuit(kind: type[T], data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> T:
-    names = {"inputs": tuple(data["inputs"]), "outputs": tuple(data["outputs"]), "name": data["name"]}
-    return kind(**names, **{field: arrays[field] for field in _ARRAYS[kind]})
+    fields: dict[str, Any] = {field: arrays[field] for field in _ARRAYS[kind]}
+    return kind(inputs=tuple(data["inputs"]), outputs=tuple(data["outputs"]), name=data["name"], **fields)
 
 
 def _function_to_json(traced: Traced) -> tuple[dict[str, Any], Arrays]:
@@ -72,7 +72,7 @@ def function_circuit(traced: Traced) -> Rewriting:
     return Rewriting("gates", traced, traced.circuit, lambda bits: bits, lambda bits: bits)
 
 
-def parse_bits(source: Circuit | Traced, texts: Sequence[str]) -> tuple[Bits]:
+def parse_bits(source: Circuit | Traced, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
     """Bits in order (`0110`), or `name=number` for each input or bus."""
     circuit = source.circuit if isinstance(source, Traced) else source
     if any("=" in text for text in texts):
@@ -101,7 +101,7 @@ def _widths(names: Sequence[str]) -> dict[str, int]:
     return widths
 
 
-def _named(circuit: Circuit, texts: Sequence[str]) -> Bits:
+def _named(circuit: Circuit, texts: Sequence[str]) -> NDArray[np.uint8]:
     widths = _widths(circuit.inputs)
     values: dict[str, int] = {}
     for text in texts:
