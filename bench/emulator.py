@@ -11,10 +11,8 @@ import numpy as np
 from tapegrad.circuits import UInt
 from tapegrad.compile import compile
 from tapegrad.learners import FunctionLearner, parity
-from tapegrad.targets.emulator.carry import EmulatorCarry
-from tapegrad.targets.emulator.noisy import NOISE
-from tapegrad.targets.emulator.practical_constants import Constants, drift, gate_weight
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.constants import NOISE, Constants, drift, gate_weight
+from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tapegrad.verify import verify
 
 

@@ -131,9 +131,8 @@ def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:
     """Trains once more, by the reference engine, keeping what is drawn."""
-    from tapegrad.targets.descent.history import record
+    from tapegrad.targets.descent.history import plot_history, record
     from tapegrad.targets.descent.net import DescentNet
-    from tapegrad.targets.descent.plots import plot_history
 
     if not isinstance(compiled.net, DescentNet):
         raise InputError(

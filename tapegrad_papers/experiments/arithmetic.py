@@ -8,7 +8,7 @@ import numpy as np
 from tapegrad.circuits import Array, Bit, UInt, any_of, count_ones, where
 from tapegrad.compile import compile
 from tapegrad.learners import FunctionLearner
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad_papers.experiments.compiled_parity import Learned
 from tapegrad_papers.experiments.perceptron import Errors, fit
 from tapegrad_papers.theory.hidden_digits import Meaning, draw_inputs, matches, meanings

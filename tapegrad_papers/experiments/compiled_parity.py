@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapegrad import learners
+from tapegrad import grid_learners, learners
 from tapegrad.compile import compile
-from tapegrad.learners import on_grid as grid_learners
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.predicting import predict
 from tapegrad.targets.rcnn.training import memorise

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.compile import compile
 from tapegrad.learners import parity, robust_parity
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad_papers.experiments.parity_rivals import eliminated
 from tapegrad_papers.experiments.perceptron import fit
 

@@ -10,7 +10,7 @@ from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.targets import target_named
-from tapegrad.targets.emulator.carry import input_rows
+from tapegrad.targets.emulator.net import input_rows
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.training import RATE, memorise
 

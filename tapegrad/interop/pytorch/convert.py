@@ -5,10 +5,9 @@ from typing import Any
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.interop.pytorch.descent import DescentModule
-from tapegrad.interop.pytorch.emulator import EmulatorModule
 from tapegrad.interop.pytorch.rcnn import RcnnModule, filter_module
 from tapegrad.interop.pytorch.relu import ReluModule
+from tapegrad.interop.pytorch.training import DescentModule, EmulatorModule
 from tapegrad.interop.pytorch.transformer import TransformerModule
 from tapegrad.targets.emulator.net import EmulatorNet
 from tapegrad.targets.net import Net

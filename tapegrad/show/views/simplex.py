@@ -7,7 +7,7 @@ import numpy as np
 from tapegrad.panels import Fields, Panel, Simplex
 from tapegrad.show.views.tape import FIRST_STEP
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.simplex.net import SimplexNet, configuration
+from tapegrad.targets.simplex.net import SimplexNet
 
 
 class SimplexView:
@@ -44,7 +44,7 @@ class SimplexView:
         return [[(int(v), float(s[v])) for v in np.flatnonzero(s)], fields], self.net.loss(carry)
 
     def _name(self, vertex: int) -> str:
-        shown = configuration(self.net.vertices, vertex, self.net.states, self.net.symbols)
+        shown = self.net.configuration(vertex)
         heads = ", ".join(map(str, shown.heads))
         return f"{shown.state}, head at {heads}"
 

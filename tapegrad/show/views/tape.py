@@ -6,6 +6,7 @@ import numpy as np
 
 from tapegrad.panels import Cells, CellsFrame, Panel, Simplex
 from tapegrad.targets.descent.net import Descent
+from tapegrad.targets.tape.explain import state_of, symbols
 from tapegrad.targets.tape.net import TapeNet
 
 FIRST_STEP = "The first gradient step reads the labels; every later one is a step of the machine."
@@ -54,13 +55,7 @@ class TapeView:
         return shown, self.net.loss(carry)
 
     def _name(self, vertex: int) -> str:
-        reads = " ".join(
-            self.net.symbols[-1] if sign > 0 else self.net.symbols[0] for sign in self._down(vertex)
-        )
-        return f"{self.net.states[vertex // 2**self.net.tapes]} {reads}"
-
-    def _down(self, vertex: int) -> list[int]:
-        return self.net.graph.down[vertex].tolist()
+        return f"{state_of(self.net, vertex)} {symbols(self.net, self.net.graph.down[vertex])}"
 
     def _word(self, tape: int, row: int, cell: int) -> str:
         inside = self.net.first_cell <= cell < self.net.first_cell + self.net.cells

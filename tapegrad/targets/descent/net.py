@@ -11,7 +11,7 @@ from jax import Array
 from tapegrad.errors import Refused
 from tapegrad.optimise import OnSimplex, Trained, train
 from tapegrad.precision import in_double
-from tapegrad.targets.descent.network import SquaredError, Weights
+from tapegrad.targets.descent.loss import SquaredError, Weights
 from tapegrad.targets.net import Net
 
 
@@ -35,8 +35,9 @@ class DescentNet(Net):
 
     @property
     def rates(self) -> Weights:
-        """Conditional gradient for s; 1 / gamma = 1 for T and H; 1 for z, so that it becomes the labels."""
-        return Weights(OnSimplex(), 1.0, 1.0, 1.0)
+        """In the place of each weight how it moves: s by the conditional gradient, T and H at the rate
+        1 / gamma = 1, z at the rate 1, so that it becomes the labels."""
+        return Weights._make((OnSimplex(), 1.0, 1.0, 1.0))
 
     @property
     def stop(self) -> float:

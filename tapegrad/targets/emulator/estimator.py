@@ -16,9 +16,8 @@ from tapegrad.compile import compile
 from tapegrad.errors import DataError, InputError
 from tapegrad.learners import CircuitLearner, Learner, Samples, parity
 from tapegrad.learners.model import as_bits
-from tapegrad.targets.emulator.carry import EmulatorCarry
 from tapegrad.targets.emulator.estimator_files import read_estimator, write_estimator
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 
 CHUNK = 256
 """Samples between two updates of the progress bar."""
@@ -31,7 +30,7 @@ SAVED = ("threshold", "passes", "precision", "random_state", "progress")
 class EmulatedClassifier(ClassifierMixin, BaseEstimator):
     """Trains the compiled network of a learner by plain SGD, one sample at a time.
 
-        EmulatedClassifier(tapegrad.learners.library).fit(X, y).predict(X)
+        EmulatedClassifier(tapegrad.learners.parity).fit(X, y).predict(X)
 
     `learner` is a learner, or a function from the number of features to one. Features are 0 and 1; other
     numbers are only taken with a `threshold`, above which they count as 1: a number, or "mean" for the mean

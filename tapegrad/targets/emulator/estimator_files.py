@@ -13,7 +13,7 @@ from tapegrad.errors import BrokenNet
 from tapegrad.files import write_folder
 from tapegrad.learners import Learner
 from tapegrad.sources import source_from_json, source_to_json
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
 
 SETTINGS = {

@@ -1,14 +1,17 @@
-"""Networks as sparse graphs: every vertex lists the edges that lead to it."""
+"""Networks as sparse graphs, every vertex with the edges that lead to it; and the computation component in
+them: one vertex for each gate, provably flat (Lemma 1)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.targets.emulator.numbers import Number
+
 Vertex = int
-Edge = tuple[Vertex, Any]
+Edge = tuple[Vertex, Number]
 """Where the edge comes from, and its weight."""
 
 
@@ -32,6 +35,11 @@ class Graph:
         """Number of edges: one weight each."""
         return len(self.sources)
 
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """For every edge the vertex that it leads to."""
+        return np.repeat(np.arange(self.inputs, self.vertices), np.diff(self.offsets))
+
     def levels(self) -> NDArray[np.int32]:
         """For every vertex the length of the longest path that leads to it."""
         levels = [0] * self.vertices
@@ -48,7 +56,7 @@ class GraphBuilder:
     def __init__(self, inputs: int) -> None:
         self.inputs = inputs
         self.sources: list[int] = []
-        self.weights: list[Any] = []
+        self.weights: list[Number] = []
         self._offsets = [0]
 
     @property
@@ -74,3 +82,105 @@ class GraphBuilder:
         return Graph(
             self.inputs, np.array(self._offsets, np.int64), np.array(self.sources, np.int32).reshape(-1)
         )
+
+
+CONSTANT: Vertex = 0
+
+THRESHOLDS = {
+    Gate.FALSE: (0, 0, -2),
+    Gate.TRUE: (0, 0, 2),
+    Gate.ID: (1, 0, 0),
+    Gate.NOT: (-1, 0, 0),
+    Gate.AND: (1, 1, -2),
+    Gate.OR: (1, 1, 2),
+    Gate.NAND: (-1, -1, 2),
+    Gate.NOR: (-1, -1, -2),
+}
+"""Weights of the two operands and of the constant. Operands are -2 and 2, so the total input is at least 2
+in size: Lemma 1's own weights for NOT, AND and OR, and the same with signs changed for the rest."""
+
+
+class Computation:
+    """Adds flat vertices to a graph. All weights are those of Lemma 1 times `scale`, so that total inputs
+    are at least 2 `scale` in size, beyond the point from which the activation is flat."""
+
+    def __init__(self, build: GraphBuilder, scale: float) -> None:
+        self.build, self.scale = build, scale
+
+    def copy(self, vertex: Vertex) -> Vertex:
+        """A flat copy, -2 or 2, of an input vertex that is -1 or 1."""
+        return self.build.vertex([(vertex, 2 * self.scale)])
+
+    def gate(self, kind: Gate, a: Vertex = 0, b: Vertex = 0) -> Vertex:
+        """A vertex for this gate; two for XOR and XNOR, which no single threshold computes."""
+        s = self.scale
+        if kind in (Gate.XOR, Gate.XNOR):
+            # a + b - 3 (a and b) - 4 is -2, 2, 2, -6 for 00, 01, 10, 11.
+            both = self.gate(Gate.AND, a, b)
+            s = s if kind is Gate.XOR else -s
+            return self.build.vertex([(a, s), (b, s), (both, -3 * s), (CONSTANT, -4 * s)])
+        weights = zip((a, b, CONSTANT), THRESHOLDS[kind], strict=True)
+        return self.build.vertex([(source, weight * s) for source, weight in weights if weight])
+
+    def all_of(self, terms: list[tuple[Vertex, int]]) -> Vertex:
+        """1 if every term is: a term (v, 1) is v, a term (v, -1) is its negation."""
+        s = self.scale
+        constant = -2 * (len(terms) - 1) * s  # all true: 2k - 2(k - 1) = 2; one false: -2
+        return self.build.vertex([*((v, sign * s) for v, sign in terms), (CONSTANT, constant)])
+
+    def circuit(self, circuit: Circuit, inputs: list[Vertex]) -> list[Vertex]:
+        """Vertices for all gates of a circuit; the vertex of every wire, the given inputs first."""
+        wires = list(inputs)
+        gates = zip(circuit.kinds.tolist(), circuit.left.tolist(), circuit.right.tolist(), strict=True)
+        for kind, left, right in gates:
+            wires.append(self.gate(Gate(kind), wires[left], wires[right]))
+        return wires
+
+    def flips(self, circuit: Circuit, wires: list[Vertex], cells: int) -> list[Vertex]:
+        """For every bit of memory the vertex that says whether it is to change."""
+        flips = []
+        for cell, (wire, new) in enumerate(
+            zip(flip_wires(circuit, cells), circuit.output_wires[2:].tolist(), strict=True)
+        ):
+            if wire == NEVER:
+                flips.append(self.gate(Gate.FALSE))
+            elif wire == COMPARED:
+                flips.append(self.gate(Gate.XOR, wires[cell], wires[new]))
+            else:
+                flips.append(wires[wire])
+        return flips
+
+
+NEVER, COMPARED = -1, -2
+
+
+def flip_wires(circuit: Circuit, cells: int) -> list[int]:
+    """For every bit of memory the wire that says whether it is to change. Bit c is input c and output c + 2
+    of the circuit. Where that output is "input c XOR z", the wire is z; otherwise the bit never changes, or
+    old and new must be compared."""
+    first = len(circuit.inputs)
+    wires = []
+    for cell, new in enumerate(circuit.output_wires[2 : 2 + cells].tolist()):
+        gate = new - first
+        operands: set[int] = set()
+        if gate >= 0 and circuit.kinds[gate] == Gate.XOR:
+            operands = {int(circuit.left[gate]), int(circuit.right[gate])}
+        if new == cell:
+            wires.append(NEVER)
+        elif cell in operands and len(operands) == 2:
+            wires.append((operands - {cell}).pop())
+        else:
+            wires.append(COMPARED)
+    return wires
+
+
+def circuit_size(circuit: Circuit, cells: int) -> tuple[int, int]:
+    """Number of vertices and of edges that `circuit` and `flips` add."""
+    flips = flip_wires(circuit, cells)
+    kinds = [*circuit.kinds.tolist(), *[Gate.XOR] * flips.count(COMPARED), *[Gate.FALSE] * flips.count(NEVER)]
+    sizes = [_GATE_SIZE[Gate(kind)] for kind in kinds]
+    return sum(v for v, _ in sizes), sum(e for _, e in sizes)
+
+
+_GATE_SIZE = {kind: (1, sum(1 for weight in weights if weight)) for kind, weights in THRESHOLDS.items()}
+_GATE_SIZE |= {Gate.XOR: (2, 7), Gate.XNOR: (2, 7)}

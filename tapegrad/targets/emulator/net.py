@@ -1,23 +1,51 @@
-"""What all emulating networks have in common."""
+"""Emulating networks as nets: what all have in common, and the practical one."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from importlib import import_module
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from numpy.typing import NDArray
+import equinox as eqx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import BrokenNet, InputError
-from tapegrad.learners import LearnerState
-from tapegrad.targets.emulator.carry import EmulatorCarry
+from tapegrad.learners import Learner, LearnerState, Samples
+from tapegrad.learners.model import as_bits
+from tapegrad.targets.emulator import fast
+from tapegrad.targets.emulator.build import build_practical
+from tapegrad.targets.emulator.constants import Constants, changes_vanish, choose, drift
+from tapegrad.targets.emulator.explain import practical_units
+from tapegrad.targets.emulator.graph import Graph
+from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
+from tapegrad.targets.emulator.numbers import Number
 from tapegrad.targets.net import Net
 
-MEMORIES = {
-    "practical": "tapegrad.targets.emulator.practical_net",
-    "exact": "tapegrad.targets.emulator.exact_net",
-    "noise-tolerant": "tapegrad.targets.emulator.noisy_net",
-}
-"""The kinds of memory, and the module whose `NET` it is."""
+Weights = NDArray[np.floating] | list[Number]
+"""One for each edge: floats in an array, numbers of any other kind in a list."""
+
+
+@dataclass(frozen=True, eq=False)
+class EmulatorCarry:
+    """What a network hands from one step of SGD to the next: the weights under training, the samples, and how
+    many of them have been shown."""
+
+    weights: Any
+    """`Weights`, of the kind that the net has."""
+    steps: int
+    samples: Samples
+    output: float = 0.0
+    """The output at the last step."""
+    answer: int | None = None
+    """The learner's answer at the last step; None while it was learning."""
+
+
+def input_rows(samples: Samples, begin: int, end: int) -> NDArray[np.int8]:
+    """The inputs of the network for some samples: the constant 1, then x, random bit and guess as -1, 1."""
+    count = len(samples.y[begin:end])
+    columns = np.column_stack([samples.x[begin:end], samples.random[begin:end], samples.guess[begin:end]])
+    return np.column_stack([np.ones(count, np.int8), 2 * columns.astype(np.int8) - 1])
 
 
 class EmulatorNet(Net):
@@ -25,7 +53,45 @@ class EmulatorNet(Net):
 
     target: ClassVar[str] = "emulator"
     memory: ClassVar[str]
-    inputs: int
+    """The kind of memory, by which a net is asked for and found again when it is loaded."""
+    kinds: ClassVar[dict[str, type["EmulatorNet"]]] = {}
+    graph: eqx.AbstractVar[Graph]
+    inputs: eqx.AbstractVar[int]
+    """Bits of a sample."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        EmulatorNet.kinds[cls.memory] = cls
+
+    @classmethod
+    @abstractmethod
+    def compiled(cls, learner: Learner, **options: Any) -> Self:
+        """The network of a learner, by the target's options, of which it takes those that concern it."""
+
+    @classmethod
+    @abstractmethod
+    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net again, from what `arrays` and `config` give."""
+
+    @classmethod
+    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        kind = config["memory"]
+        if kind not in EmulatorNet.kinds:
+            raise BrokenNet(f"there is no memory {kind!r}")
+        return EmulatorNet.kinds[kind].from_arrays(config, arrays)  # type: ignore[return-value]
+
+    @abstractmethod
+    def unit_table(self) -> dict[str, str]:
+        """Every unit with what it is for, in words."""
+
+    def units(self) -> Iterator[str]:
+        yield from self.unit_table()
+
+    def explain(self, unit: str) -> str:
+        table = self.unit_table()
+        if unit not in table:
+            raise InputError(f"there is no unit {unit!r}", advice="Names look like `cell 3` or `output`.")
+        return table[unit]
 
     def check_samples(self, state: LearnerState) -> None:
         """Refuses samples of the wrong width."""
@@ -37,22 +103,180 @@ class EmulatorNet(Net):
     def done(self, carry: EmulatorCarry) -> bool:
         return carry.steps >= len(carry.samples)
 
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The graph in the form that automatic differentiation works with."""
+        return blocks_of(self.graph)
+
+
+class PracticalNet(EmulatorNet):
+    """A hard-tanh network whose SGD, on the loss (output - label)^2, emulates a learner."""
+
+    memory: ClassVar[str] = "practical"
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+
+    weights: NDArray[np.floating]
+    """The weights before training."""
+    cells: NDArray[np.int64]
+    """The edge that is cell c."""
+    graph: Graph = eqx.field(static=True)
+    constants: Constants = eqx.field(static=True)
+    inputs: int = eqx.field(static=True)
+    finished: int = eqx.field(static=True)
+    computation: tuple[int, int] = eqx.field(static=True)
+    steps: int = eqx.field(static=True)
+    """For so many steps the network would do even if nothing were rounded."""
+    names: tuple[str, ...] = eqx.field(static=True)
+    """Names of the memory bits and of the inputs."""
+
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        kind = config["memory"]
-        if kind not in MEMORIES:
-            raise BrokenNet(f"there is no memory {kind!r}")
-        return import_module(MEMORIES[kind]).NET.from_arrays(config, arrays)
+    def compiled(cls, learner: Learner, *, precision: str, steps: int, **others: Any) -> Self:
+        """The network of a learner, with constants that fit its size."""
+        return cls.of(learner, choose(learner.cells, steps, precision), precision, steps)
 
-    def units(self) -> Iterator[str]:
-        yield from self.unit_table()
+    @classmethod
+    def of(cls, learner: Learner, constants: Constants, precision: str, steps: int) -> Self:
+        """The network of a learner with these constants."""
+        parts = vars(build_practical(learner, constants))
+        weights = parts.pop("weights").astype(precision)
+        names = learner.circuit.inputs
+        return cls(weights, **parts, constants=constants, inputs=learner.inputs, steps=steps, names=names)
 
-    def explain(self, unit: str) -> str:
-        table = self.unit_table()
-        if unit not in table:
-            raise InputError(f"there is no unit {unit!r}", advice="Names look like `cell 3` or `output`.")
-        return table[unit]
+    @property
+    def precision(self) -> str:
+        """float64 or float32."""
+        return self.weights.dtype.name
 
-    @abstractmethod
+    # Running
+
+    def start(self, state: LearnerState) -> EmulatorCarry:
+        """The network with the state's memory in its weights, before the sample that comes next."""
+        self.check_samples(state)
+        weights = self.weights.copy()
+        weights[self.cells] = np.where(np.array(state.memory, bool), -self.constants.w0, self.constants.w0)
+        return EmulatorCarry(weights, state.position, state.samples, 0.0, state.answer)
+
+    def step(self, carry: EmulatorCarry) -> EmulatorCarry:
+        """One step of SGD by automatic differentiation of the whole network."""
+        if self.done(carry):
+            return carry
+        row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0]
+        label = 2 * int(carry.samples.y[carry.steps]) - 1
+        rate = self.constants.rate
+        weights, seen = sgd_step(self.graph, self.blocks, carry.weights, row, label, rate)
+        return self._after(carry, weights, 1, seen[-1], seen[self.finished])
+
+    def advance(self, carry: EmulatorCarry, steps: int, engine: str = "reference") -> EmulatorCarry:
+        """At most `steps` steps of SGD, by the engine asked for."""
+        if engine != "fast":
+            return super().advance(carry, steps, engine)
+        end = min(carry.steps + steps, len(carry.samples))
+        if end == carry.steps:
+            return carry
+        rows = input_rows(carry.samples, carry.steps, end)
+        labels = 2 * carry.samples.y[carry.steps : end].astype(np.int8) - 1
+        weights, outputs, seen = fast.train(
+            self.graph, carry.weights, rows, labels, self.constants.rate, self.finished
+        )
+        return self._after(carry, weights, end - carry.steps, outputs[-1], seen[-1])
+
+    def _after(
+        self, carry: EmulatorCarry, weights: NDArray[np.floating], steps: int, output: float, finished: float
+    ) -> EmulatorCarry:
+        answer = int(output > 0) if finished > 0 else None
+        return EmulatorCarry(weights, carry.steps + steps, carry.samples, float(output), answer)
+
+    def outputs(self, carry: EmulatorCarry, x: ArrayLike, guess: ArrayLike | None = None) -> NDArray[Any]:
+        """The outputs of the network as trained so far, without training it further. A network that still
+        learns gives back its guesses (default 0)."""
+        rows = as_bits(x, "x")
+        zeros = np.zeros(len(rows), np.uint8)
+        samples = Samples(rows, zeros, zeros, zeros if guess is None else as_bits(guess, "guess"))
+        inputs = input_rows(samples, 0, len(rows))
+        return fast.train(self.graph, carry.weights, inputs, np.zeros(0), 0.0, self.finished)[1]
+
+    def has_finished(self, carry: EmulatorCarry) -> bool:
+        """Whether the network, as trained so far, answers rather than guesses."""
+        row = np.ones((1, self.graph.inputs), np.int8)
+        return bool(fast.train(self.graph, carry.weights, row, np.zeros(0), 0.0, self.finished)[2][0] > 0)
+
+    # Meaning
+
+    def decode(self, carry: EmulatorCarry) -> LearnerState:
+        """The signs of the cells' weights: negative stands for 1."""
+        bits = tuple((carry.weights[self.cells] < 0).astype(int).tolist())
+        return LearnerState(bits, carry.steps, carry.answer, carry.samples)
+
+    def deviation(self, carry: EmulatorCarry) -> float:
+        """Relative error of the worst cell, or distance of the output from -1 and 1."""
+        cells = np.abs(np.abs(carry.weights[self.cells]) / self.constants.w0 - 1).max(initial=0)
+        output = abs(abs(carry.output) - 1) if carry.steps and carry.output else 0.0
+        return float(max(cells, output))
+
     def unit_table(self) -> dict[str, str]:
-        """Every unit with what it is for, in words."""
+        return practical_units(self)
+
+    # Saving
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "weights": self.weights,
+            "offsets": self.graph.offsets,
+            "sources": self.graph.sources,
+            "cells": self.cells,
+        }
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "memory": self.memory,
+            "inputs": self.inputs,
+            "w0": self.constants.w0,
+            "gate": self.constants.gate,
+            "rate": self.constants.rate,
+            "finished": self.finished,
+            "computation": list(self.computation),
+            "steps": self.steps,
+            "names": list(self.names),
+        }
+
+    @classmethod
+    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net again, from what `arrays` and `config` give."""
+        graph = Graph(1 + int(config["inputs"]) + 2, arrays["offsets"], arrays["sources"])
+        consistent = (
+            graph.offsets.ndim == graph.sources.ndim == 1
+            and len(graph.offsets) > 1
+            and graph.offsets[0] == 0
+            and graph.offsets[-1] == graph.edges == len(arrays["weights"])
+            and (np.diff(graph.offsets) >= 0).all()
+        )
+        if not consistent:
+            raise BrokenNet("the arrays of the graph do not fit together")
+        if not ((graph.sources >= 0) & (graph.sources < graph.ends)).all():
+            raise BrokenNet("an edge of the graph does not come from an earlier vertex")
+        cells = arrays["cells"]
+        if not ((cells >= 0) & (cells < graph.edges)).all() or not 0 <= config["finished"] < graph.vertices:
+            raise BrokenNet("a cell of the memory points outside the graph")
+        begin, end = config["computation"]
+        return cls(
+            weights=arrays["weights"],
+            cells=cells,
+            graph=graph,
+            constants=Constants(float(config["w0"]), float(config["gate"])),
+            inputs=int(config["inputs"]),
+            finished=int(config["finished"]),
+            computation=(int(begin), int(end)),
+            steps=int(config["steps"]),
+            names=tuple(config["names"]),
+        )
+
+    def certificate(self) -> dict[str, Any]:
+        count = len(self.cells)
+        return {
+            "memory": self.memory,
+            "cells": count,
+            "flat_margin": 2.0,
+            "changes_vanish": changes_vanish(self.constants.w0, count, self.precision),
+            "steps": self.steps,
+            "drift": drift(self.constants.w0, count, self.steps),
+        }

@@ -1,21 +1,65 @@
-"""The target `emulator`, as the compiler finds it."""
+"""The target `emulator`: what it takes, how large its networks are, and examples."""
 
 import math
 from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.errors import Refused
 from tapegrad.learners import Learner, conjunction, parity
-from tapegrad.targets.emulator.net import MEMORIES, EmulatorNet
-from tapegrad.targets.emulator.practical_constants import PRECISIONS
-from tapegrad.targets.emulator.sizes import exact_size, noisy_size, practical_size
+from tapegrad.targets.emulator.constants import PRECISIONS
+from tapegrad.targets.emulator.graph import NEVER, circuit_size, flip_wires
+from tapegrad.targets.emulator.net import EmulatorNet, PracticalNet
+from tapegrad.targets.emulator.paper_nets import ExactNet, NoisyNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
+MEMORIES = tuple(net.memory for net in (PracticalNet, ExactNet, NoisyNet))
+
+
+class Size(NamedTuple):
+    """Computed vertices and edges of a network, counted from the learner's circuit without building it."""
+
+    vertices: int
+    edges: int
+
+
+def practical_size(learner: Learner) -> Size:
+    """Gates, copies of the inputs, eight vertices with 30 edges for each cell, and the output."""
+    gates, edges = circuit_size(learner.circuit, learner.cells)
+    inputs = learner.inputs + 2
+    return Size(gates + 8 * learner.cells + inputs + 1, edges + 30 * learner.cells + inputs + 1)
+
+
+def exact_size(learner: Learner) -> Size:
+    """2m + 1 components of 12 vertices, m readers, a unary counter of m (m - 1) gates, v_0 and the output."""
+    gates, edges = circuit_size(learner.circuit, learner.cells)
+    m, inputs = learner.cells, learner.inputs + 2
+    components = 2 * m + 1
+    return Size(
+        gates + 12 * components + m + inputs + m * (m - 1) + m + 3,
+        edges + 22 * components + m + inputs + 3 * m * (m - 1) + m + 2,
+    )
+
+
+def noisy_size(learner: Learner, samples: int) -> Size:
+    """2 n T components of 11 vertices, T copies of the circuit, and what leads from one to the next."""
+    circuit, m, bits = learner.circuit, learner.cells, learner.inputs + 1
+    flips = flip_wires(circuit, m)
+    gates, edges = circuit_size(circuit, m)
+    once, once_edges = circuit_size(circuit, 0)
+    changing = m - flips.count(NEVER)
+    components = 2 * bits * samples
+    per_step = gates + 1 + 2 + 3 * changing + (2 * bits - 1) + 3 + 1 + 1
+    per_step_edges = edges + 1 + 7 + 10 * changing + 3 * (2 * bits - 1) + 9 + 3 + 2 + 1
+    return Size(
+        11 * components + samples * per_step + once + bits + m + 1 + 4 + 1,
+        22 * components + samples * per_step_edges - 1 + once_edges + bits + m + 1 + 9 + 1,
+    )
+
+
 OPTIONS: dict[str, Option] = {
-    "memory": Option("practical", "how weights remember bits", tuple(MEMORIES)),
+    "memory": Option("practical", "how weights remember bits", MEMORIES),
     "precision": Option("float64", "of a practical network", tuple(PRECISIONS)),
     "steps": Option(1_000_000, "steps for which a practical network would do even without rounding"),
     "exponent": Option("3", "of the activation of an exact network, a fraction such as 11/9"),
@@ -28,7 +72,7 @@ OPTIONS: dict[str, Option] = {
 def build(source: Learner, *, memory: str, **options: Any) -> EmulatorNet:
     """The network of a learner."""
     _check_numbers(options)
-    return import_module(MEMORIES[memory]).compiled(source, **options)
+    return EmulatorNet.kinds[memory].compiled(source, **options)
 
 
 def estimate(source: Learner, *, memory: str, **options: Any) -> Estimate:

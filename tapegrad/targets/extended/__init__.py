@@ -1,8 +1,8 @@
 """The extended network (Welper, section 5): ordinary training that runs any algorithm for finding weights."""
 
-from tapegrad.targets.extended.extend import Extended, TrainingRun, extend
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint
-from tapegrad.targets.extended.primaries import MLP, linear, perceptron
+from tapegrad.targets.extended.net import Extended, TrainingRun, extend
+from tapegrad.targets.extended.primary import MLP, linear, perceptron
 from tapegrad.targets.extended.saved import load, save
 
 __all__ = [

@@ -10,13 +10,11 @@ from typing import Protocol
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.targets.descent.numbers import Numbers
-from tapegrad.targets.descent.switches import cutoff
+from tapegrad.targets.descent.loss import Arrays, Scalar, cutoff
 
 
 class NumberFormat(Protocol):
@@ -32,23 +30,25 @@ class NumberFormat(Protocol):
         """The largest absolute value."""
         ...
 
-    def quantise(self, numbers: Numbers) -> Array:
+    def quantise(self, numbers: Float[Arrays, "*n"]) -> Float[Array, "*n bits"]:
         """The bits of numbers of the format, along a new last axis."""
         ...
 
-    def dequantise(self, bits: Numbers) -> Array:
+    def dequantise(self, bits: Float[Arrays, "*n bits"]) -> Float[Array, "*n"]:
         """The numbers that rows of bits stand for."""
         ...
 
 
-def step(t: Numbers, epsilon: ArrayLike, continuous: bool) -> Array:
+def step(
+    t: Float[Arrays, "*n"], epsilon: Scalar | Float[Arrays, " last"], continuous: bool
+) -> Float[Array, "*n"]:
     """1 for t >= 0; 0 for t < 0, or with `continuous` for t <= -epsilon, and a line between."""
     if continuous:
         return 1 - cutoff(t + epsilon, 0.0, epsilon)
     return jnp.where(t >= 0, 1.0, 0.0)
 
 
-def binary_digits(number: Numbers, width: int, continuous: bool) -> Array:
+def binary_digits(number: Float[Arrays, "*n"], width: int, continuous: bool) -> Float[Array, "*n {width}"]:
     """The digits of whole numbers below 2^width: from the top down, subtract what fits (two layers each)."""
     digits = []
     for place in reversed(range(width)):
@@ -74,13 +74,13 @@ class FixedPoint(eqx.Module):
         """2^(width - 1 - fraction), which is the absolute value of the smallest number."""
         return 2.0 ** (self.width - 1 - self.fraction)
 
-    def quantise(self, numbers: Numbers) -> Array:
+    def quantise(self, numbers: Float[Arrays, "*n"]) -> Float[Array, "*n bits"]:
         """Shifted by half the range the numbers are whole and not negative; the top bit is then inverted."""
         shifted = numbers * 2**self.fraction + 2 ** (self.width - 1)
         digits = binary_digits(shifted, self.width, self.continuous)
         return jnp.concatenate([digits[..., :-1], 1 - digits[..., -1:]], axis=-1)
 
-    def dequantise(self, bits: Numbers) -> Array:
+    def dequantise(self, bits: Float[Arrays, "*n bits"]) -> Float[Array, "*n"]:
         """One linear layer."""
         places = np.array([*(2.0**i for i in range(self.width - 1)), -(2.0 ** (self.width - 1))])
         return bits @ places / 2**self.fraction
@@ -114,7 +114,7 @@ class FloatingPoint(eqx.Module):
         top = 2**self.exponent - 1 - self.bias
         return (2.0 - 2.0**-self.mantissa) * 2.0**top
 
-    def quantise(self, numbers: Numbers) -> Array:
+    def quantise(self, numbers: Float[Arrays, "*n"]) -> Float[Array, "*n bits"]:
         """The paper's loop over the exponents, unrolled: one step for each power of two says how many of
         them fit; the mantissa is the number scaled by the last that does."""
         size = jnp.abs(numbers)
@@ -130,7 +130,7 @@ class FloatingPoint(eqx.Module):
         exponent = binary_digits(stored, self.exponent, self.continuous)
         return jnp.concatenate([digits, exponent, negative[..., None]], axis=-1)
 
-    def dequantise(self, bits: Numbers) -> Array:
+    def dequantise(self, bits: Float[Arrays, "*n bits"]) -> Float[Array, "*n"]:
         """Powers of two by products: 2^e is the product of 1 + b_j (2^(2^j) - 1)."""
         mantissa, exponent, sign = jnp.split(bits, [self.mantissa, self.mantissa + self.exponent], axis=-1)
         factors = np.array([2.0 ** (2**j) - 1 for j in range(self.exponent)])

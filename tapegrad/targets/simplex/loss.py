@@ -2,10 +2,9 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Float, Int
 
-from tapegrad.targets.descent.numbers import Numbers
-from tapegrad.targets.simplex.functions import corner, edge
+from tapegrad.targets.descent.loss import Arrays, Scalar, corner, edge
 
 
 class SimplexLoss(eqx.Module):
@@ -18,13 +17,18 @@ class SimplexLoss(eqx.Module):
     step joins: size linear in the vertices instead of quadratic.
     """
 
-    vertex_weight: Numbers
-    edge_from: Numbers
-    edge_to: Numbers
-    edge_weight: Numbers
-    outside: Numbers
+    vertex_weight: Float[Arrays, " vertices"]
+    edge_from: Int[Arrays, " edges"]
+    edge_to: Int[Arrays, " edges"]
+    edge_weight: Float[Arrays, " edges"]
+    outside: Scalar
 
-    def __call__(self, s: Numbers, T: Numbers, H: Numbers) -> Array:
+    def __call__(
+        self,
+        s: Float[Arrays, " vertices"],
+        T: Float[Arrays, "cells tapes"],
+        H: Float[Arrays, "cells tapes"],
+    ) -> Float[Array, ""]:
         vertices = jnp.sum((self.vertex_weight - self.outside) * corner(s, 1 / 2))
         joined = edge(s[self.edge_from], s[self.edge_to])
         return self.outside + vertices + jnp.sum((self.edge_weight - self.outside) * joined)

@@ -7,11 +7,9 @@ import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import InputError
 from tapegrad.machines.model import Configuration
 from tapegrad.optimise import OnSimplex
-from tapegrad.targets.descent.net import Descent, DescentNet
-from tapegrad.targets.descent.network import (
+from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
     LONE_LABELS,
@@ -21,10 +19,11 @@ from tapegrad.targets.descent.network import (
     Thresholds,
     Weights,
 )
-from tapegrad.targets.simplex import fast
-from tapegrad.targets.simplex.configurations import Key, Vertices, key, look_up
+from tapegrad.targets.descent.net import Descent, DescentNet
+from tapegrad.targets.simplex import explain, fast
+from tapegrad.targets.simplex.build import Key, Vertices, configuration, key, look_up
+from tapegrad.targets.simplex.constants import Levels, choose, steps_left, weighted
 from tapegrad.targets.simplex.loss import SimplexLoss
-from tapegrad.targets.simplex.weights import Levels, choose, steps_left
 
 _EMPTY = np.zeros((0, 0))
 
@@ -68,7 +67,7 @@ class SimplexNet(DescentNet):
     @property
     def rates(self) -> Weights:
         """As ever, with a line search for s if that was asked for."""
-        return Weights(OnSimplex(self.line_search), 1.0, 1.0, 1.0)
+        return Weights._make((OnSimplex(self.line_search), 1.0, 1.0, 1.0))
 
     def start(self, state: Configuration) -> Descent:
         """s at the vertex of the configuration, z = 0."""
@@ -80,7 +79,7 @@ class SimplexNet(DescentNet):
         """The configuration of the vertex that s stands at; None before the labels are read."""
         if carry.steps == 0:
             return None
-        return configuration(self.vertices, int(np.argmax(carry.weights.s)), self.states, self.symbols)
+        return self.configuration(int(np.argmax(carry.weights.s)))
 
     def deviation(self, carry: Descent) -> float:
         """How far s is from a vertex."""
@@ -104,22 +103,16 @@ class SimplexNet(DescentNet):
         return Weights(in_s, _EMPTY, _EMPTY, np.zeros_like(self.error.y))
 
     def units(self) -> Iterator[str]:
-        """`s/5`: a vertex; `z/0`: a label."""
-        yield from (f"s/{vertex}" for vertex in range(len(self.vertices.state)))
-        yield from (f"z/{label}" for label in range(np.size(self.error.y)))
+        """Vertices and labels."""
+        return explain.units(self)
 
     def explain(self, unit: str) -> str:
-        """The configuration of a vertex and where it leads, or a label."""
-        kind, _, number = unit.partition("/")
-        if kind == "z" and number in ("0", "1"):
-            return f"Copy of label number {number}: 0 before the first gradient step, the label after it."
-        if kind != "s" or not number.isdecimal() or int(number) >= len(self.vertices.state):
-            raise InputError(f"the net has no unit {unit!r}", advice="Units are s/5 or z/0.")
-        vertex = int(number)
-        shown = configuration(self.vertices, vertex, self.states, self.symbols)
-        left = round(float(self.arrays_for_fast.vertex_weight[vertex] / self.levels.unit - 1) / 3)
-        leads = f"leads to s/{self.vertices.successor[vertex]}" if left else "halts"
-        return f"Vertex of {shown}, {left} step(s) before the halt: {leads}. Loss (13), section 4.3."
+        """What a vertex or a label stands for."""
+        return explain.explain(self, unit)
+
+    def configuration(self, vertex: int) -> Configuration:
+        """The configuration that a vertex stands for."""
+        return configuration(self.vertices, vertex, self.states, self.symbols)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The configurations, their weights and the edges."""
@@ -156,29 +149,6 @@ class SimplexNet(DescentNet):
             "drop": 3 * self.levels.unit,
             "final_loss": LONE_FINAL_LOSS,
         }
-
-
-def weighted(successor: NDArray[np.int32], levels: Levels) -> dict[str, NDArray[Any]]:
-    """w_v = W_k(v) for vertices, the mean of both ends for edges."""
-    weight = levels.unit * (1.0 + 3.0 * steps_left(successor))
-    running = np.flatnonzero(successor != np.arange(len(successor)))
-    return {
-        "vertex_weight": weight,
-        "edge_from": running.astype(np.int32),
-        "edge_to": successor[running],
-        "edge_weight": (weight[running] + weight[successor[running]]) / 2,
-    }
-
-
-def configuration(
-    vertices: Vertices, row: int, states: tuple[str, ...], symbols: tuple[str, ...]
-) -> Configuration:
-    """The configuration of a vertex."""
-    tapes = tuple(
-        {int(cell) + vertices.first_cell: symbols[content[cell]] for cell in np.flatnonzero(content)}
-        for content in vertices.cells[row]
-    )
-    return Configuration(states[vertices.state[row]], tapes, tuple(int(head) for head in vertices.heads[row]))
 
 
 def build(

@@ -6,8 +6,8 @@ from typing import Any
 from tapegrad.errors import Refused
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import TuringMachine
-from tapegrad.targets.descent.layers import Layer, deepest, extra_layers, widest
-from tapegrad.targets.simplex.configurations import Vertices, all_configurations, reachable, starts_up_to
+from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
+from tapegrad.targets.simplex.build import Vertices, all_configurations, reachable, starts_up_to
 from tapegrad.targets.simplex.net import SimplexNet, build
 from tapegrad.targets.target import Estimate, Example, Option, Target
 

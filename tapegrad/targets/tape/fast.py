@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.targets.simplex.functions import SLOPE_BACKWARD, SLOPE_FORWARD
+from tapegrad.targets.descent.loss import SLOPE_BACKWARD, SLOPE_FORWARD
 
 HALTED, OUT_OF_BUDGET, LEFT_TAPE = 0, 1, 2
 

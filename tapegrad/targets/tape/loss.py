@@ -5,30 +5,29 @@ from typing import Self
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.lax import stop_gradient
+from jaxtyping import Array, Float, Int
 
-from tapegrad.targets.descent.numbers import Numbers
-from tapegrad.targets.simplex.functions import corner, directed
+from tapegrad.targets.descent.loss import Arrays, Scalar, corner, directed
+from tapegrad.targets.tape.build import Graph
 from tapegrad.targets.tape.constants import GAMMA, Constants
-from tapegrad.targets.tape.graph import Graph
 
 
 class TapeLoss(eqx.Module):
     """l(s, T, H) of (21), with the slips of the print mended: the first least-squares term aims at the
     symbol to write, the last has no `diag`, and a head that moves by +1 shifts its indicator by +1."""
 
-    down: Numbers
-    written: Numbers
-    right: Numbers
-    left: Numbers
-    still: Numbers
-    vertex_weight: Numbers
-    edge_from: Numbers
-    edge_to: Numbers
-    edge_weight: Numbers
-    b: Numbers
-    c: Numbers
+    down: Float[Arrays, "vertices tapes"]
+    written: Float[Arrays, "vertices tapes"]
+    right: Float[Arrays, "vertices tapes"]
+    left: Float[Arrays, "vertices tapes"]
+    still: Float[Arrays, "vertices tapes"]
+    vertex_weight: Float[Arrays, " vertices"]
+    edge_from: Int[Arrays, " edges"]
+    edge_to: Int[Arrays, " edges"]
+    edge_weight: Float[Arrays, " edges"]
+    b: Scalar
+    c: Scalar
 
     @classmethod
     def of(cls, graph: Graph, constants: Constants) -> Self:
@@ -47,7 +46,12 @@ class TapeLoss(eqx.Module):
             c=np.float64(constants.c),
         )
 
-    def __call__(self, s: Numbers, T: Numbers, H: Numbers) -> Array:
+    def __call__(
+        self,
+        s: Float[Arrays, " vertices"],
+        T: Float[Arrays, "cells tapes"],
+        H: Float[Arrays, "cells tapes"],
+    ) -> Float[Array, ""]:
         moved = stop_gradient(self.shifted(s, H))
         under_heads = jnp.sum(T * stop_gradient(H), axis=0)
         read_next = stop_gradient(jnp.sum(T * moved, axis=0))
@@ -56,12 +60,14 @@ class TapeLoss(eqx.Module):
         move = _squared(moved - H)
         return self.c + self.on_simplex(s) + GAMMA * (write + 4 * self.b**2 * read + move)
 
-    def on_simplex(self, s: Numbers) -> Array:
+    def on_simplex(self, s: Float[Arrays, " vertices"]) -> Float[Array, ""]:
         """l_S of (19): weights on vertices and on directed edges."""
         vertices = jnp.sum(self.vertex_weight * corner(s, 1 / 4))
         return vertices + jnp.sum(self.edge_weight * directed(s[self.edge_from], s[self.edge_to]))
 
-    def shifted(self, s: Numbers, H: Numbers) -> Array:
+    def shifted(
+        self, s: Float[Arrays, " vertices"], H: Float[Arrays, "cells tapes"]
+    ) -> Float[Arrays, "cells tapes"]:
         """S(s) H, linear in both: the head indicators where the heads go next. What is pushed over the end
         of the tape is gone; the net notices."""
         nothing = jnp.zeros_like(H[:1])
@@ -70,5 +76,5 @@ class TapeLoss(eqx.Module):
         return (s @ self.right) * to_right + (s @ self.left) * to_left + (s @ self.still) * H
 
 
-def _squared(difference: Numbers) -> Array:
+def _squared(difference: Float[Arrays, "..."]) -> Float[Array, ""]:
     return jnp.sum(difference**2) / 2

@@ -5,17 +5,17 @@ from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.precision import in_double
-from tapegrad.targets.descent.net import Descent, DescentNet
-from tapegrad.targets.descent.network import (
+from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
     LONE_LABELS,
+    Arrays,
     ExtendedNetwork,
     NoPrimary,
     Primary,
@@ -23,10 +23,10 @@ from tapegrad.targets.descent.network import (
     Thresholds,
     Weights,
 )
-from tapegrad.targets.descent.numbers import Numbers
-from tapegrad.targets.tape import fast, words
+from tapegrad.targets.descent.net import Descent, DescentNet
+from tapegrad.targets.tape import explain, fast
+from tapegrad.targets.tape.build import Graph, build_graph
 from tapegrad.targets.tape.constants import Constants, choose
-from tapegrad.targets.tape.graph import Graph, build_graph
 from tapegrad.targets.tape.loss import TapeLoss
 
 _NO_PRIMARY = NoPrimary()
@@ -150,11 +150,11 @@ class TapeNet(DescentNet):
 
     def units(self) -> Iterator[str]:
         """Vertices, edges, and the weights of tapes, heads and labels."""
-        return words.units(self)
+        return explain.units(self)
 
     def explain(self, unit: str) -> str:
         """What a vertex, an edge or a weight stands for."""
-        return words.explain(self, unit)
+        return explain.explain(self, unit)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The graph: all that the network knows of the machine."""
@@ -187,8 +187,8 @@ class TapeNet(DescentNet):
         cells: int,
         *,
         primary: Primary = _NO_PRIMARY,
-        x: Numbers = LONE_INPUTS,
-        y: Numbers = LONE_LABELS,
+        x: Float[Arrays, "samples inputs"] = LONE_INPUTS,
+        y: Float[Arrays, "samples outputs"] = LONE_LABELS,
         read_only: int = 0,
     ) -> Self:
         """The net of a graph, around a primary network and its data; without, around an empty one."""
@@ -235,7 +235,7 @@ class TapeNet(DescentNet):
 
 @in_double
 @eqx.filter_jit
-def _read_only_tapes(error: SquaredError, z: Numbers) -> Array:
+def _read_only_tapes(error: SquaredError, z: Float[Arrays, "samples outputs"]) -> Array:
     return error.network.primary.read_only_tapes(error.x, z)
 
 

@@ -1,19 +1,95 @@
 """The target `tape`: what it takes, how it is made ready, and what it costs."""
 
 from collections.abc import Sequence
-from typing import cast
+from itertools import product
+from typing import Any, cast
 
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import binary_tracks, stay_free, triple_states
+from tapegrad.machines.compiled import run
 from tapegrad.machines.library.ready import busy_beaver
-from tapegrad.machines.model import STAY, TuringMachine
+from tapegrad.machines.model import STAY, Configuration, Rule, TuringMachine
 from tapegrad.source import Rewriting
-from tapegrad.targets.descent.layers import deepest, widest
-from tapegrad.targets.tape.graph import has_two_cycle, sizes
+from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
+from tapegrad.targets.tape.build import has_two_cycle, sizes
 from tapegrad.targets.tape.net import TapeNet, build
-from tapegrad.targets.tape.room import cells_for
-from tapegrad.targets.tape.size import layers, paper_width
 from tapegrad.targets.target import Estimate, Example, Option, Target
+
+# Tape: how much a run needs, learnt from the machine itself before the net is built
+
+MOST_UNASKED = 1 << 16
+"""More cells are not chosen without a word: each step of the reference engine costs as much as there are."""
+
+MOST_READINGS = 1 << 18
+"""Machines with more states times readings are not run ahead; their nets get the usual number of cells."""
+
+
+def cells_for(machine: TuringMachine, start: Configuration, steps: int) -> dict[str, Any]:
+    """As many cells as the machine touches in its first `steps` steps from here, cell 0 in the middle."""
+    if len(machine.states) * (len(machine.alphabet) + 1) ** machine.tapes > MOST_READINGS:
+        return {}
+    touched = touched_cells(machine, start, steps)
+    # `cells` cells are -(cells // 2) to (cells - 1) // 2.
+    needed = max(2, -2 * touched.start, 2 * touched.stop - 1)
+    if needed > MOST_UNASKED:
+        raise Refused(
+            f"the machine {machine.name!r} needs a tape of {needed:,} cells for {steps:,} steps",
+            where=f"it goes from cell {touched.start:,} to cell {touched.stop - 1:,}",
+            advice=f"Ask for them, --set cells={needed}, or for fewer steps.",
+        )
+    return {"cells": needed}
+
+
+def touched_cells(machine: TuringMachine, start: Configuration, steps: int) -> range:
+    """From the first cell to the last that the input lies on or a head comes to within `steps` steps.
+
+    The machine runs on tapes whose untouched cells hold a symbol of their own, which it takes for the blank:
+    what is left of it at the end was never touched.
+    """
+    untouched = max(machine.alphabet, key=len) + "'"  # longer than every symbol, so it is none of them
+    rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
+    for (state, read), rule in machine.rules.items():
+        for seen in product(*((s, untouched) if s == machine.blank else (s,) for s in read)):
+            rules[state, seen] = rule
+    marking = TuringMachine(
+        rules,
+        machine.start_state,
+        blank=untouched,
+        name=machine.name,
+        alphabet=(untouched, *machine.alphabet),
+        states=machine.states,
+        tapes=machine.tapes,
+    )
+    final = run(marking, start, steps).final
+    cells = [*final.heads, *(cell for tape in final.tapes for cell in tape)]
+    return range(min(cells), max(cells) + 1)
+
+
+# Size: counted from the network as built, beside the paper's bound
+
+
+def layers(vertices: int, edges: int, tapes: int, cells: int, label_numbers: int) -> list[Layer]:
+    """Corollary 2.3 counts the weights, 2^d |Q| + 2 d tau + O(nm). The widest layer is larger: every vertex
+    has the ReLU of its corner, every edge the three of `directed`, and from each vertex lead 2^d edges."""
+    cells_in_all = tapes * cells
+    return extra_layers(
+        [
+            Layer(1, "ReLUs of vertices and edges", vertices + 3 * edges),
+            Layer(1, "symbols to write and symbols of the vertex", 2 * tapes),
+            Layer(1, "S(s) H and products T H", 4 * cells_in_all),
+            Layer(2, "l_S, symbols under the heads and at their next places", 1 + 2 * tapes),
+            Layer(2, "squares of S(s) H - H", cells_in_all),
+            Layer(3, "squares of the symbols to write and to read", 2 * tapes),
+            Layer(4, "outer sum of (21)", 1),
+        ],
+        label_numbers,
+    )
+
+
+def paper_width(vertices: int, tapes: int, cells: int) -> int:
+    """Corollary 2.3 without its O(nm); `vertices` is 2^d |Q|, tripling included."""
+    return vertices + 2 * tapes * cells
+
 
 DEFAULT_CELLS = 1024
 MOST_CELLS = 1 << 22

@@ -6,8 +6,8 @@ import numpy as np
 
 from tapegrad.compile import compile
 from tapegrad.learners import FunctionLearner, best_of, conjunction, dictator, doubling, majority, parity
-from tapegrad.targets.emulator.exact import Constants
-from tapegrad.targets.emulator.sizes import practical_size
+from tapegrad.targets.emulator.constants import ExactConstants
+from tapegrad.targets.emulator.target import practical_size
 from tapegrad.verify import verify
 from tapegrad_papers.claims.abbe_sandon.instances import all_inputs, counter, practical
 from tapegrad_papers.claims.abbe_sandon.paper import PAPER
@@ -71,7 +71,7 @@ def theorem_4(long: bool) -> Outcome:
 def remark_10(long: bool) -> Outcome:
     sizes = (4, 8, 16, 32, 64) if long else (4, 8, 16, 32)
     per_gate = [practical_size(parity(n)).vertices / parity(n).circuit.size for n in sizes]
-    rates = [Constants.of(Fraction(3), 10**80 * k).rate for k in (1, 2)]
+    rates = [ExactConstants.of(Fraction(3), 10**80 * k).rate for k in (1, 2)]
     exponent = rates[0].exponents[2]
     learner = dictator(3, 3)
     x = np.random.default_rng(3).integers(0, 2, (200, 3))

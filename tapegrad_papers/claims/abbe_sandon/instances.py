@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tapegrad.circuits import Circuit, Gate, UInt
 from tapegrad.compile import compile
 from tapegrad.learners import FunctionLearner, Learner
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.net import PracticalNet
 
 
 def activation(x: float) -> tuple[float, float]:

@@ -10,11 +10,11 @@ from tapegrad.circuits import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile
 from tapegrad.learners import CircuitLearner, Learner, conjunction, majority, parity
-from tapegrad.targets.emulator import generic
-from tapegrad.targets.emulator.computation import THRESHOLDS
-from tapegrad.targets.emulator.exact import Constants, build
-from tapegrad.targets.emulator.exact_net import ExactNet
-from tapegrad.targets.emulator.graph import GraphBuilder
+from tapegrad.targets.emulator import loss
+from tapegrad.targets.emulator.build import build_exact
+from tapegrad.targets.emulator.constants import ExactConstants
+from tapegrad.targets.emulator.graph import THRESHOLDS, GraphBuilder
+from tapegrad.targets.emulator.paper_nets import ExactNet
 from tapegrad.verify import verify
 from tapegrad_papers.claims.abbe_sandon.instances import activation, all_inputs, counter, random_and_or_not
 from tapegrad_papers.claims.abbe_sandon.paper import PAPER
@@ -58,13 +58,13 @@ def lemma_1(long: bool) -> Outcome:
         for bits in rng.permutation(all_inputs(4))[:8]:
             inputs = [1.0, *(2.0 * bits - 1)]
             expected = circuit.wire_values(np.array([bits], bool))[4:, 0]
-            after, values = generic.sgd_step(
+            after, values = loss.sgd_step_by_hand(
                 graph, weights, inputs, float(rng.choice([-1, 1])), 0.1, activation
             )
             found = np.array([values[v] for v in wires[4:]])
             right &= bool((found == np.where(expected, 2.0, -2.0)).all())
             unchanged &= after[gates] == weights[gates]
-            _, slopes = generic.forward(graph, weights, inputs, activation)
+            _, slopes = loss.forward_by_hand(graph, weights, inputs, activation)
             no_paths &= not any(slopes[v] for v in wires[4:]) and all(slopes[v] for v in wires[:4])
             least = min(least, *(abs(t) for t in _totals(graph, weights, values, wires[4:])))
             moved += sum(a != b for a, b in zip(after, weights, strict=True))
@@ -98,7 +98,7 @@ def _totals(graph, weights, values, vertices) -> list[float]:
 
 @PAPER.claim("Definition 6", "The memory component M_s: a sign on an edge, two gated paths to the output")
 def definition_6(long: bool) -> Outcome:
-    constants = Constants.of(Fraction(3), 10)
+    constants = ExactConstants.of(Fraction(3), 10)
     number, s = constants.field.number, constants.s
     paths = all(constants.path(t) == number(0, Fraction(6 - t, 2)) * s for t in range(1, 7))
     value = (constants.path(1) * 2).power(Fraction(3))
@@ -201,7 +201,7 @@ def lemma_3(long: bool) -> Outcome:
 
 @PAPER.claim("Remark 9", "m0 is at least 10^79; with the exponent 11/9 it is of the order of 1000")
 def remark_9(long: bool) -> Outcome:
-    cubic, small = (Constants.of(p, 10).field.m0 for p in (Fraction(3), Fraction(11, 9)))
+    cubic, small = (ExactConstants.of(p, 10).field.m0 for p in (Fraction(3), Fraction(11, 9)))
     with localcontext(prec=400):
         formula = Decimal(2) ** -243 * Decimal(3) ** (Decimal(-1641) / 2) * (18 * Decimal(3).sqrt()) ** 364
         printed = int(formula) + 1
@@ -225,14 +225,16 @@ def remark_9(long: bool) -> Outcome:
 
 def _flips_in_double() -> int:
     """How often the one bit of a counter flips rightly when the exact network's weights are floats."""
-    constants = Constants.of(Fraction(3), 1)
-    parts = build(counter(1), constants)
+    constants = ExactConstants.of(Fraction(3), 1)
+    parts = build_exact(counter(1), constants)
     weights = [float(weight) for weight in parts.weights]
     for flip in range(50):
         guess = 1.0 if flip % 2 == 0 else -1.0
         inputs = [1.0, 1.0, 1.0, guess]
         rate = float(constants.rate)
-        weights, _ = generic.sgd_step(parts.graph, weights, inputs, -guess, rate, activation, parts.copies)
+        weights, _ = loss.sgd_step_by_hand(
+            parts.graph, weights, inputs, -guess, rate, activation, parts.copies
+        )
         if abs(weights[parts.cells[0]] / float(constants.path(1)) + guess) > 0.01:
             return flip
     return 50

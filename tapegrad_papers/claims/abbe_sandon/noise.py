@@ -9,9 +9,9 @@ from tapegrad.circuits import Gate
 from tapegrad.compile import compile
 from tapegrad.errors import Refused
 from tapegrad.learners import best_of, dictator, majority, parity
-from tapegrad.targets.emulator.computation import THRESHOLDS
-from tapegrad.targets.emulator.noisy import AFTER, BEFORE, DIGITS, NOISE, PATH, RATE, READ, power
-from tapegrad.targets.emulator.noisy_net import NoisyNet
+from tapegrad.targets.emulator.constants import AFTER, BEFORE, DIGITS, NOISE, PATH, RATE, READ, power
+from tapegrad.targets.emulator.graph import THRESHOLDS
+from tapegrad.targets.emulator.paper_nets import NoisyNet
 from tapegrad.verify import verify
 from tapegrad_papers.claims.abbe_sandon.paper import PAPER
 from tapegrad_papers.claims.ledger import Outcome, asymptotic, holds, holds_corrected

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 
 from tapegrad.precision import in_double
-from tapegrad.targets.simplex import functions
+from tapegrad.targets.descent import loss as functions
 from tapegrad_papers.claims.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.claims.welper import printed
 from tapegrad_papers.claims.welper.paper import PAPER

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.precision import in_double
-from tapegrad.targets.descent import orthogonal as orthogonal_module
+from tapegrad.targets.descent import loss as orthogonal_module
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad_papers.claims.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.claims.welper.layer_count import nonlinear_depth

@@ -4,14 +4,14 @@ import numpy as np
 
 from tapegrad.compile import compile
 from tapegrad.machines.library.ready import busy_beaver
-from tapegrad.targets.descent.layers import deepest, widest
+from tapegrad.targets.descent.loss import deepest, widest
 from tapegrad.targets.extended.examples import CORNERS, EXAMPLES
 from tapegrad.targets.simplex import target as simplex_target
-from tapegrad.targets.simplex.configurations import all_configurations
+from tapegrad.targets.simplex.build import all_configurations
 from tapegrad.targets.simplex.net import SimplexNet
-from tapegrad.targets.tape import size as tape_size
+from tapegrad.targets.tape import target as tape_size
+from tapegrad.targets.tape.build import build_graph
 from tapegrad.targets.tape.constants import choose
-from tapegrad.targets.tape.graph import build_graph
 from tapegrad_papers.claims.ledger import Outcome, holds_corrected
 from tapegrad_papers.claims.welper.instances import CELLS, X, Y, copying, first_numbers, iterates
 from tapegrad_papers.claims.welper.paper import PAPER

@@ -11,9 +11,9 @@ from tapegrad.compile import compile
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.precision import in_double
-from tapegrad.targets.descent.network import Weights
-from tapegrad.targets.simplex import functions
-from tapegrad.targets.simplex.configurations import key
+from tapegrad.targets.descent import loss as functions
+from tapegrad.targets.descent.loss import Weights
+from tapegrad.targets.simplex.build import key
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad_papers.claims.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.claims.welper.instances import copying

@@ -11,8 +11,8 @@ from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.tape import constants as tape_constants
+from tapegrad.targets.tape.build import build_graph, has_two_cycle
 from tapegrad.targets.tape.constants import Constants
-from tapegrad.targets.tape.graph import build_graph, has_two_cycle
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad_papers.claims.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.claims.welper.paper import PAPER

@@ -6,11 +6,11 @@ import numpy as np
 
 from tapegrad.compile import compile
 from tapegrad.precision import in_double
-from tapegrad.targets.descent import switches
-from tapegrad.targets.descent.layers import deepest
+from tapegrad.targets.descent import loss as switches
+from tapegrad.targets.descent.loss import deepest
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended import Extended
-from tapegrad.targets.tape import size as tape_size
+from tapegrad.targets.tape import target as tape_size
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad_papers.claims.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.claims.welper.instances import Y, copying, first_numbers, iterates

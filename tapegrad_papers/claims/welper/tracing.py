@@ -14,10 +14,10 @@ from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.optimise import OnSimplex, descend
 from tapegrad.precision import in_double
 from tapegrad.source import Source
+from tapegrad.targets.descent.loss import TracingLoss, Weights
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.descent.network import TracingLoss, Weights
+from tapegrad.targets.tape.build import build_graph
 from tapegrad.targets.tape.constants import Constants, choose
-from tapegrad.targets.tape.graph import build_graph
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
 
@@ -90,7 +90,7 @@ def trace_tape(
 @in_double
 def step(loss: TracingLoss, weights: Weights, line_search: bool = False) -> Weights:
     """One step of (14) or (22): conditional gradient for s, plain descent at rate 1 for T and H."""
-    rates = Weights(OnSimplex(line_search), 1.0, 1.0, 1.0)
+    rates = Weights._make((OnSimplex(line_search), 1.0, 1.0, 1.0))
     return Weights(*(np.asarray(array) for array in _step(loss, weights, rates)))
 
 

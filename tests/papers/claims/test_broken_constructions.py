@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tapegrad.circuits.model import Gate
-from tapegrad.targets.descent import orthogonal, switches
+from tapegrad.targets.descent import loss
 from tapegrad.targets.extended import formats
 from tapegrad.targets.relu import corrections, gadgets, units
-from tapegrad.targets.simplex import functions
 from tapegrad.targets.simplex import net as simplex_net
 from tapegrad.targets.tape import constants
 from tapegrad.targets.transformer import net as transformer_net
@@ -24,18 +23,18 @@ from tests.papers.claims.failing import failing
 
 
 def test_a_corner_function_that_is_a_little_too_wide(monkeypatch):
-    monkeypatch.setattr(functions, "corner", lambda x, mu: jax.nn.relu(1 - (1 - x) / (1.01 * mu)))
+    monkeypatch.setattr(loss, "corner", lambda x, mu: jax.nn.relu(1 - (1 - x) / (1.01 * mu)))
     assert failing(welper, "Lemma A.1", "Lemma A.2") == ["Lemma A.1", "Lemma A.2"]
 
 
 def test_an_edge_function_without_direction(monkeypatch):
-    monkeypatch.setattr(functions, "directed", functions.edge)
+    monkeypatch.setattr(loss, "directed", loss.edge)
     assert failing(welper, "Function (34)") == ["Function (34)"]
 
 
 def test_a_kink_near_a_vertex(monkeypatch):
-    straight = functions.directed
-    monkeypatch.setattr(functions, "directed", lambda x, y: straight(x, y) + 30 * jnp.minimum(y, 0.01))
+    straight = loss.directed
+    monkeypatch.setattr(loss, "directed", lambda x, y: straight(x, y) + 30 * jnp.minimum(y, 0.01))
     assert failing(welper, "Lemma 4.1", "Function (34)") == ["Lemma 4.1", "Function (34)"]
 
 
@@ -71,15 +70,15 @@ def test_constants_that_are_too_small(monkeypatch):
 
 
 def test_switches_that_are_never_quite_open(monkeypatch):
-    label, halt = switches.label_switch, switches.halt_switch
-    monkeypatch.setattr(switches, "label_switch", lambda u, z, epsilon: 0.999 * label(u, z, epsilon))
-    monkeypatch.setattr(switches, "halt_switch", lambda f, u, low, high: halt(f, u, low, high) + 1e-3 * f)
+    label, halt = loss.label_switch, loss.halt_switch
+    monkeypatch.setattr(loss, "label_switch", lambda u, z, epsilon: 0.999 * label(u, z, epsilon))
+    monkeypatch.setattr(loss, "halt_switch", lambda f, u, low, high: halt(f, u, low, high) + 1e-3 * f)
     assert failing(welper, "Section 5.2", "Section 5.3") == ["Section 5.2", "Section 5.3"]
 
 
 def test_a_vector_that_is_not_quite_orthogonal(monkeypatch):
-    found = orthogonal.orthogonal
-    monkeypatch.setattr(orthogonal, "orthogonal", lambda z, epsilon: found(z, epsilon) + 1e-9 * z)
+    found = loss.orthogonal
+    monkeypatch.setattr(loss, "orthogonal", lambda z, epsilon: found(z, epsilon) + 1e-9 * z)
     assert failing(welper, "Appendix C") == ["Appendix C"]
 
 

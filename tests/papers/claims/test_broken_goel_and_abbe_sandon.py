@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from tapegrad.circuits.model import Gate
-from tapegrad.targets.emulator import noisy_net, practical_net
-from tapegrad.targets.emulator.computation import THRESHOLDS
-from tapegrad.targets.emulator.exact import Constants as ExactConstants
-from tapegrad.targets.emulator.practical_constants import Constants, gate_weight
+from tapegrad.targets.emulator import net, paper_nets
+from tapegrad.targets.emulator.constants import Constants, ExactConstants, gate_weight
+from tapegrad.targets.emulator.graph import THRESHOLDS
 from tapegrad.targets.rcnn import lemma5, training
 from tapegrad_papers.claims import abbe_sandon, goel
 from tapegrad_papers.claims.abbe_sandon import limits
@@ -68,13 +67,13 @@ def test_controls_that_do_not_close(monkeypatch):
 
 
 def test_a_rate_that_does_not_double(monkeypatch):
-    monkeypatch.setattr(noisy_net, "RATE", noisy_net.RATE * 2)
+    monkeypatch.setattr(paper_nets, "RATE", paper_nets.RATE * 2)
     assert failing(abbe_sandon, "Lemma 4") == ["Lemma 4"]
 
 
 def test_cells_that_are_too_large(monkeypatch):
     large = lambda cells, steps, precision: Constants(2.0**-5, gate_weight(cells))  # noqa: E731
-    monkeypatch.setattr(practical_net, "choose", large)
+    monkeypatch.setattr(net, "choose", large)
     assert failing(abbe_sandon, "Section 4.3") == ["Section 4.3"]
 
 

@@ -14,10 +14,11 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile, estimate
 from tapegrad.errors import Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, conjunction, dictator, majority, parity
-from tapegrad.targets.emulator import generic
-from tapegrad.targets.emulator.exact import Constants, build
-from tapegrad.targets.emulator.exact_net import ExactNet
-from tapegrad.targets.emulator.exact_numbers import Exact, Field
+from tapegrad.targets.emulator import loss
+from tapegrad.targets.emulator.build import build_exact
+from tapegrad.targets.emulator.constants import ExactConstants
+from tapegrad.targets.emulator.numbers import Exact, Field
+from tapegrad.targets.emulator.paper_nets import ExactNet
 from tapegrad.verify import verify
 
 LEARNERS = [
@@ -33,7 +34,7 @@ def whole_power(x: Exact, exponent: int) -> Exact:
 
 
 def test_the_constants_are_those_of_the_paper() -> None:
-    constants = Constants.of(Fraction(3), 10)
+    constants = ExactConstants.of(Fraction(3), 10)
     number, s = constants.field.number, constants.s
     half = Fraction(1, 2)
     with localcontext(prec=400):
@@ -46,12 +47,12 @@ def test_the_constants_are_those_of_the_paper() -> None:
     assert [constants.path(t) for t in range(1, 7)] == [number(0, 3 - t * half) * s for t in range(1, 7)]
     assert constants.first == whole_power(s * number(1, 5 * half), 3)  # s' = (18 sqrt(3) s)^3
     assert not (s * 18 * number(0, half)).exceeds(Fraction(1))
-    assert Constants.of(Fraction(3), 10**81).field.m0 == 10**81
+    assert ExactConstants.of(Fraction(3), 10**81).field.m0 == 10**81
 
 
 def test_remark_9() -> None:
     """An exponent of 11/9 makes m0 "on the order of 1000"."""
-    assert 1000 < Constants.of(Fraction(11, 9), 10).field.m0 < 2000
+    assert 1000 < ExactConstants.of(Fraction(11, 9), 10).field.m0 < 2000
 
 
 @pytest.mark.parametrize("exponent", ["3", "11/9", "7/3"])
@@ -124,14 +125,14 @@ def decimal(number) -> Decimal:
 
 def error_after_a_flip(p: Fraction, error: Decimal) -> list[Decimal]:
     """Relative errors of the six weights of a path after one flip, if all had the same error before."""
-    constants = Constants.of(p, 1)
-    parts = build(flipper(), constants)
+    constants = ExactConstants.of(p, 1)
+    parts = build_exact(flipper(), constants)
     weights = [decimal(weight) for weight in parts.weights]
     path = _path_of(parts, parts.cells[0])
     for edge in path:
         weights[edge] *= 1 + error
     inputs = [Decimal(1)] * parts.graph.inputs  # guess 1
-    after, _ = generic.sgd_step(
+    after, _ = loss.sgd_step_by_hand(
         parts.graph,
         weights,
         inputs,
@@ -181,8 +182,8 @@ def _path_of(parts, cell: int) -> list[int]:
 
 @pytest.mark.parametrize(("exponent", "least", "most"), [(Fraction(3), 3, 8), (Fraction(11, 9), 0, 4)])
 def test_double_precision_fails_within_a_few_flips(exponent: Fraction, least: int, most: int) -> None:
-    constants = Constants.of(exponent, 1)
-    parts = build(flipper(), constants)
+    constants = ExactConstants.of(exponent, 1)
+    parts = build_exact(flipper(), constants)
     weights = [float(weight) for weight in parts.weights]
     p = float(exponent)
 
@@ -194,7 +195,7 @@ def test_double_precision_fails_within_a_few_flips(exponent: Fraction, least: in
     for flip in range(30):
         guess = 1 if flip % 2 == 0 else -1
         inputs = [1.0, 1.0, 1.0, float(guess)]
-        weights, _ = generic.sgd_step(
+        weights, _ = loss.sgd_step_by_hand(
             parts.graph, weights, inputs, float(-guess), float(constants.rate), activation, parts.copies
         )
         if not abs(weights[parts.cells[0]] / float(constants.path(1)) + guess) < 0.01:

@@ -3,7 +3,6 @@
 from decimal import Decimal, localcontext
 from functools import partial
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,9 +10,10 @@ from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import Learner, conjunction, dictator, majority, parity
 from tapegrad.precision import in_double
-from tapegrad.targets.emulator import generic, noisy_activation, noisy_net, reference
-from tapegrad.targets.emulator.noisy import DEAD_ZONES, DIGITS, NOISE, PATH, RATE, build, power
-from tapegrad.targets.emulator.noisy_net import NoisyNet
+from tapegrad.targets.emulator import loss, paper_nets
+from tapegrad.targets.emulator.build import build_noisy
+from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, NOISE, PATH, RATE, power
+from tapegrad.targets.emulator.paper_nets import NoisyNet
 from tapegrad.verify import Report, verify
 
 # Learners that are done within so many samples, and samples of which the first ones suffice.
@@ -87,8 +87,8 @@ def test_the_noise_that_breaks_it() -> None:
 
 
 def test_the_papers_dead_zone_is_too_narrow_for_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow = partial(noisy_activation.in_jax, dead=float(DEAD_ZONES["decimal"]))
-    monkeypatch.setattr(noisy_net, "_in_double", narrow)
+    narrow = partial(loss.cube, dead=float(DEAD_ZONES["decimal"]))
+    monkeypatch.setattr(paper_nets, "IN_DOUBLE", narrow)
     assert not checked(*CASES[0], arithmetic="double").agreed
 
 
@@ -96,31 +96,22 @@ def test_the_papers_dead_zone_is_too_narrow_for_double_precision(monkeypatch: py
 def test_backpropagation_is_automatic_differentiation() -> None:
     """The engine for decimals, run on floats, beside JAX: same values, same new weights."""
     learner, samples, x, _ = CASES[0]
-    parts = build(learner, samples)
+    parts = build_noisy(learner, samples)
     weights = np.array(parts.weights, np.float64)
     dead = float(DEAD_ZONES["double"])
-    levels = reference.levels_of(parts.graph)
 
     def activation(value: float) -> tuple[float, float]:
-        found, slope = noisy_activation.in_decimals(Decimal(value), DEAD_ZONES["double"])
+        found, slope = loss.cube_by_hand(Decimal(value), DEAD_ZONES["double"])
         return float(found), float(slope)
 
     row = np.array([1.0, 2 * x[0][0] - 1, 2 * x[0][1] - 1, 1.0])
-    after, values = generic.sgd_step(
+    after, values = loss.sgd_step_by_hand(
         parts.graph, weights.tolist(), row.tolist(), 1.0, float(RATE), activation
     )
-    parameters, every = reference.sgd_step(
-        reference.Parameters(reference.padded(weights, parts.graph.edges)),
-        levels,
-        reference.padded(row, parts.graph.vertices),
-        jnp.asarray(1.0),
-        jnp.asarray(float(RATE)),
-        partial(noisy_activation.in_jax, dead=dead),
-    )
-    assert np.allclose(np.array(values), np.asarray(every)[: parts.graph.vertices], rtol=1e-12, atol=0)
-    assert np.allclose(
-        np.array(after), np.asarray(parameters.weights)[: parts.graph.edges], rtol=1e-12, atol=0
-    )
+    blocks, cube = loss.blocks_of(parts.graph), partial(loss.cube, dead=dead)
+    by_jax, every = loss.sgd_step(parts.graph, blocks, weights, row, 1.0, float(RATE), cube)
+    assert np.allclose(np.array(values), every, rtol=1e-12, atol=0)
+    assert np.allclose(np.array(after), by_jax, rtol=1e-12, atol=0)
     assert np.count_nonzero(np.array(after) != weights) > 5
 
 
@@ -132,13 +123,13 @@ def test_the_activation_is_smooth_and_nondecreasing(dead: Decimal) -> None:
         small = Decimal(10) ** -20
         before = Decimal(0)
         for point in sorted(points):
-            value, slope = noisy_activation.in_decimals(point, dead)
-            above, _ = noisy_activation.in_decimals(point * (1 + small), dead)
-            below, _ = noisy_activation.in_decimals(point * (1 - small), dead)
+            value, slope = loss.cube_by_hand(point, dead)
+            above, _ = loss.cube_by_hand(point * (1 + small), dead)
+            below, _ = loss.cube_by_hand(point * (1 - small), dead)
             found = (above - below) / (2 * point * small)
             assert abs(found - slope) <= Decimal("1e-15") * (slope + value / point) + 100 * small * point**2
             assert before <= below <= value <= above
-            assert noisy_activation.in_decimals(-point, dead) == (-value, slope)
+            assert loss.cube_by_hand(-point, dead) == (-value, slope)
             before = value
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from tapegrad.compile import compile
 from tapegrad.learners import parity, robust_parity
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad.verify import verify
 from tapegrad_papers.experiments.parity import headline, learn, noise_sweep
 from tapegrad_papers.experiments.parity_rivals import eliminated

@@ -10,8 +10,8 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, Learner, parity
-from tapegrad.targets.emulator.practical_constants import Constants, choose, drift, gate_weight
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator.constants import Constants, choose, drift, gate_weight
+from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad.verify import verify
 from tests.learners.cases import CASES, Case
 

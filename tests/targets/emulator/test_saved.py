@@ -14,9 +14,8 @@ from tapegrad.precision import in_double
 from tapegrad.saved import load, save
 from tapegrad.sources import source_to_json
 from tapegrad.targets import target_named
-from tapegrad.targets.emulator import reference
-from tapegrad.targets.emulator.carry import input_rows
-from tapegrad.targets.emulator.practical_net import PracticalNet
+from tapegrad.targets.emulator import loss
+from tapegrad.targets.emulator.net import PracticalNet, input_rows
 from tapegrad.verify import verify
 from tapegrad_check import check
 from tapegrad_check.emulator import check as check_arrays
@@ -110,7 +109,7 @@ def test_the_checker_notices_false_claims(claim: dict) -> None:
 
 @in_double
 def test_an_ordinary_trainer_emulates_the_learner() -> None:
-    """The loss is a function of a pytree of parameters; `optax.sgd` does the rest."""
+    """The loss is a function of the weights; `optax.sgd` does the rest."""
     optax = pytest.importorskip("optax")
     case = CASES[0]
     net = compile(case.learner, "emulator").net
@@ -118,18 +117,17 @@ def test_an_ordinary_trainer_emulates_the_learner() -> None:
     x, y = case.drawn(seed=9, count=30)
     first = case.learner.start(x, y, 1)
     trainer = optax.sgd(net.constants.rate)
-    parameters = reference.Parameters(reference.padded(net.weights, net.graph.edges))
-    state = trainer.init(parameters)
+    weights = loss.padded(net.weights, net.graph.edges)
+    state = trainer.init(weights)
 
     @jax.jit
-    def step(parameters, state, inputs, label):
-        slopes, _ = jax.grad(reference.loss, has_aux=True)(parameters, net.levels, inputs, label)
-        updates, state = trainer.update(slopes, state, parameters)
-        return optax.apply_updates(parameters, updates), state
+    def step(weights, state, inputs, label):
+        slopes, _ = jax.grad(loss.loss, has_aux=True)(weights, net.blocks, inputs, label)
+        updates, state = trainer.update(slopes, state, weights)
+        return optax.apply_updates(weights, updates), state
 
     rows = input_rows(first.samples, 0, len(x))
     for t, expected in enumerate(list(case.learner.run(first))[1:]):
-        inputs = reference.padded(rows[t].astype(np.float64), net.graph.vertices)
-        parameters, state = step(parameters, state, inputs, jnp.asarray(2.0 * y[t] - 1))
-        weights = np.asarray(parameters.weights)
-        assert tuple((weights[net.cells] < 0).astype(int)) == expected.memory
+        inputs = loss.padded(rows[t].astype(np.float64), net.graph.vertices)
+        weights, state = step(weights, state, inputs, jnp.asarray(2.0 * y[t] - 1))
+        assert tuple((np.asarray(weights)[net.cells] < 0).astype(int)) == expected.memory

@@ -9,7 +9,7 @@ from tapegrad.errors import InputError, Refused, SourceError
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.precision import in_double
 from tapegrad.targets.extended import FixedPoint, FloatingPoint, extend, linear
-from tapegrad.targets.extended.primaries import MLP
+from tapegrad.targets.extended.primary import MLP
 from tests.targets.extended.algorithms import copy_bits
 
 X = np.array([[1.0, -2.0], [0.5, 1.5]])

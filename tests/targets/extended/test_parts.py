@@ -8,10 +8,9 @@ import pytest
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.precision import in_double
-from tapegrad.targets.descent.orthogonal import orthogonal
-from tapegrad.targets.descent.switches import halt_switch, label_switch
+from tapegrad.targets.descent.loss import halt_switch, label_switch, orthogonal
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, require_in_format
-from tapegrad.targets.extended.primaries import MLP, linear, perceptron
+from tapegrad.targets.extended.primary import MLP, linear, perceptron
 
 
 @in_double

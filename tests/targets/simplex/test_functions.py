@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tapegrad.precision import in_double
-from tapegrad.targets.simplex.functions import SLOPE_BACKWARD, SLOPE_FORWARD, corner, directed, edge, skew
+from tapegrad.targets.descent.loss import SLOPE_BACKWARD, SLOPE_FORWARD, corner, directed, edge, skew
 
 SIZES = (3, 4, 6)
 

@@ -12,7 +12,7 @@ from tapegrad.targets.tape.net import TapeNet
 
 def test_a_history_is_the_run_and_can_be_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    from tapegrad.targets.descent.plots import plot_history
+    from tapegrad.targets.descent.history import plot_history
 
     compiled = compile(busy_beaver("3x2"), "tape", cells=64)
     assert isinstance(compiled.net, TapeNet)

@@ -18,7 +18,7 @@ from tapegrad.precision import in_double
 from tapegrad.targets import target_named
 from tapegrad.targets.tape.constants import choose
 from tapegrad.targets.tape.net import TapeNet, build
-from tapegrad.targets.tape.size import layers, paper_width
+from tapegrad.targets.tape.target import layers, paper_width
 from tapegrad.verify import verify
 from tests.targets.tape.random_machines import random_machine, random_start
 

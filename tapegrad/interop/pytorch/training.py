@@ -1,26 +1,88 @@
-"""The targets `tape` and `simplex` in PyTorch: weights, and the loss whose descent computes."""
+"""The targets that compute by training, in PyTorch: `simplex`, `tape` and `emulator`.
+
+PyTorch differentiates on its own, so the losses are written once more with its functions; their derivations
+stand in `tapegrad.targets.descent.loss` and in the `loss.py` of each target. The names are the same there.
+"""
+
+from collections.abc import Iterable
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, relu
 
 from tapegrad.errors import Refused
-from tapegrad.interop.pytorch.conditional_gradient import ConditionalGradient
-from tapegrad.interop.pytorch.simplex_functions import (
-    corner,
-    directed,
-    edge,
-    halt_switch,
-    label_switch,
-    orthogonal,
-)
+from tapegrad.targets.descent.loss import NoPrimary, SquaredError
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.descent.network import NoPrimary, SquaredError
+from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet
 from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.constants import GAMMA
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad.targets.tape.net import TapeNet
+
+
+def corner(x_v: Tensor, mu: float) -> Tensor:
+    """Lemma A.1."""
+    return relu(1 - (1 - x_v) / mu)
+
+
+def edge(x_v: Tensor, x_w: Tensor) -> Tensor:
+    """Lemma A.2."""
+    return relu(2 * (x_v + x_w) - 1) - corner(x_v, 1 / 2) - corner(x_w, 1 / 2)
+
+
+def directed(x_v: Tensor, x_w: Tensor) -> Tensor:
+    """(34), with Lemma A.3 for its last term."""
+    return relu(2 * (x_v + x_w) - 1) - corner(x_w, 1 / 2) - relu(2 * x_v - 2 * x_w - 1)
+
+
+def cutoff(t: Tensor, start: float, end: float) -> Tensor:
+    """1 up to `start`, 0 from `end` on."""
+    return relu(1 - relu((t - start) / (end - start)))
+
+
+def label_switch(u: Tensor, z: Tensor, epsilon: float) -> Tensor:
+    """s_init of section 5.2."""
+    reading = cutoff((z**2).sum(), epsilon / 3, 2 * epsilon / 3)
+    return (1 - reading) * u + reading * z
+
+
+def halt_switch(f: Tensor, u: Tensor, low: float, high: float) -> Tensor:
+    """s_net of section 5.3, (27) and (28)."""
+    delta = (high - low) / 2
+    halted = cutoff((u**2).sum(), 2 * low + delta, 2 * high - delta)
+    return halted * f + (1 - halted) * u
+
+
+def orthogonal(z: Tensor, epsilon: float) -> Tensor:
+    """f_perp of appendix C: a unit vector orthogonal to the labels."""
+    flat = z.reshape(-1)
+    v, w = torch.eye(2, flat.numel(), dtype=flat.dtype)
+    length = (flat @ flat).clamp_min(epsilon / 3)
+    axis = torch.where(2 * (flat @ v) ** 2 > length, w, v)
+    projected = axis - (flat @ axis) / length * flat
+    return (projected / (projected @ projected).clamp_min(1 / 4).sqrt()).reshape(z.shape)
+
+
+class ConditionalGradient(torch.optim.Optimizer):
+    """The optimiser for parameters on a simplex, which plain SGD would leave (Welper's (3); Frank and Wolfe).
+    A unit step: each parameter, a point of a simplex, moves to the vertex of steepest descent, and stays
+    where no vertex is strictly better. This is not SGD; `torch.optim.SGD` trains everything else."""
+
+    def __init__(self, params: Iterable[Tensor]) -> None:
+        super().__init__(params, {})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for point in group["params"]:
+                slope = point.grad
+                if slope is None:
+                    continue
+                best = slope.argmin()
+                if slope[best] < slope @ point:
+                    point.zero_()
+                    point[best] = 1.0
 
 
 class SimplexLossModule(nn.Module):
@@ -145,3 +207,51 @@ def _keep(module: nn.Module, loss: TapeLoss | SimplexLoss) -> None:
     for name, array in vars(loss).items():
         kind = torch.int64 if name in ("edge_from", "edge_to") else torch.float64
         module.register_buffer(name, torch.tensor(np.asarray(array), dtype=kind))
+
+
+class EmulatorModule(nn.Module):
+    """The target `emulator`: every edge of the graph a trained weight, hard tanh at every vertex.
+    `module(row)` is the output for one input row (`input_rows` of `tapegrad.targets.emulator.net`).
+    `torch.optim.SGD([module.weights], lr=module.rate)` on `(module(row) - label)**2`, one sample at a time
+    and labels -1 and 1, emulates the learner: its memory is the sign of the weights at `cells`."""
+
+    cells: Tensor
+
+    def __init__(self, net: EmulatorNet) -> None:
+        super().__init__()
+        if not isinstance(net, PracticalNet):
+            raise Refused(
+                f"the memory {net.memory!r} has no form in PyTorch, whose numbers are too coarse for it",
+                advice="Compile with memory=practical.",
+            )
+        self.weights = nn.Parameter(torch.tensor(net.weights))
+        self.register_buffer("cells", torch.tensor(net.cells))
+        self.rate = net.constants.rate
+        self.vertices, self.inputs = net.graph.vertices, net.graph.inputs
+        level = net.graph.levels()
+        ends = net.graph.ends
+        self.levels: list[tuple[Tensor, Tensor, Tensor]] = []
+        for depth in range(1, int(level.max(initial=0)) + 1):
+            edges = np.flatnonzero(level[ends] == depth)
+            self.levels.append(
+                (torch.tensor(edges), torch.tensor(net.graph.sources[edges]), torch.tensor(ends[edges]))
+            )
+
+    @torch.no_grad()
+    def start(self, carry: EmulatorCarry) -> "EmulatorModule":
+        """Takes over the weights of a carry of the net."""
+        self.weights.copy_(torch.tensor(np.asarray(carry.weights)))
+        return self
+
+    def values(self, row: Tensor) -> Tensor:
+        """The value of every vertex, level by level."""
+        row = row.to(self.weights)
+        values = torch.cat([row, row.new_zeros(self.vertices - len(row))])
+        for edges, sources, ends in self.levels:
+            totals = torch.zeros_like(values).index_add(0, ends, self.weights[edges] * values[sources])
+            # Vertices of this level get their value; all others are 0 here, and hard tanh keeps 0.
+            values = values + nn.functional.hardtanh(totals, -2.0, 2.0)
+        return values
+
+    def forward(self, row: Tensor) -> Tensor:
+        return self.values(row)[-1]

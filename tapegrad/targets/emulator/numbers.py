@@ -1,7 +1,7 @@
 """The numbers of the paper's own construction: r * 2^a * p^b * m0^c with rational r, a, b, c, exactly.
 
 All weights, activations and derivatives of the network of Lemma 3 are such monomials, or sums of monomials
-that differ by a rational factor. The paper's s is one too: it is defined by c = 1/m0 (see `exact.py`).
+that differ by a rational factor. The paper's s is one too: it is defined by c = 1/m0 (see `constants.py`).
 """
 
 import math
@@ -159,3 +159,7 @@ def _long_log(x: Fraction) -> Decimal:
 
 def _log2(x: Fraction) -> float:
     return math.log2(x.numerator) - math.log2(x.denominator)
+
+
+Number = int | float | Fraction | Decimal | Exact
+"""What a weight of some network may be."""

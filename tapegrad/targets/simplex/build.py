@@ -152,3 +152,14 @@ def look_up(table: Mapping[Key, int], configuration: Configuration) -> int:
             advice="It was built for other inputs: compile again with the option `inputs`, or use `tape`.",
         )
     return vertex
+
+
+def configuration(
+    vertices: Vertices, row: int, states: tuple[str, ...], symbols: tuple[str, ...]
+) -> Configuration:
+    """The configuration of a vertex."""
+    tapes = tuple(
+        {int(cell) + vertices.first_cell: symbols[content[cell]] for cell in np.flatnonzero(content)}
+        for content in vertices.cells[row]
+    )
+    return Configuration(states[vertices.state[row]], tapes, tuple(int(head) for head in vertices.heads[row]))

@@ -8,22 +8,19 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.precision import in_double
+from tapegrad.targets.descent.loss import Arrays, ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.descent.network import ExtendedNetwork, Weights
-from tapegrad.targets.descent.numbers import Numbers
-from tapegrad.targets.extended.connected import Connected
+from tapegrad.targets.extended.build import Algorithm, Function, lower, lower_function
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
-from tapegrad.targets.extended.functions import Function, lower_function
-from tapegrad.targets.extended.lowered import Algorithm, lower
-from tapegrad.targets.extended.primaries import PrimaryNetwork
+from tapegrad.targets.extended.primary import Connected, PrimaryNetwork
+from tapegrad.targets.tape.build import build_graph
 from tapegrad.targets.tape.constants import choose
-from tapegrad.targets.tape.graph import build_graph
 from tapegrad.targets.tape.net import TapeNet
 
 Progress = Callable[[int], None]
@@ -180,7 +177,7 @@ def extend(
 
 
 @eqx.filter_jit
-def _forward(network: ExtendedNetwork, x: Numbers, weights: Weights) -> Array:
+def _forward(network: ExtendedNetwork, x: Float[Arrays, "samples inputs"], weights: Weights) -> Array:
     return network(x, weights)
 
 
@@ -191,7 +188,9 @@ def _theta(network: ExtendedNetwork, weights: Weights) -> Array:
 
 
 @eqx.filter_jit
-def _primary_alone(primary: PrimaryNetwork, theta: Numbers, x: Numbers) -> Array:
+def _primary_alone(
+    primary: PrimaryNetwork, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
+) -> Array:
     return primary(theta, x)
 
 

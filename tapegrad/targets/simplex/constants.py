@@ -56,3 +56,15 @@ def steps_left(successor: NDArray[np.int32]) -> NDArray[np.int64]:
     if not np.array_equal(successor[ahead], ahead):
         raise SourceError("the successors of some configuration go round in a circle")
     return left
+
+
+def weighted(successor: NDArray[np.int32], levels: Levels) -> dict[str, NDArray]:
+    """w_v = W_k(v) for vertices, the mean of both ends for edges."""
+    weight = levels.unit * (1.0 + 3.0 * steps_left(successor))
+    running = np.flatnonzero(successor != np.arange(len(successor)))
+    return {
+        "vertex_weight": weight,
+        "edge_from": running.astype(np.int32),
+        "edge_to": successor[running],
+        "edge_weight": (weight[running] + weight[successor[running]]) / 2,
+    }

@@ -1,9 +1,10 @@
-"""The units of emulating networks, in words."""
+"""The units of emulating networks in words, for each kind of memory."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tapegrad.targets.emulator.practical_net import PracticalNet
+    from tapegrad.targets.emulator.net import PracticalNet
+    from tapegrad.targets.emulator.paper_nets import ExactNet, NoisyNet
 
 
 def practical_units(net: "PracticalNet") -> dict[str, str]:
@@ -38,4 +39,31 @@ def practical_units(net: "PracticalNet") -> dict[str, str]:
         table[f"gate + {cell}"] = f"vertex {first + 4}: opened to flip bit {name!r} along a positive path"
         table[f"gate - {cell}"] = f"vertex {first + 5}: opened to flip bit {name!r} along a negative path"
     table["output"] = "the last vertex: -1 or 1, the learner's answer, or its guess while it learns"
+    return table
+
+
+def exact_units(net: "ExactNet") -> dict[str, str]:
+    """Every unit of an exact network by name."""
+    s = float(net.constants.s)
+    table = {
+        f"cell {i}": f"edge {cell}, (v_0, v_1) of a component M_s (Definition 6): positive while bit "
+        f"{net.names[i]!r} is 0, negative while it is 1; s = {s:.6g}"
+        for i, cell in enumerate(net.cells)
+    }
+    count = next(iter(net.copies.values()))
+    table["spare"] = (
+        f"the last component: {count} copies that flip at every step, so that the output is 1 or -1"
+    )
+    table["output"] = "v_6: 1 or -1, the learner's answer, or its guess while it learns"
+    return table
+
+
+def noisy_units(net: "NoisyNet") -> dict[str, str]:
+    """Every unit of a noise-tolerant network by name."""
+    table = {
+        f"sample {t}": f"vertex {vertex}: whether sample {t} is memorised (Lemma 6); its bits are in the "
+        f"components M' of Definition 7, one for each bit and value"
+        for t, vertex in enumerate(net.written)
+    }
+    table["output"] = "v_5: 1/2 while samples are memorised, then 49^3/50^3 of the answer"
     return table

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 
 if TYPE_CHECKING:
     from tapegrad.targets.tape.net import TapeNet
+
 
 _MOVE = {-1: "left", 0: "nowhere", 1: "right"}
 
@@ -51,9 +53,18 @@ def _on_tape(net: "TapeNet", tape: int, cell: int) -> bool:
     return 0 <= tape < net.tapes and inside
 
 
+def state_of(net: "TapeNet", vertex: int) -> str:
+    """The control state of a vertex."""
+    return net.states[vertex // 2**net.tapes]
+
+
+def symbols(net: "TapeNet", signs: NDArray[np.int8]) -> str:
+    """-1 and +1 as the machine's symbols."""
+    return " ".join(net.symbols[-1] if sign > 0 else net.symbols[0] for sign in signs)
+
+
 def _named(net: "TapeNet", vertex: int) -> str:
-    symbols = " ".join(net.symbols[-1] if sign > 0 else net.symbols[0] for sign in net.graph.down[vertex])
-    return f"state {net.states[vertex // 2**net.tapes]!r} reading {symbols}"
+    return f"state {state_of(net, vertex)!r} reading {symbols(net, net.graph.down[vertex])}"
 
 
 def _vertex(net: "TapeNet", vertex: int) -> str:
@@ -63,7 +74,7 @@ def _vertex(net: "TapeNet", vertex: int) -> str:
         return (
             f"Vertex of {named}, which halts: its weight {weight:g} = -b^3 lets the loss drop under B_stop."
         )
-    write = " ".join(net.symbols[-1] if sign > 0 else net.symbols[0] for sign in net.graph.written[vertex])
+    write = symbols(net, net.graph.written[vertex])
     moves = ", ".join(_MOVE[int(move)] for move in net.graph.moves[vertex])
     return f"Vertex of {named}: writes {write} (T_next), moves {moves} (S). Loss (21), section 4.4."
 

@@ -1,0 +1,263 @@
+"""What `simplex`, `tape` and the extended network are trained on: figure 1 of Welper's paper, and its parts.
+
+In order: functions on a simplex (appendix A), the two switches (section 5) and f_perp (appendix C); the
+extended network made of them, and its squared error, which is the loss; how many layers that makes. The
+update rule is `tapegrad.optimise.descend`: conditional gradient for the point on the simplex, plain gradient
+descent for everything else.
+
+The paper writes each function on a simplex as ReLU(n^T x - d) with a normal n that involves every
+coordinate. On the simplex, where the coordinates sum to 1, they reduce to the forms below, which name only
+the coordinates they are about; the two differ by a multiple of (sum x - 1), which no direction inside the
+simplex can see. None has a kink at a vertex, so automatic differentiation there gives the one-sided
+derivatives that the proofs use.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.lax import stop_gradient
+from jax.nn import relu
+from jaxtyping import Array, Float
+
+Arrays = Array | np.ndarray
+"""NumPy's at rest, JAX's while they are differentiated."""
+
+Scalar = Float[Array, ""] | float
+"""Likewise: NumPy's are floats."""
+
+Matrix = Float[Arrays, "rows columns"]
+
+# Functions on a simplex
+
+
+def corner(x_v: Float[Arrays, "*n"], mu: float) -> Float[Array, "*n"]:
+    """Lemma A.1: 1 at e_v, 0 beyond the corner of size mu."""
+    return relu(1 - (1 - x_v) / mu)
+
+
+def edge(x_v: Float[Arrays, "*n"], x_w: Float[Arrays, "*n"]) -> Float[Array, "*n"]:
+    """Lemma A.2: 1 in the middle between e_v and e_w, 0 at every vertex and every other such middle."""
+    return relu(2 * (x_v + x_w) - 1) - corner(x_v, 1 / 2) - corner(x_w, 1 / 2)
+
+
+def skew(x_v: Float[Arrays, "*n"], x_w: Float[Arrays, "*n"]) -> Float[Array, "*n"]:
+    """Lemma A.3 with mu = 1/4: 1 at e_v, 0 from a quarter of the way to e_w on, and from half the way to any
+    other vertex on."""
+    return relu(2 * x_v - 2 * x_w - 1)
+
+
+def directed(x_v: Float[Arrays, "*n"], x_w: Float[Arrays, "*n"]) -> Float[Array, "*n"]:
+    """(34): on the edge from e_v to e_w it is 1 after a quarter and 1/2 after three quarters of the way; 0 on
+    every other edge. Leaving e_v towards e_w it rises with slope 4, leaving e_w towards e_v with slope 2.
+    This is `edge + corner(x_v, 1/2) - skew` with the corner that appears twice left out."""
+    return relu(2 * (x_v + x_w) - 1) - corner(x_w, 1 / 2) - skew(x_v, x_w)
+
+
+SLOPE_FORWARD, SLOPE_BACKWARD = 4.0, 2.0
+"""The two slopes of `directed` at the ends of its edge, as the fast engine and the certificate use them."""
+
+
+# Switches: one lets the labels in, the other lets the primary network out
+
+
+def cutoff(t: Float[Arrays, "*n"], start: Scalar, end: Scalar | Float[Arrays, " last"]) -> Float[Array, "*n"]:
+    """1 up to `start`, 0 from `end` on, a line between: two ReLUs, one inside the other, so that both
+    plateaus are exact in floating point and have derivative exactly 0. (Two ReLUs side by side, as in
+    u - (u - 1), would leave a rounding error on the far plateau.)"""
+    return relu(1 - relu((t - start) / (end - start)))
+
+
+def label_switch(u: Matrix, z: Matrix, epsilon: Scalar) -> Float[Array, "rows columns"]:
+    """s_init of section 5.2: z while |z|^2 is small, u once |z|^2 >= epsilon. At z = 0 its gradient is the
+    identity in z and 0 in u: the first step of training copies the labels into z and moves nothing else."""
+    reading = cutoff(jnp.sum(z**2), epsilon / 3, 2 * epsilon / 3)
+    return (1 - reading) * u + reading * z
+
+
+def halt_switch(f: Matrix, u: Matrix, low: Scalar, high: Scalar) -> Float[Array, "rows columns"]:
+    """s_net of section 5.3, (27) and (28): u while |u|^2 > 2 high, f once |u|^2 < 2 low. The ramp keeps a
+    quarter of the gap clear at both ends, the paper's delta."""
+    delta = (high - low) / 2
+    halted = cutoff(jnp.sum(u**2), 2 * low + delta, 2 * high - delta)
+    return halted * f + (1 - halted) * u
+
+
+def orthogonal(z: Matrix, epsilon: Scalar) -> Float[Array, "rows columns"]:
+    """f_perp: the projection of v = e_1, or of w = e_2 where z is too nearly parallel to v, normalised.
+
+    "Too nearly" is an angle under 45 degrees: then w is at 45 degrees or more, so whichever is taken keeps at
+    least half of its squared length. Lengths are held above epsilon / 3, which |z|^2 >= epsilon never
+    notices, and which keeps the value finite at z = 0, before the labels are read.
+    """
+    flat = z.reshape(-1)
+    v, w = jnp.eye(2, flat.size, dtype=flat.dtype)
+    length = jnp.maximum(flat @ flat, epsilon / 3)
+    axis = jnp.where(2 * (flat @ v) ** 2 > length, w, v)
+    projected = axis - (flat @ axis) / length * flat
+    unit = projected / jnp.sqrt(jnp.maximum(projected @ projected, 1 / 4))
+    return unit.reshape(z.shape)
+
+
+# The network and its loss
+
+
+class Weights(NamedTuple):
+    """Everything that is trained: s on the simplex; T, H and z free. Where the whole configuration is a
+    vertex (section 4.3), T and H are empty."""
+
+    s: Float[Arrays, " vertices"]
+    T: Float[Arrays, "cells writable"]
+    """One row for each cell, one column for each writable tape: -1 blank, +1 the other symbol."""
+    H: Float[Arrays, "cells tapes"]
+    """One row for each cell, one column for each tape, the read-only ones first: 1 under the head."""
+    z: Float[Arrays, "samples outputs"]
+    """The copy of the labels: 0 before the first step, the labels after it."""
+
+
+class Thresholds(eqx.Module):
+    """The bounds that the switches and the stopping rule (4) use."""
+
+    epsilon: Scalar
+    """A lower bound of |y|^2, assumption (5)."""
+    low: Scalar
+    """Halted below this value of the machine's loss; also B_stop."""
+    high: Scalar
+    """Running above this value."""
+
+
+class TracingLoss(Protocol):
+    """l_TM: a loss whose gradient descent traces a machine (section 4.3 or 4.4)."""
+
+    def __call__(
+        self,
+        s: Float[Arrays, " vertices"],
+        T: Float[Arrays, "cells tapes"],
+        H: Float[Arrays, "cells tapes"],
+    ) -> Float[Array, ""]: ...
+
+
+class Primary(Protocol):
+    """f_theta together with the way its weights are read off the machine, and the read-only tapes."""
+
+    def read_only_tapes(
+        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
+    ) -> Float[Array, "cells given"]:
+        """The hidden layer that holds x and z, quantised: one row for each cell."""
+        ...
+
+    def output(self, x: Float[Arrays, "samples inputs"], weights: Weights) -> Float[Array, "samples outputs"]:
+        """f_theta(x), theta de-quantised from the weights."""
+        ...
+
+
+class NoPrimary(eqx.Module):
+    """The empty primary network: no weights, output 0. Left over is the machine alone."""
+
+    def read_only_tapes(
+        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
+    ) -> Float[Array, "cells given"]:
+        """None."""
+        return jnp.zeros((1, 0))
+
+    def output(self, x: Float[Arrays, "samples inputs"], weights: Weights) -> Float[Array, "samples outputs"]:
+        """0, in the shape of the labels."""
+        return jnp.zeros_like(weights.z)
+
+
+class ExtendedNetwork(eqx.Module):
+    """F(x; s, T, H, z): the machine's branch f_TM = sqrt(2 l_TM) f_perp(z) and the primary network f_theta,
+    joined by the two switches. Dotted arcs of figure 1 are stop-gradients here."""
+
+    machine: TracingLoss
+    primary: Primary
+    thresholds: Thresholds
+
+    def __call__(
+        self, x: Float[Arrays, "samples inputs"], weights: Weights
+    ) -> Float[Array, "samples outputs"]:
+        s, written, H, z = weights
+        bounds, labels = self.thresholds, stop_gradient(z)
+        given = stop_gradient(self.primary.read_only_tapes(x, labels))
+        T = jnp.concatenate([jnp.broadcast_to(given, (len(written), given.shape[1])), written], axis=1)
+        f_tm = jnp.sqrt(2 * self.machine(s, T, H)) * orthogonal(labels, bounds.epsilon)
+        f_theta = self.primary.output(x, stop_gradient(weights))
+        return label_switch(halt_switch(f_theta, f_tm, bounds.low, bounds.high), z, bounds.epsilon)
+
+
+class SquaredError(eqx.Module):
+    """(2): 1/2 |F(x) - y|^2. While the machine runs, f_perp being a unit vector orthogonal to y, this is
+    l_TM + 1/2 |y|^2, and its gradient in s, T and H is the gradient of l_TM."""
+
+    network: ExtendedNetwork
+    x: Float[Arrays, "samples inputs"]
+    y: Float[Arrays, "samples outputs"]
+
+    def __call__(self, weights: Weights) -> Float[Array, ""]:
+        return jnp.sum((self.network(self.x, weights) - self.y) ** 2) / 2
+
+
+LONE_LABELS = np.array([[1.0, 0.0]])
+"""Labels for a machine without a primary network: two numbers, so that an orthogonal direction exists, and
+f_perp of them is exactly (0, 1)."""
+
+LONE_INPUTS = np.zeros((1, 0))
+
+LONE_FINAL_LOSS = 0.5
+"""1/2 |0 - y|^2: what the empty primary network leaves after the halt."""
+
+
+# Its layers
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer: how many there are before it on the longest path to it, what it computes, how many units.
+
+    Counted as in section 5.5, to set beside Corollaries 2.2 and 2.3: a sum of squares, a product, a quotient
+    or a ReLU with the linear map in front of it is one layer; what does not depend on each other runs side by
+    side."""
+
+    depth: int
+    what: str
+    units: int
+
+
+def extra_layers(loss_layers: list[Layer], label_numbers: int) -> list[Layer]:
+    """Everything around the primary network, in order. `loss_layers` compute l_TM and are 4 deep at most,
+    which leaves them beside f_perp (5 layers, appendix C). The label switch depends on z alone until its
+    last product, so its norm and cutoff run beside the rest."""
+    perpendicular = ("choice of axis", "squared length of z", "division", "squared length", "normalisation")
+    after = (
+        ("f_TM = sqrt(2 l) f_perp(z)", label_numbers),
+        ("squared length of f_TM", 1),
+        ("halt switch: inner ReLU", 1),
+        ("halt switch: outer ReLU", 1),
+        ("halt switch: products", 2 * label_numbers),
+        ("label switch: products", 2 * label_numbers),
+    )
+    layers = [
+        *loss_layers,
+        Layer(5, "square root of 2 l", 1),
+        *(Layer(depth, f"f_perp: {what}", label_numbers) for depth, what in enumerate(perpendicular, 1)),
+        Layer(1, "label switch: squared length of z", 1),
+        Layer(2, "label switch: inner ReLU", 1),
+        Layer(3, "label switch: outer ReLU", 1),
+        *(Layer(depth, what, units) for depth, (what, units) in enumerate(after, 6)),
+    ]
+    return sorted(layers, key=lambda layer: layer.depth)
+
+
+def widest(layers: list[Layer]) -> int:
+    """Units of the widest layer, everything at the same depth taken together."""
+    return max(
+        sum(layer.units for layer in layers if layer.depth == depth)
+        for depth in range(1, deepest(layers) + 1)
+    )
+
+
+def deepest(layers: list[Layer]) -> int:
+    """Number of layers on the longest path."""
+    return max(layer.depth for layer in layers)

@@ -1,0 +1,164 @@
+"""Primary networks: f_theta as a function of all its weights in one row; and the two hidden layers between
+data, machine and primary network, which fill the read-only tapes and find theta."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+from numpy.typing import NDArray
+
+from tapegrad.errors import InputError
+from tapegrad.targets.descent.loss import Arrays, Weights
+from tapegrad.targets.extended.build import Algorithm, tape_signs
+from tapegrad.targets.extended.formats import NumberFormat
+
+
+class PrimaryNetwork(Protocol):
+    """Any function of theta and a batch of inputs, that says how many weights it takes and how large its
+    outputs can become (the stopping bound must lie above its loss)."""
+
+    @property
+    def weights(self) -> int:
+        """Length of theta."""
+        ...
+
+    def __call__(
+        self, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
+    ) -> Float[Array, "samples outputs"]:
+        """One row of outputs for each row of inputs."""
+        ...
+
+    def largest_output(self, x: NDArray[np.float64], largest_weight: float) -> float:
+        """A bound of |f_theta(x)| for all weights up to this size."""
+        ...
+
+
+class MLP(eqx.Module):
+    """Fully connected layers; theta holds, layer by layer, the matrix row by row (one row for each unit, its
+    bias last). Activations: `relu` between layers, or `step` (1 for t >= 0) after every layer."""
+
+    sizes: tuple[int, ...] = eqx.field(static=True)
+    activation: str = eqx.field(static=True, default="relu")
+
+    def __init__(self, sizes: Sequence[int], activation: str = "relu") -> None:
+        if len(sizes) < 2 or min(sizes) < 1:
+            raise InputError("a network has at least two sizes, each of at least 1", where=f"sizes {sizes}")
+        if activation not in ("relu", "step"):
+            raise InputError(f"there is no activation {activation!r}", advice="Choose relu or step.")
+        self.sizes, self.activation = tuple(sizes), activation
+
+    @property
+    def weights(self) -> int:
+        """All entries of all matrices."""
+        return sum(rows * (columns + 1) for columns, rows in pairwise(self.sizes))
+
+    def __call__(
+        self, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
+    ) -> Float[Array, "samples outputs"]:
+        used = 0
+        for layer, (columns, rows) in enumerate(pairwise(self.sizes), 1):
+            matrix = theta[used : used + rows * (columns + 1)].reshape(rows, columns + 1)
+            used += matrix.size
+            x = x @ matrix[:, :-1].T + matrix[:, -1]
+            if self.activation == "step":
+                x = jnp.where(x >= 0, 1.0, 0.0)
+            elif layer < len(self.sizes) - 1:
+                x = jax.nn.relu(x)
+        return jnp.asarray(x)
+
+    def largest_output(self, x: NDArray[np.float64], largest_weight: float) -> float:
+        """Each layer multiplies by at most (fan-in + 1) times the largest weight."""
+        if self.activation == "step":
+            return 1.0
+        size = float(np.abs(x).max(initial=1.0))
+        for columns in self.sizes[:-1]:
+            size = max(1.0, size * columns * largest_weight + largest_weight)
+        return size
+
+
+def linear(inputs: int, outputs: int = 1) -> MLP:
+    """One layer, no activation: W x + b."""
+    return MLP((inputs, outputs))
+
+
+def perceptron(inputs: int, outputs: int = 1) -> MLP:
+    """One layer of threshold units: 1 where w . x + b >= 0, else 0."""
+    return MLP((inputs, outputs), "step")
+
+
+class Connected(eqx.Module):
+    """The primary network with its weights read off the result tape, and the data tapes it fills. x and z
+    become bits by the network of appendix B and lie on the read-only tapes; the cells of the result tape
+    become bits by a Heaviside step, and numbers by the network back. None of it is ever differentiated."""
+
+    network: PrimaryNetwork
+    data_format: NumberFormat
+    weight_format: NumberFormat
+    blank_tapes: Float[Arrays, "cells given"]
+    """The read-only tapes where every data bit is 0."""
+    data_row: Int[Arrays, " places"]
+    data_column: Int[Arrays, " places"]
+    data_bit: Int[Arrays, " places"]
+    data_change: Float[Arrays, " places"]
+    """By how much the cell at this row and column changes if the bit is 1."""
+    result_row: Int[Arrays, " bits"]
+    result_column: Int[Arrays, " bits"]
+    result_sign: Float[Arrays, " bits"]
+
+    @classmethod
+    def of(
+        cls,
+        network: PrimaryNetwork,
+        algorithm: Algorithm,
+        data_format: NumberFormat,
+        weight_format: NumberFormat,
+        cells: int,
+    ) -> Self:
+        """Tables of places, for tapes of this many cells with cell 0 in the middle."""
+        first = -(cells // 2)
+        tapes = [tape_signs(algorithm.start, tape, first, cells) for tape in range(algorithm.read_only)]
+        data = [
+            (cell - first, tape, bit, 2 * sign)
+            for bit, places in enumerate(algorithm.data)
+            for (tape, cell), sign in places
+        ]
+        result = [(cell - first, tape - algorithm.read_only, sign) for (tape, cell), sign in algorithm.result]
+        rows, columns, bits, changes = (np.array(column) for column in zip(*data, strict=True))
+        result_rows, result_columns, signs = (np.array(column) for column in zip(*result, strict=True))
+        return cls(
+            network,
+            data_format,
+            weight_format,
+            blank_tapes=np.stack(tapes, axis=1),
+            data_row=rows,
+            data_column=columns,
+            data_bit=bits,
+            data_change=changes.astype(float),
+            result_row=result_rows,
+            result_column=result_columns,
+            result_sign=signs.astype(float),
+        )
+
+    def read_only_tapes(
+        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
+    ) -> Float[Array, "cells given"]:
+        """x, then z, row by row, in bits, each at its place."""
+        numbers = jnp.concatenate([jnp.ravel(x), jnp.ravel(z)])
+        bits = jnp.ravel(self.data_format.quantise(numbers))
+        changes = self.data_change * bits[self.data_bit]
+        return jnp.asarray(self.blank_tapes).at[self.data_row, self.data_column].add(changes)
+
+    def theta(self, weights: Weights) -> Float[Array, " weights"]:
+        """The weights of the primary network, from the cells of the result tape."""
+        signs = self.result_sign * jnp.asarray(weights.T)[self.result_row, self.result_column]
+        bits = jnp.where(signs >= 0, 1.0, 0.0).reshape(-1, self.weight_format.width)
+        return self.weight_format.dequantise(bits)
+
+    def output(self, x: Float[Arrays, "samples inputs"], weights: Weights) -> Float[Array, "samples outputs"]:
+        """f_theta(x)."""
+        return self.network(self.theta(weights), x)
