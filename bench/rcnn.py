@@ -17,8 +17,8 @@ from tapegrad.learners.on_grid import parity, single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import MOVES, GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
+from tapegrad.sklearn import RCNNClassifier
 from tapegrad.targets.rcnn import RcnnNet
-from tapegrad.targets.rcnn.classifier import RCNNClassifier
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.many import memorise_many, predict_many
 from tapegrad.targets.rcnn.network import Rcnn

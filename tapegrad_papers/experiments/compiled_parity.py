@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapegrad import grid_learners, learners
+from tapegrad import learners
 from tapegrad.compile import compile
+from tapegrad.learners import on_grid as grid_learners
 from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.predicting import predict

@@ -137,7 +137,7 @@ def test_a_machine_that_halts_without_a_word_answers_minus():
 
 def test_network_trained_by_sgd_answers_as_the_machine_does():
     pytest.importorskip("sklearn")
-    from tapegrad.targets.rcnn.classifier import RCNNClassifier
+    from tapegrad.sklearn import RCNNClassifier
 
     machine, expected = CASES["majority label"]
     made = from_machine(machine, 3, 2)

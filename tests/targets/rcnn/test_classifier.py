@@ -15,12 +15,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners import parity as bits_parity
-from tapegrad.learners.on_grid import nearest_neighbour, parity, single_coordinate
-from tapegrad.lowering.grid_learner import from_machine, grid_learner
+from tapegrad.learners.on_grid import from_machine, grid_learner, nearest_neighbour, parity, single_coordinate
 from tapegrad.machines.builder import MachineBuilder
-from tapegrad.targets.rcnn.classifier import RCNNClassifier
+from tapegrad.sklearn import EmulatedClassifier, RCNNClassifier
+from tapegrad_check import check
 from tests.learners.on_grid.oracles import ORACLES
 
 
@@ -58,7 +58,7 @@ def test_any_two_labels_zero_one_features_clones_and_pipelines():
     rng = np.random.default_rng(1)
     X = rng.choice([0, 1], (12, 3))
     y = np.where(X[:, 1] == 1, "yes", "no")
-    network = learner(nearest_neighbour, zero_one=True)
+    network = learner(nearest_neighbour)
     assert set(cross_val_score(network, X, y, cv=2)) <= set(np.arange(7) / 6)
     fitted: Any = clone(network)
     fitted.fit(X, y)
@@ -87,7 +87,7 @@ def test_a_single_label_keeps_its_sign_and_the_other_can_be_answered(only, other
 def test_a_single_label_that_says_nothing_is_refused():
     X = np.array([[-1, 1], [-1, -1]])
     for label in ("a", 2, 3.0):
-        with pytest.raises(ValueError, match="1 class, and"):
+        with pytest.raises(ValueError, match="two classes, not 1"):
             learner(single_coordinate).fit(X, [label] * 2)
 
 
@@ -114,13 +114,28 @@ def test_a_fitted_classifier_can_be_pickled_and_copied(engine):
         assert again.predict(X).tolist() == network.predict(X).tolist() == y
 
 
+def test_a_fitted_classifier_comes_back_from_its_folder(tmp_path):
+    X, y = np.array([[0, 1], [1, 1], [1, 0]]), np.array(["b", "b", "a"])
+    network = learner(single_coordinate, layers=100, threshold=0.5).fit(X / 2 + 0.2, y)
+    network.save(tmp_path / "net")
+    assert len(check(tmp_path / "net").statements) > 3
+    again = RCNNClassifier.load(tmp_path / "net")
+    assert again.get_params() == network.get_params()
+    assert np.array_equal(again.memory_, network.memory_)
+    points = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    assert again.predict(points).tolist() == network.predict(points).tolist()
+    assert again.fit(X, y).predict(points).tolist() == network.predict(points).tolist()
+    with pytest.raises(BrokenNet, match="no saved classifier"):
+        EmulatedClassifier.load(tmp_path / "net")
+
+
 def test_bad_input_is_named():
     X = np.array([[1, -1], [1, 1], [-1, 1]])
     with pytest.raises(InputError, match="-1 or"):
         learner(nearest_neighbour).fit(X * 2, [1, -1, 1])
-    with pytest.raises(InputError, match="0 or 1"):
-        learner(nearest_neighbour, zero_one=True).fit(X, [1, -1, 1])
-    with pytest.raises(InputError, match="3 classes"):
+    with pytest.raises(InputError, match="0 or 1, not -1"):
+        learner(nearest_neighbour).fit(X * [1, 0], [1, -1, 1])
+    with pytest.raises(InputError, match="two classes, not 3"):
         learner(nearest_neighbour).fit(X, [1, 2, 3])
     with pytest.raises(InputError, match="no machine"):
         RCNNClassifier().fit(X, [1, -1, 1])

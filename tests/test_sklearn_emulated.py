@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tapegrad.errors import BrokenNet, TapegradError
 from tapegrad.learners import conjunction, nearest, parity
-from tapegrad.targets.emulator.estimator import EmulatedClassifier
+from tapegrad.sklearn import EmulatedClassifier
 from tapegrad_check import check
 
 
