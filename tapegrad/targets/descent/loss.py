@@ -28,8 +28,6 @@ Arrays = Array | np.ndarray
 Scalar = Float[Array, ""] | float
 """Likewise: NumPy's are floats."""
 
-Matrix = Float[Arrays, "rows columns"]
-
 # Functions on a simplex
 
 
@@ -70,14 +68,16 @@ def cutoff(t: Float[Arrays, "*n"], start: Scalar, end: Scalar | Float[Arrays, " 
     return relu(1 - relu((t - start) / (end - start)))
 
 
-def label_switch(u: Matrix, z: Matrix, epsilon: Scalar) -> Float[Array, "rows columns"]:
+def label_switch(u: Float[Arrays, "*n"], z: Float[Arrays, "*n"], epsilon: Scalar) -> Float[Array, "*n"]:
     """s_init of section 5.2: z while |z|^2 is small, u once |z|^2 >= epsilon. At z = 0 its gradient is the
     identity in z and 0 in u: the first step of training copies the labels into z and moves nothing else."""
     reading = cutoff(jnp.sum(z**2), epsilon / 3, 2 * epsilon / 3)
     return (1 - reading) * u + reading * z
 
 
-def halt_switch(f: Matrix, u: Matrix, low: Scalar, high: Scalar) -> Float[Array, "rows columns"]:
+def halt_switch(
+    f: Float[Arrays, "*n"], u: Float[Arrays, "*n"], low: Scalar, high: Scalar
+) -> Float[Array, "*n"]:
     """s_net of section 5.3, (27) and (28): u while |u|^2 > 2 high, f once |u|^2 < 2 low. The ramp keeps a
     quarter of the gap clear at both ends, the paper's delta."""
     delta = (high - low) / 2
@@ -85,7 +85,7 @@ def halt_switch(f: Matrix, u: Matrix, low: Scalar, high: Scalar) -> Float[Array,
     return halted * f + (1 - halted) * u
 
 
-def orthogonal(z: Matrix, epsilon: Scalar) -> Float[Array, "rows columns"]:
+def orthogonal(z: Float[Arrays, "*n"], epsilon: Scalar) -> Float[Array, "*n"]:
     """f_perp: the projection of v = e_1, or of w = e_2 where z is too nearly parallel to v, normalised.
 
     "Too nearly" is an angle under 45 degrees: then w is at 45 degrees or more, so whichever is taken keeps at

@@ -133,5 +133,5 @@ def check_features(network: Rcnn, X: NDArray[np.float64]) -> None:
         raise InputError(
             f"features must be -1 or +1, not {X[row, column].item()!r}",
             where=f"sample {row + 1}, feature {column + 1}",
-            advice="For features of 0 and 1 say so (zero_one=True).",
+            advice="Write 0 as -1; the classifiers of tapegrad.sklearn do so by themselves.",
         )
