@@ -19,11 +19,7 @@ from tapegrad.targets.emulator.constants import Constants, changes_vanish, choos
 from tapegrad.targets.emulator.explain import practical_units
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
-from tapegrad.targets.emulator.numbers import Number
 from tapegrad.targets.net import Net
-
-Weights = NDArray[np.floating] | list[Number]
-"""One for each edge: floats in an array, numbers of any other kind in a list."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +27,8 @@ class EmulatorCarry:
     """What a network hands from one step of SGD to the next: the weights under training, the samples, and how
     many of them have been shown."""
 
-    weights: Any
-    """`Weights`, of the kind that the net has."""
+    weights: Any  # NDArray[np.floating] | list[Number], as the net has it
+    """One for each edge: floats in an array, numbers of any other kind in a list."""
     steps: int
     samples: Samples
     output: float = 0.0
