@@ -27,10 +27,11 @@ Activation = Callable[[Array], Array]
 
 class Blocks(NamedTuple):
     """The edges sorted by the level they lead to and cut into blocks, none of which spans two levels, so that
-    one after the other can be computed. A block has about as many edges as there are in an average level; so
-    there are at most twice as many blocks as levels, and the padding is of the order of the edges. Padding
-    points at a weight and at a vertex behind the last, which are 0 and stay so. All sizes are powers of two,
-    so that networks of similar size share one compiled step."""
+    one after the other can be computed. A block has room for at least half, and at most all, of the edges of
+    an average level; so there are at most three times as many blocks as levels, and, sizes being rounded up,
+    at most six times as many places as edges (but for small networks). Padding points at a weight and at a
+    vertex behind the last, which are 0 and stay so. All sizes are powers of two, so that networks of similar
+    size share one compiled step."""
 
     edges: Int[Array, "blocks length"]
     sources: Int[Array, "blocks length"]

@@ -10,7 +10,9 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, Learner, parity
+from tapegrad.targets.emulator.build import build_practical
 from tapegrad.targets.emulator.constants import Constants, choose, drift, gate_weight
+from tapegrad.targets.emulator.loss import blocks_of
 from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad.verify import verify
 from tests.learners.cases import CASES, Case
@@ -41,6 +43,15 @@ def test_memory_and_answers_are_the_learners_after_every_step(case: Case) -> Non
     assert report.agreed, report
     assert report.states == len(x) + 1
     assert report.deviation == 0
+
+
+def test_the_reference_engine_needs_room_in_proportion_to_the_edges() -> None:
+    """Every edge has its place once, whatever the shape of the graph; padding comes on top."""
+    for learner in (parity(24), parity(32)):
+        graph = build_practical(learner, choose(learner.cells, 1000, "float64")).graph
+        places = np.asarray(blocks_of(graph).edges).ravel()
+        assert np.array_equal(np.sort(places[places < graph.edges]), np.arange(graph.edges))
+        assert places.size <= 6 * graph.edges
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
