@@ -1,4 +1,4 @@
-"""A trained extended network as a folder: the same three files as every saved net (`tapegrad.saved`).
+"""A trained extended network as a folder: the same three files as every saved net (`tapegrad.files`).
 
 `config.json` describes primary network, formats and algorithm; `model.safetensors` holds the graph, the data
 and every trained weight; `certificate.json` says what training came to: theta, the output and its loss.
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.files import EXTENDED, read_net, what_is_broken, write_net
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.precision import in_double
-from tapegrad.saved import EXTENDED, what_is_broken, write_net
 from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.descent.net import Descent
@@ -26,8 +26,7 @@ from tapegrad.targets.tape.build import Graph
 from tapegrad.targets.tape.constants import Constants
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
-from tapegrad_check.extended import check
-from tapegrad_check.folder import read_folder
+from tapegrad_check.tape import check_extended
 
 # Primary networks, number formats and algorithms as plain JSON and arrays
 
@@ -162,7 +161,7 @@ def save(extended: Extended, run: TrainingRun, path: str | os.PathLike[str]) -> 
 def load(path: str | os.PathLike[str]) -> tuple[Extended, TrainingRun]:
     """The network again, and what its training came to, computed anew from the weights. A folder whose
     certificate does not hold is refused."""
-    folder = read_folder(path)
+    folder = read_net(path)
     if folder.config["target"] != EXTENDED:
         raise BrokenNet(
             f"the folder holds a net of the target {folder.config['target']!r}",
@@ -170,7 +169,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Extended, TrainingRun]:
             advice="Load it with tapegrad.load.",
         )
     with what_is_broken(path):
-        check(folder.config["net"], folder.arrays, folder.certificate["claims"])
+        check_extended(folder.config["net"], folder.arrays, folder.certificate["claims"])
         extended = _extended(folder.config, folder.arrays)
         training = folder.config["net"]["training"]
         carry = Descent(_weights(extended, folder.arrays), int(training["steps"]))
