@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def write_net(
 ) -> None:
     """The three files of a net; the certificate, last, holds the claims and the sums of the other two."""
     model = tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    described = _json({"version": VERSION, **config})
+    described = _json({"version": VERSION, "tapegrad": metadata.version("tapegrad"), **config})
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in ((CONFIG, described), (MODEL, model))}
     certificate = {"version": VERSION, "target": config["target"], "claims": claims, "sha256": sums}
     write_folder(path, {CONFIG: described, MODEL: model, CERTIFICATE: _json(certificate)})

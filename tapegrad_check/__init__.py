@@ -65,4 +65,7 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
             advice=AGAIN,
         ) from error
     sums = f"{MODEL} and {CONFIG} have the sums that the certificate was issued for"
-    return CheckReport(str(path), target, (sums, *statements))
+    earlier = ["the folder is of format 1, which does not record how its source was lowered"]
+    return CheckReport(
+        str(path), target, (sums, *statements, *(earlier if folder.config["version"] == 1 else ()))
+    )

@@ -57,9 +57,11 @@ class Folder:
 def circuit_arrays(arrays: Arrays) -> Arrays:
     """The circuit that the net was built from, where it is saved: the one that the source was lowered to,
     else the source itself; empty if that is no circuit."""
-    prefix = "lowered." if any(name.startswith("lowered.") for name in arrays) else "source."
     names = ("kinds", "left", "right", "output_wires")
-    return {name: arrays[prefix + name] for name in names} if f"{prefix}kinds" in arrays else {}
+    for prefix in ("lowered.", "source."):
+        if prefix + names[-1] in arrays:
+            return {name: arrays[prefix + name] for name in names}
+    return {}
 
 
 def read_folder(path: str | os.PathLike[str]) -> Folder:

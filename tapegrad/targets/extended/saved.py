@@ -22,10 +22,11 @@ from tapegrad.targets.extended.build import Algorithm
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad.targets.extended.net import Extended, TrainingRun, check_data
 from tapegrad.targets.extended.primary import MLP, Connected, PrimaryNetwork
-from tapegrad.targets.tape.build import Graph
+from tapegrad.targets.tape.build import Graph, build_graph
 from tapegrad.targets.tape.constants import Constants
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
+from tapegrad.witness import compare, witnesses
 from tapegrad_check.tape import check_extended
 
 # Primary networks, number formats and algorithms as plain JSON and arrays
@@ -86,7 +87,7 @@ def algorithm_to_json(algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, A
 def algorithm_from_json(
     source: Mapping[str, Any], start: Mapping[str, Any], arrays: Arrays, read_only: int, cells: int
 ) -> Algorithm:
-    """The algorithm again: the machine is lowered once more, which always gives the same."""
+    """The algorithm again: the machine is lowered once more."""
     original = source_from_json(source, {})
     if not isinstance(original, TuringMachine):
         raise BrokenNet("the algorithm is no Turing machine")
@@ -133,7 +134,7 @@ def save(extended: Extended, run: TrainingRun, path: str | os.PathLike[str]) -> 
     config = {
         "target": EXTENDED,
         "options": {},
-        "passes": [rewriting.name for rewriting in extended.algorithm.rewritings],
+        "passes": witnesses(extended.algorithm.rewritings),
         "net": net.config()
         | {
             "read_only": net.read_only,
@@ -188,14 +189,21 @@ def _extended(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Extend
     data_format, weight_format = format_from_json(net["data_format"]), format_from_json(net["weight_format"])
     check_data(primary, x, y, data_format)
     algorithm = algorithm_from_json(config["source"], net["start"], arrays, read_only, cells)
+    if config["version"] > 1:  # format 1 had no witnesses; the graph tells, too, if not why
+        compare(config["passes"], algorithm.rewritings, config["tapegrad"])
     if tuple(net["states"]) != algorithm.machine.states:
         raise BrokenNet("the states of the net are not those of the algorithm")
+    constants = Constants(**net["constants"])
+    graph = Graph(**{n.removeprefix(_GRAPH): a for n, a in arrays.items() if n.startswith(_GRAPH)})
+    lowered = vars(build_graph(algorithm.machine, constants))
+    if not all(np.array_equal(array, lowered[name]) for name, array in vars(graph).items()):
+        raise BrokenNet("the graph of the net is not that of the algorithm as this version lowers it")
     bits = data_format.width * (x.size + y.size), primary.weights * weight_format.width
     if (len(algorithm.data), len(algorithm.result)) != bits:
         raise BrokenNet("the places of data and result do not fit the numbers and their formats")
     tape_net = TapeNet.of(
-        Graph(**{n.removeprefix(_GRAPH): a for n, a in arrays.items() if n.startswith(_GRAPH)}),
-        Constants(**net["constants"]),
+        graph,
+        constants,
         tuple(net["states"]),
         tuple(net["symbols"]),
         cells,
