@@ -91,3 +91,9 @@ def test_a_package_that_cannot_be_written_works_without_a_cache(
     monkeypatch.setenv("XDG_CACHE_HOME", str(toy.parent / "home"))
     assert answer_and_hits(toy) == (21, 0)
     assert answer_and_hits(toy) == (21, 0)
+
+
+def test_no_function_goes_round_this_cache() -> None:
+    package = Path(tapegrad.jit.__file__).parent
+    for file in package.rglob("*.py"):
+        assert "cache=True" not in file.read_text(), f"{file} asks for numba's own cache: use tapegrad.jit"
