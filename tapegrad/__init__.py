@@ -13,13 +13,12 @@ from tapegrad.compile import Compiled, compile, estimate
 from tapegrad.errors import TapegradError
 from tapegrad.learners import FunctionLearner, Learner
 from tapegrad.machines import GridBuilder, GridMachine, MachineBuilder, TuringMachine
-from tapegrad.saved import load, save
+from tapegrad.saved import check, load, save
 from tapegrad.show.page import watch
 from tapegrad.source import SourceKind
 from tapegrad.sources import read, register
 from tapegrad.targets import all_targets
 from tapegrad.verify import Report, verify
-from tapegrad_check import check
 
 __version__ = metadata.version("tapegrad")
 

@@ -1,16 +1,20 @@
 """From a source to a net: the list of passes, and the compiled net that remembers them."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tapegrad.errors import Refused
 from tapegrad.source import Rewriting, Source, State
 from tapegrad.sources import parse_inputs, route
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
     from tapegrad.targets.net import Net
+
+Defaults = Mapping[str, Any]
+"""Names of options and the values they have unless others are given."""
 
 Progress = Callable[[int], None]
 """Called now and then with the number of steps taken so far."""
@@ -140,21 +144,39 @@ def estimate(source: Source, target: str, **options: Any) -> Estimate:
     return chosen.estimate(passes[-1].after if passes else source, **settings)
 
 
-def prepare(source: Source, target: str, options: dict[str, Any]) -> tuple[Rewriting, ...]:
-    """The passes that `compile` takes; the same again whenever it is asked, as a loaded net needs."""
-    return _prepared(source, target, options)[1]
+def prepare(
+    source: Source, target: str, options: dict[str, Any], then: Sequence[Defaults] | None = None
+) -> tuple[Rewriting, ...]:
+    """The passes that `compile` takes; the same again whenever it is asked, as a loaded net needs. It gives
+    the `defaults` of the time when it was compiled."""
+    return _prepared(source, target, options, then)[1]
+
+
+def defaults(source: Source, target: Target) -> list[Defaults]:
+    """The defaults of all options: those of each lowering on the way to the target, then the target's."""
+    return [
+        {name: option.default for name, option in stage.options.items() if option.default is not ...}
+        for stage in (*route(source, target.takes), target)
+    ]
 
 
 def _prepared(
-    source: Source, target: str, options: dict[str, Any]
+    source: Source, target: str, options: dict[str, Any], then: Sequence[Defaults] | None = None
 ) -> tuple[Target, tuple[Rewriting, ...], dict[str, Any]]:
     chosen = target_named(target)
     passes: list[Rewriting] = []
     own = dict(options)
-    for lowering in route(source, chosen.takes):
-        wanted = {name: own.pop(name) for name in lowering.options if name in own}
+    now = defaults(source, chosen)
+    if then is not None and len(then) != len(now):
+        raise Refused(f"from this source to {target!r} there is another way now than there was then")
+    changed = [
+        {name: value for name, value in before.items() if name not in after or after[name] != value}
+        for before, after in zip(now if then is None else then, now, strict=True)
+    ]
+    for lowering, others in zip(route(source, chosen.takes), changed, strict=False):
+        wanted = others | {name: own.pop(name) for name in lowering.options if name in own}
         passes.append(lowering.rewrite(passes[-1].after if passes else source, **wanted))
-    settings = chosen.with_defaults(own)
+    settings = chosen.with_defaults(changed[-1] | own)
     passes.extend(chosen.passes(passes[-1].after if passes else source, **settings))
     if chosen.built_for_inputs and settings["inputs"] is not None:
         starts = [source.start(*words) for words in _words(source, settings["inputs"])]

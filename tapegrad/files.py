@@ -1,12 +1,31 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, and the folder of a saved net in particular."""
 
+import contextlib
+import hashlib
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from tapegrad.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save as tensors_to_bytes
+
+import tapegrad_check
+from tapegrad.errors import BrokenNet, InputError, TapegradError
+from tapegrad_check.folder import AGAIN, CERTIFICATE, CONFIG, MODEL, VERSION, Folder
+
+EXTENDED = "extended"
+"""What stands for the target where a trained extended network was saved (`tapegrad.targets.extended`)."""
+
+_STALE_AFTER = 3600.0
+"""Seconds after which an unfinished folder is taken to be what a killed program left behind."""
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
@@ -24,21 +43,28 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
-    """Writes a whole folder, or nothing. A folder that is there already is only replaced if it holds
-    nothing but files of these names."""
+    """Writes a folder of these files. One that is there already is only replaced if it holds nothing but
+    files of these names.
+
+    All files are written in a hidden folder beside it first. A new folder then appears in one step. An old
+    one cannot be exchanged in one step, so its files are replaced one by one, in the order given: the last
+    must carry the sums of the others, so that a program killed between two of these steps leaves a folder
+    that is refused with a reason. Moving the old folder away first would leave no folder at all.
+    """
     folder = Path(path)
     if folder.exists():
-        strange = (
-            [p.name for p in folder.iterdir() if p.name not in files] if folder.is_dir() else [folder.name]
-        )
+        found = [p.name for p in folder.iterdir()] if folder.is_dir() else [folder.name]
+        strange = [name for name in found if name not in files]
         if strange:
             raise InputError(
                 f"{folder} exists and holds {strange[0]!r}, which this program did not write",
                 advice="Choose a new folder.",
             )
+    unfinished = f".{folder.name}.unfinished-"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        _remove_stale(folder.parent, unfinished)
+        fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=unfinished))
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}") from error
     try:
@@ -46,13 +72,68 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> No
             write_atomically(fresh / name, content)
         fresh.chmod(0o755)
         if folder.exists():
-            old = fresh.with_name(fresh.name + ".old")
-            folder.rename(old)
-            fresh.rename(folder)
-            shutil.rmtree(old)
+            for name in files:
+                os.replace(fresh / name, folder / name)
         else:
             fresh.rename(folder)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _remove_stale(parent: Path, unfinished: str) -> None:
+    for left in parent.iterdir():
+        if left.name.startswith(unfinished):
+            with contextlib.suppress(OSError):  # it may vanish, or be someone else's
+                if time.time() - left.stat().st_mtime > _STALE_AFTER:
+                    shutil.rmtree(left)
+
+
+def write_net(
+    path: str | os.PathLike[str],
+    config: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    claims: Mapping[str, Any],
+) -> None:
+    """The three files of a net; the certificate, last, holds the claims and the sums of the other two."""
+    model = tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    described = _json({"version": VERSION, "tapegrad": metadata.version("tapegrad"), **config})
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in ((CONFIG, described), (MODEL, model))}
+    certificate = {"version": VERSION, "target": config["target"], "claims": claims, "sha256": sums}
+    write_folder(path, {CONFIG: described, MODEL: model, CERTIFICATE: _json(certificate)})
+
+
+def read_net(path: str | os.PathLike[str]) -> Folder:
+    """The three files of a net, parsed, once their sums agree; `BrokenNet` says what is wrong with them."""
+    with what_is_broken(path):
+        return tapegrad_check.read_folder(path)
+
+
+@contextmanager
+def what_is_broken(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong while a net is read and put together from its files is the files' fault."""
+    try:
+        yield
+    except BrokenNet:
+        raise
+    except tapegrad_check.CheckError as error:
+        raise BrokenNet(error.what, where=error.where, advice=error.advice) from error
+    except TapegradError as error:
+        raise BrokenNet(f"the net cannot be loaded: {error}", where=str(path)) from error
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise BrokenNet(
+            f"the net lacks something that its target needs: {type(error).__name__} {error}",
+            where=str(path),
+            advice=AGAIN,
+        ) from error
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    try:
+        return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the net was compiled with an option that cannot be saved: {error}",
+            advice="Give inputs as lists of words.",
+        ) from error

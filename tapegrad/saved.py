@@ -4,101 +4,126 @@
 `certificate.json` the claims, and the sums of the other two files.
 """
 
-import hashlib
-import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save as tensors_to_bytes
 
-from tapegrad.compile import Compiled, prepare
-from tapegrad.errors import BrokenNet, InputError, TapegradError
-from tapegrad.files import write_folder
+import tapegrad_check
+from tapegrad.circuits.layered import LayeredCircuit
+from tapegrad.compile import Compiled, compile, defaults, prepare
+from tapegrad.errors import BrokenNet
+from tapegrad.files import EXTENDED, read_net, what_is_broken, write_net
+from tapegrad.source import Arrays, Rewriting
 from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets import target_named
-from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
+from tapegrad.witness import compare, digest, witnesses
+from tapegrad_check import CheckReport
 
-_SOURCE = "source."
-"""Prefix of the arrays that belong to the source rather than to the net."""
-
-
-EXTENDED = "extended"
-"""What stands for the target where a trained extended network was saved (`tapegrad.targets.extended`)."""
+_SOURCE, _LOWERED = "source.", "lowered."
+"""Prefixes of the arrays that belong to the source, and to what it was lowered to, rather than to the net."""
 
 
 def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
-    """Writes the net's folder, whole or not at all."""
+    """Writes the net's folder, whole or not at all: the net, its source, every option with its value, and a
+    witness of each pass."""
     source, source_arrays = source_to_json(compiled.source)
-    arrays = compiled.net.arrays() | {_SOURCE + name: a for name, a in source_arrays.items()}
     config = {
         "target": compiled.target.name,
         "options": compiled.options,
-        "passes": [rewriting.name for rewriting in compiled.passes],
+        "defaults": defaults(compiled.source, compiled.target),
+        "passes": witnesses(compiled.passes),
         "net": compiled.net.config(),
         "source": source,
     }
+    arrays = compiled.net.arrays() | _with(_SOURCE, source_arrays)
+    position = _position_of_lowered(compiled.passes)
+    if position is not None:
+        config["lowered"], lowered_arrays = source_to_json(compiled.passes[position].after)
+        arrays |= _with(_LOWERED, lowered_arrays)
     write_net(path, config, arrays, compiled.net.certificate())
 
 
 def load(path: str | os.PathLike[str]) -> Compiled:
     """The compiled net again. The net itself comes from its arrays alone; the passes, which translate the
-    user's inputs and states, are derived from the saved source."""
-    folder = read_folder(path)
-    config = folder.config
+    user's inputs and states, are derived from the saved source, and a net for which they would be others than
+    they were is refused."""
+    folder = read_net(path)
+    config, arrays = folder.config, folder.arrays
     if config["target"] == EXTENDED:
         raise BrokenNet(
             "the folder holds a trained extended network, not a compiled net",
             where=str(path),
             advice="Load it with tapegrad.targets.extended.load.",
         )
-    own = {name: a for name, a in folder.arrays.items() if not name.startswith(_SOURCE)}
-    theirs = {name.removeprefix(_SOURCE): a for name, a in folder.arrays.items() if name.startswith(_SOURCE)}
-    source = source_from_json(config["source"], theirs)
+    own = {name: a for name, a in arrays.items() if not name.startswith((_SOURCE, _LOWERED))}
     with what_is_broken(path):
+        source = source_from_json(config["source"], _without(_SOURCE, arrays))
         target = target_named(config["target"])
         net = target.net.from_saved(config["net"], own)
-        passes = prepare(source, target.name, config["options"])
-    return Compiled(net, target, source, passes, config["options"])
+        loaded = Compiled(net, target, source, (), config["options"])
+        if config["version"] == 1:
+            passes = _passes_of_format_1(loaded, config)
+        else:
+            passes = _passes(loaded, config, arrays)
+        return replace(loaded, passes=passes)
 
 
-def write_net(
-    path: str | os.PathLike[str],
-    config: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    claims: Mapping[str, Any],
-) -> None:
-    """The three files of a net; the certificate holds the claims and the sums of the other two."""
-    model = tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    described = _json({"version": VERSION, **config})
-    sums = {name: hashlib.sha256(data).hexdigest() for name, data in ((CONFIG, described), (MODEL, model))}
-    certificate = {"version": VERSION, "target": config["target"], "claims": claims, "sha256": sums}
-    write_folder(path, {CONFIG: described, MODEL: model, CERTIFICATE: _json(certificate)})
+def check(path: str | os.PathLike[str]) -> CheckReport:
+    """Re-derives every claim of the certificate from the arrays, without the compiler (`tapegrad_check`);
+    `BrokenNet` says what does not hold."""
+    with what_is_broken(path):
+        return tapegrad_check.check(path)
 
 
-@contextmanager
-def what_is_broken(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever goes wrong while a net is put together from its files is the files' fault."""
-    try:
-        yield
-    except TapegradError as error:
-        raise BrokenNet(f"the net cannot be loaded: {error}", where=str(path)) from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+def _passes(loaded: Compiled, config: Mapping[str, Any], arrays: Arrays) -> tuple[Rewriting, ...]:
+    """Derived with the options and defaults that held when the net was compiled; each must give what it gave
+    then."""
+    passes = prepare(loaded.source, loaded.target.name, loaded.options, config.get("defaults"))
+    saved = config.get("passes", [])  # a classifier has none
+    compare(saved, passes, config["tapegrad"])
+    position = _position_of_lowered(passes)
+    lowered = digest(config["lowered"], _without(_LOWERED, arrays)) if "lowered" in config else None
+    if lowered != (None if position is None else saved[position]["sha256"]):
+        raise BrokenNet("the lowered source is not the one that its pass gave")
+    return passes
+
+
+def _passes_of_format_1(loaded: Compiled, config: Mapping[str, Any]) -> tuple[Rewriting, ...]:
+    """Format 1 has no witnesses. The net itself is one: what this version compiles must be the same net."""
+    names = config.get("passes", [])
+    if not names and not prepare(loaded.source, loaded.target.name, loaded.options):
+        return ()
+    warnings.warn(
+        "the net is of format 1, which does not record how its source was lowered; it is compiled once more "
+        "to compare. Save it again to have it in the present format.",
+        stacklevel=3,
+    )
+    again = compile(loaded.source, loaded.target.name, **loaded.options)
+    ours, theirs = again.net.arrays(), loaded.net.arrays()
+    same = ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    if not same or names != [rewriting.name for rewriting in again.passes]:
         raise BrokenNet(
-            f"the net lacks something that its target needs: {type(error).__name__} {error}",
-            where=str(path),
+            "the net is of format 1, and this version of tapegrad compiles its source to another net",
             advice="Compile and save it again.",
-        ) from error
+        )
+    return again.passes
 
 
-def _json(data: dict[str, Any]) -> bytes:
-    try:
-        return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    except TypeError as error:
-        raise InputError(
-            f"the net was compiled with an option that cannot be saved: {error}",
-            advice="Give inputs as lists of words.",
-        ) from error
+def _position_of_lowered(passes: tuple[Rewriting, ...]) -> int | None:
+    """Which pass gave the source that is saved beside the user's: the last one, layers of a circuit aside,
+    for those are the net's own arrays `gates.*`."""
+    found = [i for i, rewriting in enumerate(passes) if not isinstance(rewriting.after, LayeredCircuit)]
+    return found[-1] if found else None
+
+
+def _with(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    return {prefix + name: array for name, array in arrays.items()}
+
+
+def _without(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -24,10 +24,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tapegrad.compile import compile
 from tapegrad.errors import BrokenNet, DataError, InputError
+from tapegrad.files import read_net, what_is_broken, write_net
 from tapegrad.learners import CircuitLearner, Learner, Samples, parity
 from tapegrad.learners.on_grid import GridLearner
 from tapegrad.machines.grid import GridMachine
-from tapegrad.saved import what_is_broken, write_net
 from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tapegrad.targets.net import Net
@@ -35,7 +35,7 @@ from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import predict
 from tapegrad.targets.rcnn.training import memorise
-from tapegrad_check.folder import Folder, read_folder
+from tapegrad_check.folder import Folder
 
 CHUNK = 256
 """Samples between two updates of the progress bar."""
@@ -158,7 +158,7 @@ def _read(
     path: str | os.PathLike[str], target: str, kinds: Mapping[str, Any]
 ) -> tuple[Folder, dict[str, Any], Any]:
     """The folder of a classifier, its settings and its source; `BrokenNet` says what is wrong with it."""
-    folder = read_folder(path)
+    folder = read_net(path)
     settings: Any = folder.config.get("estimator")
     kinds = {"threshold": float | int | str | None, "thresholds": list | None, "classes": list, **kinds}
     fits = isinstance(settings, dict) and all(isinstance(settings.get(n), kind) for n, kind in kinds.items())

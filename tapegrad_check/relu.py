@@ -12,10 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import BrokenNet
-from tapegrad_check.spans import DIGITS, Rounded, Unit, near, off_from, relu, wider
+from tapegrad_check.folder import Arrays, circuit_arrays, require
 
-Arrays = dict[str, NDArray[Any]]
+Span = tuple[Fraction, Fraction]
+"""A lower and an upper bound."""
+Unit = tuple[Fraction, Fraction, Fraction]
+"""Two weights and a bias."""
+
+DIGITS = {"float32": (24, -126), "float64": (53, -1022)}
+"""Binary digits of a number, and the exponent of the smallest normal one."""
 
 # Bit 2a + b of a kind is the gate's value for operands a, b.
 NAMES = {
@@ -40,8 +45,64 @@ GATE_ARRAYS = {
 }
 
 
+class Rounded:
+    """Spans under rounding: exact if the result is a single number that the precision has, else within
+    `u |x| + tiny`; products with 0 and powers of two and sums with 0 do not round."""
+
+    def __init__(self, dtype: str) -> None:
+        self.digits, exponent = DIGITS[dtype]
+        self.u, self.tiny = Fraction(1, 1 << self.digits), Fraction(1, 1 << -exponent)
+
+    def slack(self, x: Span) -> Fraction:
+        """How far rounding can move a result in this span."""
+        n, d = abs(x[0].numerator), x[0].denominator
+        short = n == 0 or ((n // (n & -n)).bit_length() <= self.digits and abs(x[0]) >= self.tiny)
+        exact = x[0] == x[1] and d & (d - 1) == 0 and short
+        return Fraction(0) if exact else self.u * max(abs(x[0]), abs(x[1])) + self.tiny
+
+    def product_slack(self, w: Fraction, x: Span) -> Fraction:
+        """How far rounding can move `w x`."""
+        n, d = abs(w.numerator), w.denominator
+        return Fraction(0) if n & (n - 1) == 0 == d & (d - 1) else self.slack(scaled(w, x))
+
+    def unit(self, unit: Unit, x: Span, y: Span) -> Span:
+        """`w x + v y + bias` in this order."""
+        first = wider(scaled(unit[0], x), self.product_slack(unit[0], x))
+        second = wider(scaled(unit[1], y), self.product_slack(unit[1], y))
+        return self._sum(self._sum(first, second), (unit[2], unit[2]))
+
+    def _sum(self, x: Span, y: Span) -> Span:
+        total = x[0] + y[0], x[1] + y[1]
+        return total if (0, 0) in (x, y) else wider(total, self.slack(total))
+
+
+def scaled(w: Fraction, x: Span) -> Span:
+    """Every number times `w`."""
+    return min(w * x[0], w * x[1]), max(w * x[0], w * x[1])
+
+
+def wider(x: Span, by: Fraction) -> Span:
+    """With more on both sides."""
+    return x[0] - by, x[1] + by
+
+
+def relu(x: Span) -> Span:
+    """The positive part."""
+    return max(x[0], Fraction(0)), max(x[1], Fraction(0))
+
+
+def off_from(x: Span, ideal: int) -> Fraction:
+    """How far a number can be from the ideal one."""
+    return max(abs(x[0] - ideal), abs(x[1] - ideal))
+
+
+def near(bit: int, error: Fraction) -> Span:
+    """A value at most this far from its bit; after a ReLU none is negative."""
+    return relu((bit - error, bit + error))
+
+
 def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
-    """What was re-derived, in sentences; `BrokenNet` names the first thing that does not hold."""
+    """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     shape = _shape(config, arrays)
     gadgets = _gates(arrays, shape)
     correction = _correction(arrays, shape)
@@ -54,14 +115,15 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
         f"truth table ({', '.join(NAMES[kind] for kind in gadgets)})",
         "every output is 2 z - 1 of its own gate",
     ]
-    if "source.kinds" in arrays:
-        _same_circuit(arrays, shape)
+    circuit = circuit_arrays(arrays)
+    if circuit:
+        _same_circuit(arrays, circuit, shape)
         statements.append(
             "layer by layer, every gate holds a wire of the saved circuit, and the last layer its outputs"
         )
     error, outputs = _errors(gadgets, correction, str(config["dtype"]), certificate)
     counts = {NAMES[kind]: int((arrays["gates.kinds"] == kind).sum()) for kind in gadgets}
-    _require(certificate["gates"] == counts, "the certificate counts other gates")
+    require(certificate["gates"] == counts, "the certificate counts other gates")
     statements.append(
         f"in {config['dtype']}, at any depth and for every input, a value is within {float(error):.3g} "
         f"of its bit after each layer, and an output within {float(outputs):.3g} of -1 or +1"
@@ -86,53 +148,44 @@ class _Shape(NamedTuple):
         return self.bounds[self.per_layer * self.layer + part]
 
 
-def _require(holds: bool | np.bool_, fault: str) -> None:
-    if not holds:
-        raise BrokenNet(fault, advice="Compile and save the net again.")
-
-
 def _shape(config: dict[str, Any], arrays: Arrays) -> _Shape:
     dtype = config["dtype"]
-    _require(dtype in DIGITS, f"the precision {dtype!r} is unknown")
+    require(dtype in DIGITS, f"the precision {dtype!r} is unknown")
     wanted = UNIT_ARRAYS | GATE_ARRAYS | {"units.weights": np.dtype(dtype), "units.biases": np.dtype(dtype)}
     for name, kind in wanted.items():
-        _require(
-            name in arrays and arrays[name].dtype == kind, f"the array {name!r} is missing or not {kind}"
-        )
+        require(name in arrays and arrays[name].dtype == kind, f"the array {name!r} is missing or not {kind}")
     bounds, total, gates = arrays["units.layers"], len(arrays["units.biases"]), len(arrays["gates.kinds"])
     for name in ("units.weights", "units.inputs"):
-        _require(
+        require(
             arrays[name].shape == (total, 2), f"the array {name!r} does not have two numbers for each unit"
         )
     for name in ("units.biases", "units.layers", *GATE_ARRAYS):
-        _require(arrays[name].ndim == 1, f"the array {name!r} is not a list")
+        require(arrays[name].ndim == 1, f"the array {name!r} is not a list")
     for name in GATE_ARRAYS:
-        _require(len(arrays[name]) == gates, f"the array {name!r} has not one entry for each gate")
+        require(len(arrays[name]) == gates, f"the array {name!r} has not one entry for each gate")
     per_layer = 2 if config["correction"] == "none" else 4
     layers = len(bounds) - 2
-    _require(layers > 0 and layers % per_layer == 0, "the number of layers does not fit the correction")
+    require(layers > 0 and layers % per_layer == 0, "the number of layers does not fit the correction")
     sizes = np.diff(bounds)
-    _require(
-        bounds[0] == 0 and bounds[-1] == total and (sizes >= 0).all(), "layers do not follow one another"
-    )
+    require(bounds[0] == 0 and bounds[-1] == total and (sizes >= 0).all(), "layers do not follow one another")
     depth = layers // per_layer
     widths = sizes[1:-1:per_layer]
-    _require(config["circuit_layers"] == depth and config["relu_layers"] == layers, "the depth is another")
-    _require(widths.sum() == gates, "the layers do not have one unit for each gate")
-    _require(sizes[-1] == len(config["outputs"]) == widths[-1], "the outputs are not those of the last layer")
+    require(config["circuit_layers"] == depth and config["relu_layers"] == layers, "the depth is another")
+    require(widths.sum() == gates, "the layers do not have one unit for each gate")
+    require(sizes[-1] == len(config["outputs"]) == widths[-1], "the outputs are not those of the last layer")
     if per_layer == 4:
         fits = (sizes[2:-1:4] == 2 * widths).all() and (sizes[3:-1:4] == widths).all()
-        _require(fits, "a correction does not fit its layer")
+        require(fits, "a correction does not fit its layer")
     inputs = len(config["inputs"])
     before = np.repeat(np.append(inputs, sizes[:-1]), sizes)[:, None]
     used = arrays["units.weights"] != 0
     places = arrays["units.inputs"]
-    _require(
+    require(
         ((places >= 0) & (places < before) | ~used & (places == 0)).all(),
         "a unit reads outside the layer before",
     )
     padded = config["padded_width"]
-    _require(
+    require(
         padded is None or (type(padded) is int and padded >= sizes[:-1].max()), "the padding is too narrow"
     )
     layer = np.repeat(np.arange(depth), widths)
@@ -153,7 +206,7 @@ def _all_read(arrays: Arrays, shape: _Shape, part: int, readers: NDArray[np.int6
         seen[at[arrays["units.weights"][readers, side] != 0]] = True
     layers = np.arange(shape.depth) * shape.per_layer + part - 1
     expected = (shape.bounds[layers + 1] - shape.bounds[layers]).sum()
-    _require(seen.sum() == expected, "a unit is read by no other")
+    require(seen.sum() == expected, "a unit is read by no other")
 
 
 class _Gadget(NamedTuple):
@@ -165,7 +218,7 @@ def _gates(arrays: Arrays, shape: _Shape) -> dict[int, _Gadget]:
     """One gate of each kind, once all gates are known to read their operands and to agree in weights."""
     kinds = arrays["gates.kinds"]
     known = np.isin(kinds, list(NAMES))
-    _require(known.all(), "there is a gate of no known kind")
+    require(known.all(), "there is a gate of no known kind")
     out = shape.units(1) + shape.place
     hidden = [shape.units(0) + arrays["units.inputs"][out, side] for side in (0, 1)]
     _all_read(arrays, shape, 1, out)
@@ -175,14 +228,14 @@ def _gates(arrays: Arrays, shape: _Shape) -> dict[int, _Gadget]:
         for operand, name in enumerate(("gates.left", "gates.right")):
             used = read & (arrays["units.weights"][at, operand] != 0)
             right = arrays["units.inputs"][at, operand] == arrays[name]
-            _require((right | ~used).all(), "a unit does not read the operands of its gate")
+            require((right | ~used).all(), "a unit does not read the operands of its gate")
     rows = np.concatenate([_rows(arrays, hidden[0]), _rows(arrays, hidden[1]), _rows(arrays, out)], axis=1)
     for side in (0, 1):
         rows[rows[:, 6 + side] == 0, 3 * side : 3 * side + 3] = 0
     found = {}
     for kind in np.unique(kinds).tolist():
         own = rows[kinds == kind]
-        _require((own == own[0]).all(), f"gates of kind {NAMES[kind]} differ in their weights")
+        require((own == own[0]).all(), f"gates of kind {NAMES[kind]} differ in their weights")
         numbers = [Fraction(float(number)) for number in own[0]]
         first, second, last = (tuple(numbers[i : i + 3]) for i in (0, 3, 6))
         found[kind] = _Gadget((first, second), last)  # type: ignore[arg-type]
@@ -193,11 +246,11 @@ def _truth_table(kind: int, gadget: _Gadget) -> None:
     for a, b in product((0, 1), repeat=2):
         h = [max(Fraction(0), w * a + v * b + bias) for w, v, bias in gadget.hidden]
         value = max(Fraction(0), gadget.out[0] * h[0] + gadget.out[1] * h[1] + gadget.out[2])
-        _require(
+        require(
             value == kind >> (2 * a + b) & 1, f"the weights of {NAMES[kind]} are wrong for inputs {a}, {b}"
         )
         ignored = any(unit[1] for unit in gadget.hidden) and OPERANDS[kind] < 2
-        _require(not ignored, f"{NAMES[kind]} reads an operand that it does not have")
+        require(not ignored, f"{NAMES[kind]} reads an operand that it does not have")
 
 
 def _correction(arrays: Arrays, shape: _Shape) -> _Gadget | None:
@@ -209,53 +262,53 @@ def _correction(arrays: Arrays, shape: _Shape) -> _Gadget | None:
     _all_read(arrays, shape, 3, out)
     rows = np.concatenate([_rows(arrays, cuts[0]), _rows(arrays, cuts[1]), _rows(arrays, out)], axis=1)
     reads = all((arrays["units.inputs"][cut, 0] == shape.place).all() for cut in cuts)
-    _require(reads, "a correction does not read its own gate")
-    _require((rows == rows[0]).all(), "corrections differ in their weights")
+    require(reads, "a correction does not read its own gate")
+    require((rows == rows[0]).all(), "corrections differ in their weights")
     low, high, last = (tuple(Fraction(float(x)) for x in rows[0, i : i + 3]) for i in (0, 3, 6))
     fits = low[:2] == high[:2] == (1, 0) and last[0] == -last[1] > 0 and last[2] == 0
-    _require(fits and 0 < -low[2] < -high[2] < 1, "a correction is not s relu(z - low) - s relu(z - high)")
+    require(fits and 0 < -low[2] < -high[2] < 1, "a correction is not s relu(z - low) - s relu(z - high)")
     return _Gadget((low, high), last)  # type: ignore[arg-type]
 
 
 def _outputs(arrays: Arrays, shape: _Shape) -> None:
     at = np.arange(shape.bounds[-2], shape.bounds[-1])
     own = arrays["units.inputs"][at, 0] == np.arange(len(at))
-    _require(own.all() and (_rows(arrays, at) == (2, 0, -1)).all(), "an output is not 2 z - 1 of its gate")
+    require(own.all() and (_rows(arrays, at) == (2, 0, -1)).all(), "an output is not 2 z - 1 of its gate")
 
 
-def _same_circuit(arrays: Arrays, shape: _Shape) -> None:
+def _same_circuit(arrays: Arrays, circuit: Arrays, shape: _Shape) -> None:
     """By induction over layers: if the layer before holds the wires it says, so does this one."""
     wires, kinds = arrays["gates.wires"], arrays["gates.kinds"]
     starts = np.cumsum(shape.widths) - shape.widths
     held = np.append(np.arange(shape.inputs), wires)
     operands = np.array([OPERANDS.get(kind, 0) for kind in range(16)])[kinds]
     gate = wires - shape.inputs
-    known = (wires >= 0) & (gate < len(arrays["source.kinds"]))
-    _require(known.all(), "a gate holds a wire that the circuit does not have")
+    known = (wires >= 0) & (gate < len(circuit["kinds"]))
+    require(known.all(), "a gate holds a wire that the circuit does not have")
     own = gate >= 0
-    own[own] = kinds[own] == arrays["source.kinds"][gate[own]]
+    own[own] = kinds[own] == circuit["kinds"][gate[own]]
     identity = kinds == 12
     for count, name in ((1, "left"), (2, "right")):
         used = operands >= count
         place = arrays[f"gates.{name}"][used]
         inside = (place >= 0) & (place < shape.widths[shape.layer[used]])
-        _require(inside.all(), "a gate reads outside the layer before")
+        require(inside.all(), "a gate reads outside the layer before")
         reads = held[starts[shape.layer[used]] + place]
         identity[used] &= reads == wires[used]
         theirs = np.full(len(reads), -1)
         real = gate[used] >= 0
-        theirs[real] = arrays[f"source.{name}"][gate[used][real]]
+        theirs[real] = circuit[name][gate[used][real]]
         own[used] &= reads == theirs
-    _require((own | identity).all(), "a gate is not the one that the circuit has for its wire")
+    require((own | identity).all(), "a gate is not the one that the circuit has for its wire")
     last = wires[len(wires) - shape.widths[-1] :]
-    _require(
-        np.array_equal(last, arrays["source.output_wires"]),
+    require(
+        np.array_equal(last, circuit["output_wires"]),
         "the last layer does not hold the circuit's outputs",
     )
 
 
 def _number(claim: Any) -> Fraction:
-    _require(type(claim) in (int, float), "the certificate has something else where a number belongs")
+    require(type(claim) in (int, float), "the certificate has something else where a number belongs")
     return Fraction(claim)
 
 
@@ -267,8 +320,8 @@ def _errors(
     rounded = Rounded(dtype)
     names = ("allowance", "after_gates", "after_correction", "at_outputs")
     allowance, after_gates, error, at_outputs = (_number(claims[name]) for name in names)
-    _require(min(allowance, after_gates, error) >= 0, "an error in the certificate is negative")
-    _require(_number(claims["unit_roundoff"]) == rounded.u, "the certificate is for another precision")
+    require(min(allowance, after_gates, error) >= 0, "an error in the certificate is negative")
+    require(_number(claims["unit_roundoff"]) == rounded.u, "the certificate is for another precision")
     worst = Fraction(0)
     for kind, gadget in gadgets.items():
         low, high = (_number(x) for x in claims["pre_activations"][NAMES[kind]])
@@ -278,17 +331,17 @@ def _errors(
             worst = max(worst, off_from(relu(out), kind >> (2 * a + b) & 1))
             read = [x for x, weight in zip(pre, gadget.out, strict=False) if weight]
             inside = all(low <= x[0] and x[1] <= high for x in (*read, out))
-            _require(inside, f"a unit of {NAMES[kind]} can leave the range in the certificate")
-    _require(worst <= after_gates, f"gates can be {float(worst):.3g} off, more than the certificate says")
-    _require(after_gates <= allowance, "gates can be further off than the allowance of the correction")
+            require(inside, f"a unit of {NAMES[kind]} can leave the range in the certificate")
+    require(worst <= after_gates, f"gates can be {float(worst):.3g} off, more than the certificate says")
+    require(after_gates <= allowance, "gates can be further off than the allowance of the correction")
     mended = after_gates if correction is None else _mended(correction, rounded, allowance)
-    _require(
+    require(
         mended <= error, f"corrected values can be {float(mended):.3g} off, more than the certificate says"
     )
     read_out = (Fraction(2), Fraction(0), Fraction(-1))
     zero = Fraction(0), Fraction(0)
     found = max(off_from(rounded.unit(read_out, near(bit, error), zero), 2 * bit - 1) for bit in (0, 1))
-    _require(found <= at_outputs < 1, "outputs can be further off than the certificate says")
+    require(found <= at_outputs < 1, "outputs can be further off than the certificate says")
     return error, at_outputs
 
 
@@ -299,7 +352,7 @@ def _mended(correction: _Gadget, rounded: Rounded, off: Fraction) -> Fraction:
     for unit, slope in zip(correction.hidden, correction.out[:2], strict=True):
         silent = rounded.unit(unit, near(0, off), (Fraction(0), Fraction(0)))
         x = wider((1 + unit[2], 1 + unit[2]), off)
-        _require(silent[1] <= 0 < x[0], "the allowance is outside the radius of the correction")
+        require(silent[1] <= 0 < x[0], "the allowance is outside the radius of the correction")
         slack = rounded.slack(x)
         noise += abs(slope) * slack + rounded.product_slack(slope, wider(x, slack))
         step += slope * unit[2]

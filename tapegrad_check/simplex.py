@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import BrokenNet
-
-Arrays = dict[str, NDArray[Any]]
+from tapegrad_check.folder import Arrays, require
 
 
 def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
-    """What was re-derived, in sentences; `BrokenNet` names the first thing that does not hold."""
+    """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     vertices, unit, most = len(arrays["state"]), int(config["unit"]), int(config["most_steps"])
     _shapes(config, arrays, vertices)
     running = arrays["successor"] != np.arange(vertices)
@@ -26,7 +24,7 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
     _weights(arrays, running, unit, most, float(certificate["final_loss"]))
     rules = _one_machine(arrays, running, int(config["first_cell"]))
     for name, found in (("vertices", vertices), ("steps", most), ("drop", 3 * unit)):
-        _require(
+        require(
             certificate[name] == found, f"the certificate claims {name} = {certificate[name]}, not {found}"
         )
     return [
@@ -37,65 +35,60 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
     ]
 
 
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise BrokenNet(otherwise, advice="Compile and save the net again.")
-
-
 def _shapes(config: dict[str, Any], arrays: Arrays, vertices: int) -> None:
     tapes = arrays["cells"].shape[1]
-    _require(
+    require(
         arrays["cells"].ndim == 3 and len(arrays["cells"]) == vertices > 0, "cells do not fit the vertices"
     )
-    _require(arrays["heads"].shape == (vertices, tapes), "heads do not fit the vertices")
-    _require(arrays["successor"].shape == (vertices,), "successors do not fit the vertices")
-    _require(arrays["vertex_weight"].shape == (vertices,), "weights do not fit the vertices")
+    require(arrays["heads"].shape == (vertices, tapes), "heads do not fit the vertices")
+    require(arrays["successor"].shape == (vertices,), "successors do not fit the vertices")
+    require(arrays["vertex_weight"].shape == (vertices,), "weights do not fit the vertices")
     for name, size in (
         ("state", len(config["states"])),
         ("cells", len(config["symbols"])),
         ("successor", vertices),
     ):
-        _require(
+        require(
             bool(np.all((arrays[name] >= 0) & (arrays[name] < size))), f"a number in {name!r} is out of range"
         )
     places = arrays["heads"] - int(config["first_cell"])
-    _require(bool(np.all((places >= 0) & (places < arrays["cells"].shape[2]))), "a head is off its tape")
+    require(bool(np.all((places >= 0) & (places < arrays["cells"].shape[2]))), "a head is off its tape")
 
 
 def _edges(arrays: Arrays, running: NDArray[np.bool_]) -> None:
     sources = np.flatnonzero(running)
-    _require(
+    require(
         np.array_equal(arrays["edge_from"], sources), "there is not one edge from every vertex that runs on"
     )
-    _require(np.array_equal(arrays["edge_to"], arrays["successor"][sources]), "an edge misses the successor")
+    require(np.array_equal(arrays["edge_to"], arrays["successor"][sources]), "an edge misses the successor")
 
 
 def _weights(arrays: Arrays, running: NDArray[np.bool_], unit: int, most: int, final_loss: float) -> None:
     weight, edge = arrays["vertex_weight"], arrays["edge_weight"]
     source, target = arrays["edge_from"], arrays["edge_to"]
     outside = unit * (1 + 3 * (most + 1))
-    _require(unit >= 1 and outside < 2**50, "the levels do not fit double precision")
-    _require(
+    require(unit >= 1 and outside < 2**50, "the levels do not fit double precision")
+    require(
         bool(np.all((weight[source] > edge) & (edge > weight[target]))), "(15) fails: an edge is not downhill"
     )
-    _require(
+    require(
         np.array_equal(edge, (weight[source] + weight[target]) / 2), "an edge is not the mean of its ends"
     )
     onward = np.full(len(weight), np.inf)
     onward[source] = edge
-    _require(
+    require(
         bool(np.all(edge[running[target]] > onward[target][running[target]])),
         "(10) fails: a way back is steeper",
     )
-    _require(float(weight.max()) < outside, "(10) fails: B does not exceed every weight")
+    require(float(weight.max()) < outside, "(10) fails: B does not exceed every weight")
     low, high = 2 * unit, 3 * unit
-    _require(
+    require(
         bool(np.all(weight[~running] < low)) and float(weight.min()) > 0,
         "a halted vertex is not below B_stop",
     )
-    _require(bool(np.all(weight[running] > high)), "a running vertex is not above B_high")
-    _require(final_loss < low, "B_stop does not exceed the final loss of the primary network")
-    _require(bool(np.all(weight[source] - weight[target] == 3 * unit)), "the loss falls unevenly")
+    require(bool(np.all(weight[running] > high)), "a running vertex is not above B_high")
+    require(final_loss < low, "B_stop does not exceed the final loss of the primary network")
+    require(bool(np.all(weight[source] - weight[target] == 3 * unit)), "the loss falls unevenly")
 
 
 def _one_machine(arrays: Arrays, running: NDArray[np.bool_], first_cell: int) -> int:
@@ -106,15 +99,15 @@ def _one_machine(arrays: Arrays, running: NDArray[np.bool_], first_cell: int) ->
     source, target = arrays["edge_from"], arrays["edge_to"]
     written = cells[target[:, None], tape, heads[source] - first_cell].astype(np.int64)
     moves = heads[target] - heads[source]
-    _require(bool(np.all(np.abs(moves) <= 1)), "a head moves by more than one cell")
+    require(bool(np.all(np.abs(moves) <= 1)), "a head moves by more than one cell")
     expected = cells[source].copy()
     expected[np.arange(len(source))[:, None], tape, heads[source] - first_cell] = written
-    _require(np.array_equal(expected, cells[target]), "a cell changes that is under no head")
+    require(np.array_equal(expected, cells[target]), "a cell changes that is under no head")
     situation = np.column_stack([state[:, None], read])
     action = np.column_stack([state[target][:, None], written, moves])
     different = np.unique(situation[source], axis=0)
     pairs = np.unique(np.column_stack([situation[source], action]), axis=0)
-    _require(len(different) == len(pairs), "equal states and symbols lead to different actions")
+    require(len(different) == len(pairs), "equal states and symbols lead to different actions")
     halted = {tuple(row) for row in np.unique(situation[~running], axis=0).tolist()}
-    _require(halted.isdisjoint(map(tuple, different.tolist())), "a vertex halts where the machine has a rule")
+    require(halted.isdisjoint(map(tuple, different.tolist())), "a vertex halts where the machine has a rule")
     return len(pairs)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.errors import BrokenNet
+from tapegrad_check.folder import CheckError, require
 
 Formula = tuple[dict[str, float], float]
 """A row: weights by the name of the coordinate, and a bias."""
@@ -29,20 +29,20 @@ PASSED_ON = ("st", "sym1", "sym2", "pos1", "pos2", "pos3", "start", "borrow", "c
 
 
 def check(config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[str, Any]) -> list[str]:
-    """The statements that hold; `BrokenNet` says which does not."""
+    """The statements that hold; `CheckError` says which does not."""
     names: list[str] = config["coordinates"]
     config = config | {key: [_quoted(name) for name in config[key]] for key in ("states", "symbols")}
     config["rules"] = [[*map(_quoted, rule[:4]), rule[4]] for rule in config["rules"]]
     config |= {key: _quoted(config[key]) for key in ("start_state", "blank")}
-    _require(len(set(names)) == len(names), "two coordinates have the same name")
+    require(len(set(names)) == len(names), "two coordinates have the same name")
     expected = _layers(config, names)
-    _require(len(expected) == len(config["purposes"]) == claims["layers"], "the number of layers is wrong")
+    require(len(expected) == len(config["purposes"]) == claims["layers"], "the number of layers is wrong")
     for number, rows in enumerate(expected):
         _compare_rows(arrays, number, names, rows)
     _check_attentions(config, arrays, names, len(expected))
     _check_read_outs(config, arrays, names)
     largest = _integers(arrays, len(expected))
-    _require(largest == claims["largest_preactivation"] < EXACT_BELOW, "pre-activations are not as claimed")
+    require(largest == claims["largest_preactivation"] < EXACT_BELOW, "pre-activations are not as claimed")
     statements = [
         f"the {len(expected)} layers are those of Lemmas C.1 to C.8 for T = {config['steps']}, to the entry",
         f"the table of {len(config['rules'])} rules is in the columns of layer 1; theta_halt marks the rest",
@@ -131,8 +131,8 @@ def _check_attentions(
     copied = {f"scr2[{a}]": f"sym1[{a}]" for a in symbols}
     wanted[f"layer.{last}.enc"] = (given, None, copied, {"given": 1.0})
     present = {name.rpartition(".")[0] for name in arrays if name.endswith(".W_Q")}
-    _require(present == wanted.keys(), "attention stands in the wrong layers")
-    _require(last + 2 == layers - 1, "the layers are in the wrong order")
+    require(present == wanted.keys(), "attention stands in the wrong layers")
+    require(last + 2 == layers - 1, "the layers are in the wrong order")
     for where, (compared, barred, copies, constants) in wanted.items():
         _compare_attention(arrays, where, names, compared, barred, copies, constants)
 
@@ -164,7 +164,7 @@ def _compare_attention(
         ("W_Q", W_Q), ("b_Q", b_Q), ("W_K", W_K), ("b_K", b_K),
         ("W_V", W_V), ("b_V", b_V), ("K_0", null), ("V_0", np.zeros(len(names))),
     ):  # fmt: skip
-        _require(np.array_equal(arrays[f"{where}.{name}"], value), f"{where}.{name} is not as in appendix C")
+        require(np.array_equal(arrays[f"{where}.{name}"], value), f"{where}.{name} is not as in appendix C")
 
 
 def _check_read_outs(config: dict[str, Any], arrays: dict[str, np.ndarray], names: list[str]) -> None:
@@ -183,9 +183,9 @@ def _check_read_outs(config: dict[str, Any], arrays: dict[str, np.ndarray], name
         for a in config["symbols"]:
             theta_halt[index[f"pair[{q},{a}]"]] = (q, a) not in rules
     for name, value in (("h_0", h_0), ("E", E), ("theta_halt", theta_halt)):
-        _require(np.array_equal(arrays[name], value), f"{name} is not as in appendix C")
-    _require(2 * config["steps"] < 1 << positions, "positions do not fit their bits")
-    _require(config["steps"] < 1 << _count(names, "scr3"), "times do not fit their bits")
+        require(np.array_equal(arrays[name], value), f"{name} is not as in appendix C")
+    require(2 * config["steps"] < 1 << positions, "positions do not fit their bits")
+    require(config["steps"] < 1 << _count(names, "scr3"), "times do not fit their bits")
 
 
 def _integers(arrays: dict[str, np.ndarray], layers: int) -> float:
@@ -200,18 +200,16 @@ def _integers(arrays: dict[str, np.ndarray], layers: int) -> float:
 def _correction(config: dict[str, Any], claims: dict[str, Any], largest: float) -> str:
     low, high = config["low"], config["high"]
     if (low, high) == (0.25, 0.75):
-        _require(
+        require(
             claims["exact_correction"] is True, "the correction is exact, but the certificate says otherwise"
         )
         return (
             "the correction 2 relu(z - 1/4) - 2 relu(z - 3/4) returns the bit itself, for floats within 1/4"
         )
-    _require(
-        0 < low < high < 1 and abs(low - 1 / 3) < 1e-9 and abs(high - 2 / 3) < 1e-9, "unknown correction"
-    )
+    require(0 < low < high < 1 and abs(low - 1 / 3) < 1e-9 and abs(high - 2 / 3) < 1e-9, "unknown correction")
     # Each relu rounds once, each product with the gain 3 once, the difference once: below 32 u altogether.
     error = 32 * UNIT_ROUNDOFF
-    _require(
+    require(
         largest * error + largest * len(config["coordinates"]) * UNIT_ROUNDOFF < low,
         "errors reach the radius",
     )
@@ -222,10 +220,10 @@ def _softmax(config: dict[str, Any], claims: dict[str, Any]) -> str:
     keys = config["steps"] + 2
     astray = keys * math.exp(-config["temperature"])
     rounding = 2 * keys * UNIT_ROUNDOFF
-    _require(
+    require(
         math.isclose(astray, claims["softmax_error"], rel_tol=1e-9), "the softmax error is not as claimed"
     )
-    _require(
+    require(
         astray + rounding <= config["low"] * (1 + 1e-9), "softmax errors reach the radius of the correction"
     )
     return f"softmax at temperature {config['temperature']:.3g} strays at most {astray:.3g} from hard-max"
@@ -255,7 +253,7 @@ def _matrix(rows: list[Formula], names: list[str]) -> tuple[np.ndarray, np.ndarr
 def _compare_rows(
     arrays: dict[str, np.ndarray], number: int, names: list[str], rows: dict[str, Formula]
 ) -> None:
-    _require(rows.keys() <= set(names), f"layer {number} lacks a coordinate")
+    require(rows.keys() <= set(names), f"layer {number} lacks a coordinate")
     W_1, b_1 = _matrix([rows.get(name, ({}, 0.0)) for name in names], names)
     for name, value in (("W_1", W_1), ("b_1", b_1)):
         found = arrays[f"layer.{number}.ff.{name}"]
@@ -265,9 +263,4 @@ def _compare_rows(
                 if found.shape == value.shape
                 else 0
             )
-            raise BrokenNet(f"layer {number} does not compute {names[row]} as in appendix C", where=name)
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise BrokenNet(f"the certificate does not hold: {what}")
+            raise CheckError(f"layer {number} does not compute {names[row]} as in appendix C", where=name)

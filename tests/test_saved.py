@@ -1,17 +1,31 @@
-"""Saved nets: round trips, and folders that were altered, truncated or mixed up."""
+"""Saved nets: round trips, nets of earlier formats, and folders that were altered, truncated or mixed up."""
 
+import hashlib
 import json
+import os
 import shutil
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
+import tapegrad.targets.tape.target as tape_target
+import tapegrad_check
 from tapegrad.circuits import library as circuits
+from tapegrad.circuits.kind import CIRCUIT
 from tapegrad.errors import BrokenNet, InputError, TapegradError
+from tapegrad.lowering.circuit_machine import straight_line
 from tapegrad.machines import library as machines
+from tapegrad.source import Option, Rewriting
 from tapegrad.targets import all_targets
+from tapegrad.targets.extended import load as load_extended
+from tapegrad_check.folder import READABLE
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +130,166 @@ def test_a_net_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(TapegradError):
         tg.save(net, tmp_path / "net")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_source_that_cannot_be_saved_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    net = tg.compile(circuits.ready("parity4"), "relu")
+
+    class Strange:
+        name = "strange"
+
+    with pytest.raises(InputError, match="a Strange is not a source"):
+        tg.save(replace(net, source=Strange()), tmp_path / "net")
+    assert not list(tmp_path.iterdir())
+
+
+class Killed(BaseException):
+    """Stands for the end of the program at any moment: no handler of errors runs."""
+
+
+@pytest.mark.parametrize("survived", range(4))
+def test_a_program_killed_while_it_replaces_a_net_leaves_the_old_the_new_or_a_refusal(
+    broken: Path, survived: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[Path] = []
+    move = os.replace
+
+    def until_killed(before: Path, after: Path) -> None:
+        if Path(after).parent == broken:
+            if len(moved) == survived:
+                raise Killed
+            moved.append(after)
+        move(before, after)
+
+    monkeypatch.setattr(os, "replace", until_killed)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    net = tg.compile(circuits.ready("parity4"), "relu")
+    if survived < 3:
+        with pytest.raises(Killed):
+            tg.save(net, broken)
+    else:
+        tg.save(net, broken)
+    monkeypatch.undo()
+    assert sorted(p.name for p in broken.iterdir()) == sorted(FILES)
+    if survived in (0, 3):
+        assert tg.load(broken).source.name == ("adder2" if survived == 0 else "parity4")
+    else:
+        with pytest.raises(BrokenNet, match="not the file that the certificate was issued for"):
+            tg.load(broken)
+    left = [p for p in broken.parent.iterdir() if p != broken]
+    assert len(left) == 1
+    os.utime(left[0], (0, 0))
+    tg.save(net, broken)
+    assert [p.name for p in broken.parent.iterdir()] == [broken.name]
+    assert tg.load(broken).source.name == "parity4"
+
+
+KEPT = Path(__file__).parent / "saved_nets"
+"""Nets that `make.py` there wrote with the versions of their time."""
+OLD = [folder.relative_to(KEPT).as_posix() for folder in sorted(KEPT.glob("v*/*"))]
+INPUTS: dict[str, list[Any]] = {"simplex": [("11",), ("0",)], "tape": [("101",)]}
+
+
+def test_every_format_is_kept_and_every_target() -> None:
+    targets = {target.name for target in all_targets()} | {"extended"}
+    for version in READABLE:
+        kept = {Path(name).name.split("-")[0] for name in OLD if name.startswith(f"v{version}/")}
+        assert kept == targets
+
+
+@pytest.mark.parametrize("name", OLD)
+@pytest.mark.filterwarnings("ignore:the net is of format 1")
+def test_old_nets_load_run_and_check(name: str) -> None:
+    assert tapegrad_check.check(KEPT / name).statements
+    if name.endswith("extended"):
+        extended, run = load_extended(KEPT / name)
+        assert np.array_equal(extended.train().theta, run.theta)
+        return
+    net = tg.load(KEPT / name)
+    kind = Path(name).name
+    inputs = INPUTS.get(kind) or ([()] if isinstance(net.source, tg.TuringMachine) else None)
+    report = tg.verify(net, inputs)
+    assert report.agreed, report
+
+
+def test_a_net_of_format_1_says_so(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="format 1"):
+        net = tg.load(KEPT / "v1" / "tape")
+    assert "format 1" in tg.check(KEPT / "v1" / "tape").statements[-1]
+    tg.save(net, tmp_path / "net")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tg.load(tmp_path / "net")
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.filterwarnings("ignore:the net is of format 1")
+def test_a_default_that_changes_does_not_change_an_old_net(
+    version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    was = tg.load(KEPT / "v2" / "tape-of-circuit")
+    (lowering,) = CIRCUIT.lowerings
+    monkeypatch.setitem(cast(dict, lowering.options), "tapes", Option(2, "more tapes than before"))
+    monkeypatch.setattr(straight_line, "__defaults__", (2, 4))
+    assert tg.compile(was.source, "tape").lowered != was.lowered  # the new default matters
+    if version == "v1":
+        with pytest.raises(BrokenNet, match=r"format 1.*compiles its source to another net"):
+            tg.load(KEPT / version / "tape-of-circuit")
+    else:
+        again = tg.load(KEPT / version / "tape-of-circuit")
+        assert again.lowered == was.lowered
+        assert tg.verify(again).agreed
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("v1/tape", "format 1.*compiles its source to another net"),
+        ("v2/tape", "saved by version 0.1.0 of tapegrad, and the pass 'stay-free' of this version gives"),
+        ("v1/extended", "graph of the net is not that of the algorithm"),
+        ("v2/extended", "saved by version 0.1.0 of tapegrad, and the pass 'stay-free' of this version gives"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:the net is of format 1")
+def test_a_net_whose_pass_has_changed_is_refused(
+    name: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The changed pass gives a machine with the same states, and no rule for one of the situations."""
+    original = tape_target.stay_free
+
+    def changed(machine: tg.TuringMachine) -> Rewriting:
+        rewriting = original(machine)
+        after = cast(tg.TuringMachine, rewriting.after)
+        return replace(rewriting, after=replace(after, rules=dict(list(after.rules.items())[:-1])))
+
+    monkeypatch.setattr(tape_target, "stay_free", changed)
+    with pytest.raises(BrokenNet, match=reason):
+        (load_extended if name.endswith("extended") else tg.load)(KEPT / name)
+
+
+def test_a_pass_that_is_no_longer_taken_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tape_target, "_has_stay_moves", lambda machine: False)
+    with pytest.raises(BrokenNet, match=r"its passes \(.*stay-free.*\) are not those of this version"):
+        tg.load(KEPT / "v2" / "tape")
+
+
+def test_another_lowered_source_than_the_saved_one_is_noticed(tmp_path: Path) -> None:
+    net = Path(shutil.copytree(KEPT / "v2" / "tape", tmp_path / "net"))
+    config = json.loads((net / "config.json").read_text())
+    config["lowered"]["rules"].pop()
+    (net / "config.json").write_text(json.dumps(config))
+    certificate = json.loads((net / "certificate.json").read_text())
+    certificate["sha256"]["config.json"] = hashlib.sha256((net / "config.json").read_bytes()).hexdigest()
+    (net / "certificate.json").write_text(json.dumps(certificate))
+    with pytest.raises(BrokenNet, match="lowered source"):
+        tg.load(net)
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_witnesses_do_not_depend_on_the_order_of_sets(seed: str) -> None:
+    """Python orders sets of words anew in every process."""
+    program = "import sys, tapegrad; tapegrad.load(sys.argv[1]); tapegrad.load(sys.argv[2])"
+    nets = [KEPT / "v2" / "tape", KEPT / "v2" / "tape-of-circuit"]
+    subprocess.run(
+        [sys.executable, "-c", program, *nets], env=os.environ | {"PYTHONHASHSEED": seed}, check=True
+    )

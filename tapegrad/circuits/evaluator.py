@@ -6,11 +6,11 @@ circuit is not. The program is run once for each block of patterns.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate
 from tapegrad.errors import InputError
+from tapegrad.jit import njit
 
 Words = NDArray[np.uint64]
 """A row for each input or output; bit j of word k belongs to pattern 64 k + j."""
@@ -108,7 +108,7 @@ def unpacked(words: Words, patterns: int) -> Bits:
     return np.unpackbits(octets, axis=1, count=patterns, bitorder="little").T.astype(bool)
 
 
-@njit(cache=True)
+@njit()
 def _allocate(first, keep, arity, left, right, output_wires, live):
     """A register for every live wire. A gate's own register differs from those of its operands, so that
     the compiler may treat a block as one vector; registers of outputs are never given away."""
@@ -147,7 +147,7 @@ def _allocate(first, keep, arity, left, right, output_wires, live):
     return registers, place
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _run(kinds, to, left, right, read, from_inputs, to_outputs, registers, words, outputs):
     held = np.zeros((registers, BLOCK), np.uint64)
     total = words.shape[1]

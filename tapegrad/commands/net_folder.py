@@ -19,10 +19,10 @@ from tapegrad.commands.output import (
     steps_progress,
 )
 from tapegrad.compile import compile as compile_source
+from tapegrad.saved import check as check_folder
 from tapegrad.saved import load, save
 from tapegrad.sources import find, parse_inputs, parse_options
 from tapegrad.verify import verify as verify_net
-from tapegrad_check import check as check_folder
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")
@@ -96,7 +96,4 @@ def check(folder: FolderArgument, as_json: AsJson = False) -> None:
     if as_json:
         print_json(report.to_json())
         return
-    article = "an" if report.target in ("emulator", "extended") else "a"
-    console.print(f"{report.folder}: {article} {report.target} network whose certificate holds", markup=False)
-    for statement in report.statements:
-        console.print(f"  - {statement}", markup=False)
+    console.print(str(report), markup=False)

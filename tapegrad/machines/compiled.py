@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from tapegrad.errors import InputError, Refused
+from tapegrad.jit import njit
 from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
 from tapegrad.machines.model import Configuration, TuringMachine
 
@@ -25,7 +25,7 @@ from tapegrad.machines.model import Configuration, TuringMachine
 RUNNING, HALTED, NEEDS_ROOM = 0, 1, 2
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def plane_steps(cells, head, base, following, write, offset, width, limit, guard):  # pragma: no cover
     """Up to `limit` steps of one head on a plane stored row by row; a single row is a tape. Indices are
     unsigned, and offsets to the left or upwards wrap around, so that numba need not look for negative
@@ -53,7 +53,7 @@ def plane_steps(cells, head, base, following, write, offset, width, limit, guard
     return steps, np.int64(position), np.int64(entry_base), RUNNING
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(nogil=True)
 def tapes_steps(cells, heads, base, following, write, moves, symbols, limit, guard):  # pragma: no cover
     """Up to `limit` steps of a machine with a row of `cells` for each tape; `heads` changes in place."""
     tapes, width = cells.shape

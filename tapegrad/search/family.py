@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
+from tapegrad.jit import njit
 from tapegrad.learners.on_grid import finish
 from tapegrad.machines.builder import GridBuilder
 from tapegrad.machines.grid import MOVES, GridMachine, GridRule
@@ -140,14 +140,14 @@ def canonical_machines(family: Family) -> int:
 # the single states and the pairs that are in use, so that new ones are taken in order.
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def option_count(entry: int, code: Any, used: Any) -> int:
     """How many choices an entry has."""
     ordinary, answers = _kinds(entry, code, used)
     return ordinary + answers
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _kinds(entry: int, code: Any, used: Any) -> Any:
     state, symbol = entry // 3, entry % 3
     neutral = code[3] == 1 and state < code[1] and symbol == 0
@@ -158,7 +158,7 @@ def _kinds(entry: int, code: Any, used: Any) -> Any:
     return writes * 4 * following, 0 if neutral else 10
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def set_entry(table: Any, entry: int, option: int, code: Any, used: Any) -> None:
     """Fills an entry (and its mirror image) with one of its choices; answers come last. Updates `used`."""
     states, single = code[0], code[1]
@@ -192,7 +192,7 @@ def set_entry(table: Any, entry: int, option: int, code: Any, used: Any) -> None
         table[other, 0], table[other, 1], table[other, 2] = _opposite(write), move, turned
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def clear_entry(table: Any, entry: int, code: Any) -> None:
     """Forgets an entry and its mirror image."""
     for part in range(3):
@@ -203,11 +203,11 @@ def clear_entry(table: Any, entry: int, code: Any) -> None:
             table[other, part] = -1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _mirrored(state: int, single: int) -> int:
     return state if state < single else single + ((state - single) ^ 1)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _opposite(symbol: int) -> int:
     return 3 - symbol if symbol > 0 else 0

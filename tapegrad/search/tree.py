@@ -8,9 +8,9 @@ answers in the frame), has more errors than allowed, or has answered every insta
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tapegrad.jit import njit
 from tapegrad.search.family import clear_entry, option_count, set_entry
 
 # Runs of partly known machines, compiled: the inner loop of every search.
@@ -34,7 +34,7 @@ class Problems(NamedTuple):
     limit: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def run_on(
     table: Any, states: int, grid: Any, width: int, position: int, state: int, steps: int, limit: int,
     saved: Any,
@@ -89,7 +89,7 @@ def run_on(
     return FAILED, 0, 0, 0
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def evaluate(tables: Any, states: int, problems: Problems) -> Any:
     """Right answers of each complete table; an entry that is asked for but missing counts as wrong."""
     cells = problems.grids.shape[1]
@@ -118,7 +118,7 @@ NONE = 1 << 30
 """The errors of a place in which no table is kept."""
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def walk(
     code: Any, problems: Problems, allowed: int, prefix: Any, depth: int,
     table: Any, used: Any, stack: Any, grid: Any, saved: Any, counts: Any, kept: Any, kept_errors: Any,
@@ -199,7 +199,7 @@ def walk(
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def keep(table: Any, errors: int, kept: Any, kept_errors: Any) -> int:
     """Puts a table into the place of the worst one kept, if it is better; gives 1 then, else 0."""
     worst = 0
@@ -215,7 +215,7 @@ def keep(table: Any, errors: int, kept: Any, kept_errors: Any) -> int:
     return 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def explore(
     code: Any, problems: Problems, allowed: int, prefix: Any, depth: int, room: int, stop: Any
 ) -> Any:
@@ -231,7 +231,7 @@ def explore(
     return counts, kept, kept_errors, found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _random_candidate(code: Any, problems: Problems, allowed: int, table: Any, grid: Any, saved: Any) -> Any:
     """One candidate in `table`: an entry that a run asks for gets each of its choices with equal chance.
     Gives what became of it, its errors, and one over the chance of drawing it."""
@@ -259,7 +259,7 @@ def _random_candidate(code: Any, problems: Problems, allowed: int, table: Any, g
     return COMPLETE, errors, weight
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def sample(code: Any, problems: Problems, allowed: int, seed: int, count: int, room: int, stop: Any) -> Any:
     """`count` random candidates: the counts, the best tables and their errors; and the weights, whose mean
     estimates how many candidates the whole tree has (Knuth's method)."""

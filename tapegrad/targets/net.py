@@ -87,7 +87,7 @@ class Net(eqx.Module):
     @abstractmethod
     def certificate(self) -> dict[str, Any]:
         """The claims that can be checked from the arrays alone (bounds, gaps, margins), as plain JSON.
-        `tapegrad_check/<target>.py` re-derives them without this class."""
+        `tapegrad_check` re-derives them without this class."""
 
     @property
     def parameters(self) -> int:

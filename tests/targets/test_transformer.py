@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.errors import InputError, Refused
 from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.layers import parameter_norm
 from tapegrad.targets.transformer.patterns import WatchedDecoder
+from tapegrad_check import CheckError
 from tapegrad_check.transformer import check
 
 # One size for all quick tests, so that they share compiled code.
@@ -149,7 +150,7 @@ def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
     large = dataclasses.replace(compiled, net=perturbed(net, 2, "carry", "carry", -1.0))
     assert tg.verify(small, [("1011",)]).agreed
     assert not tg.verify(large, [("1011",)]).agreed
-    with pytest.raises(BrokenNet, match="layer 2 does not compute carry"):
+    with pytest.raises(CheckError, match="layer 2 does not compute carry"):
         check(net.config(), small.net.arrays(), net.certificate())
 
 
@@ -162,7 +163,7 @@ def test_the_checker_notices_a_changed_weight(array: str, place: tuple[int, ...]
     arrays = {name: value.copy() for name, value in net.arrays().items()}
     check(net.config(), arrays, net.certificate())
     arrays[array][place] += 1
-    with pytest.raises(BrokenNet):
+    with pytest.raises(CheckError):
         check(net.config(), arrays, net.certificate())
 
 

@@ -6,14 +6,14 @@ non-zero derivative cost; it uses the arrays of the network and nothing else.
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.jit import njit
 from tapegrad.targets.emulator.graph import Graph
 
 
-@numba.njit(cache=True, inline="always")
+@njit(inline="always")
 def hard_tanh(x: float) -> tuple[float, float]:
     """max(-2, min(2, x)): flat beyond 2."""
     if x >= 2.0:
@@ -23,7 +23,7 @@ def hard_tanh(x: float) -> tuple[float, float]:
     return x, 1.0
 
 
-@numba.njit(cache=True)
+@njit()
 def _forward(weights, offsets, sources, inputs, values, slopes):
     given = len(inputs)
     values[:given] = inputs
@@ -34,7 +34,7 @@ def _forward(weights, offsets, sources, inputs, values, slopes):
         values[v], slopes[v] = hard_tanh(total)
 
 
-@numba.njit(cache=True)
+@njit()
 def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of_loss, rate):
     errors[:] = 0
     errors[-1] = slope_of_loss
@@ -48,7 +48,7 @@ def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of
             weights[e] -= rate * (d * values[s])
 
 
-@numba.njit(cache=True)
+@njit()
 def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen):
     vertices = rows.shape[1] + len(offsets) - 1
     values = np.zeros(vertices, weights.dtype)

@@ -1,4 +1,4 @@
-"""A trained extended network as a folder: the same three files as every saved net (`tapegrad.saved`).
+"""A trained extended network as a folder: the same three files as every saved net (`tapegrad.files`).
 
 `config.json` describes primary network, formats and algorithm; `model.safetensors` holds the graph, the data
 and every trained weight; `certificate.json` says what training came to: theta, the output and its loss.
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.files import EXTENDED, read_net, what_is_broken, write_net
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.precision import in_double
-from tapegrad.saved import EXTENDED, what_is_broken, write_net
 from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.descent.net import Descent
@@ -22,12 +22,12 @@ from tapegrad.targets.extended.build import Algorithm
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad.targets.extended.net import Extended, TrainingRun, check_data
 from tapegrad.targets.extended.primary import MLP, Connected, PrimaryNetwork
-from tapegrad.targets.tape.build import Graph
+from tapegrad.targets.tape.build import Graph, build_graph
 from tapegrad.targets.tape.constants import Constants
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
-from tapegrad_check.extended import check
-from tapegrad_check.folder import read_folder
+from tapegrad.witness import compare, witnesses
+from tapegrad_check.tape import check_extended
 
 # Primary networks, number formats and algorithms as plain JSON and arrays
 
@@ -87,7 +87,7 @@ def algorithm_to_json(algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, A
 def algorithm_from_json(
     source: Mapping[str, Any], start: Mapping[str, Any], arrays: Arrays, read_only: int, cells: int
 ) -> Algorithm:
-    """The algorithm again: the machine is lowered once more, which always gives the same."""
+    """The algorithm again: the machine is lowered once more."""
     original = source_from_json(source, {})
     if not isinstance(original, TuringMachine):
         raise BrokenNet("the algorithm is no Turing machine")
@@ -134,7 +134,7 @@ def save(extended: Extended, run: TrainingRun, path: str | os.PathLike[str]) -> 
     config = {
         "target": EXTENDED,
         "options": {},
-        "passes": [rewriting.name for rewriting in extended.algorithm.rewritings],
+        "passes": witnesses(extended.algorithm.rewritings),
         "net": net.config()
         | {
             "read_only": net.read_only,
@@ -162,7 +162,7 @@ def save(extended: Extended, run: TrainingRun, path: str | os.PathLike[str]) -> 
 def load(path: str | os.PathLike[str]) -> tuple[Extended, TrainingRun]:
     """The network again, and what its training came to, computed anew from the weights. A folder whose
     certificate does not hold is refused."""
-    folder = read_folder(path)
+    folder = read_net(path)
     if folder.config["target"] != EXTENDED:
         raise BrokenNet(
             f"the folder holds a net of the target {folder.config['target']!r}",
@@ -170,7 +170,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Extended, TrainingRun]:
             advice="Load it with tapegrad.load.",
         )
     with what_is_broken(path):
-        check(folder.config["net"], folder.arrays, folder.certificate["claims"])
+        check_extended(folder.config["net"], folder.arrays, folder.certificate["claims"])
         extended = _extended(folder.config, folder.arrays)
         training = folder.config["net"]["training"]
         carry = Descent(_weights(extended, folder.arrays), int(training["steps"]))
@@ -189,14 +189,21 @@ def _extended(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Extend
     data_format, weight_format = format_from_json(net["data_format"]), format_from_json(net["weight_format"])
     check_data(primary, x, y, data_format)
     algorithm = algorithm_from_json(config["source"], net["start"], arrays, read_only, cells)
+    if config["version"] > 1:  # format 1 had no witnesses; the graph tells, too, if not why
+        compare(config["passes"], algorithm.rewritings, config["tapegrad"])
     if tuple(net["states"]) != algorithm.machine.states:
         raise BrokenNet("the states of the net are not those of the algorithm")
+    constants = Constants(**net["constants"])
+    graph = Graph(**{n.removeprefix(_GRAPH): a for n, a in arrays.items() if n.startswith(_GRAPH)})
+    lowered = vars(build_graph(algorithm.machine, constants))
+    if not all(np.array_equal(array, lowered[name]) for name, array in vars(graph).items()):
+        raise BrokenNet("the graph of the net is not that of the algorithm as this version lowers it")
     bits = data_format.width * (x.size + y.size), primary.weights * weight_format.width
     if (len(algorithm.data), len(algorithm.result)) != bits:
         raise BrokenNet("the places of data and result do not fit the numbers and their formats")
     tape_net = TapeNet.of(
-        Graph(**{n.removeprefix(_GRAPH): a for n, a in arrays.items() if n.startswith(_GRAPH)}),
-        Constants(**net["constants"]),
+        graph,
+        constants,
         tuple(net["states"]),
         tuple(net["symbols"]),
         cells,

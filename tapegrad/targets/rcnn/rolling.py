@@ -3,8 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from tapegrad.jit import njit
 
 RESTS, CUT_OFF, LOST, STRAY, _NEEDS_ROOM = 0, 1, 2, 3, 4
 """How a run of layers ended: the last one changed nothing; there were no more; the head left the grid; the
@@ -51,14 +52,14 @@ class Patches(NamedTuple):
     filled: NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def no_patches(room: int) -> Any:
     """An empty memory; the room is a power of 2."""
     becomes = np.full(room, -1, np.int32)
     return Patches(np.zeros((room, 2), np.int64), becomes, np.zeros(room, np.bool_), np.zeros(1, np.int64))
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def roll(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
     """Up to `limit` layers on a grid padded by one cell, of which the cells `changed` differ from the layer
     before. Ends early where nothing changes or the head is gone. Gives the patches, how it ended, and the
@@ -72,7 +73,7 @@ def roll(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: An
         patches = _larger(patches)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _layers(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
     """The inner loop, which lets go (with the cells that changed) when half of the memory is full: a memory
     that never moves is several times as fast."""
@@ -118,7 +119,7 @@ def _layers(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head:
     return CUT_OFF, limit, changed
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, main: Any, answers: Any) -> Any:
     """The layers on many padded grids, one after the other. Gives the patches, and for each grid how it
     ended, the layers taken, the sum of the contents' `answers` over the main grid (rows from main[0] to
@@ -141,7 +142,7 @@ def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, ma
     return patches, ends, taken, sums, running
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _runs(layers: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
     """Whether a rule applies at one of these cells."""
     width, flat = grid.shape[1], grid.reshape(-1)
@@ -155,7 +156,7 @@ def _runs(layers: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _words(flat: Any, cell: Any, width: int) -> Any:
     """The patch around a cell as two words."""
     up, down = flat[cell - width], flat[cell + width]
@@ -163,7 +164,7 @@ def _words(flat: Any, cell: Any, width: int) -> Any:
     return first, (flat[cell + 1] << CONTENT_BITS) | down
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _search(met: Any, becomes: Any, words: Any) -> Any:
     """Where the memory has a patch, or the free place where it belongs."""
     first, second = words
@@ -176,7 +177,7 @@ def _search(met: Any, becomes: Any, words: Any) -> Any:
     return place
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _learn(layers: Any, code: Any, patches: Any, flat: Any, cell: Any, width: int, place: Any) -> Any:
     """Puts a new patch into the memory at this place; false if the filter makes nothing of it."""
     becomes, runs = _evaluate(layers, code, flat, cell, width)
@@ -188,7 +189,7 @@ def _learn(layers: Any, code: Any, patches: Any, flat: Any, cell: Any, width: in
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _larger(patches: Any) -> Any:
     """The same patches with twice the room."""
     larger = no_patches(2 * len(patches.becomes))
@@ -201,7 +202,7 @@ def _larger(patches: Any) -> Any:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _evaluate(layers: Any, code: Any, flat: Any, cell: Any, width: int) -> Any:
     """What the filter makes of the patch around a cell, as the content it stands for (-1 if none is near),
     and whether a unit of a rule is active. What is 0 is skipped."""

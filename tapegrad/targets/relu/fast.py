@@ -4,13 +4,15 @@ A block of patterns goes through all layers while it stays in the processor's ca
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from tapegrad.jit import njit
 
 BLOCK = 64
 """Patterns that go through the network together."""
 
 
-@njit(cache=True, parallel=True)
+@njit(parallel=True)
 def run_layers(values, inputs, weights, biases, bounds, linear):  # pragma: no cover - compiled
     """The values (units, patterns) after the layers that `bounds` delimits; a ReLU follows each,
     except the last one where `linear` is set."""

@@ -6,9 +6,10 @@ By the slopes of `corner` and `edge`, coordinate v of the gradient is 2 (w_v - B
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from tapegrad.jit import njit
 
 _SLOPE = 2.0
 
@@ -41,7 +42,7 @@ def prepare(
     )
 
 
-@numba.njit(cache=True)
+@njit()
 def run(net, v, low, budget):
     """Gradient steps until the loss is at most B_low or the budget is spent; returns vertex and steps."""
     for taken in range(budget):

@@ -12,10 +12,10 @@ by the slopes of `directed` and `corner`. In T it is (symbol - symbol to write) 
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.jit import njit
 from tapegrad.targets.descent.loss import SLOPE_BACKWARD, SLOPE_FORWARD
 
 HALTED, OUT_OF_BUDGET, LEFT_TAPE = 0, 1, 2
@@ -67,7 +67,7 @@ def prepare(
     )
 
 
-@numba.njit(cache=True)
+@njit()
 def run(net, v, T, heads, read_only, b, c, low, budget):
     """Gradient steps until the loss is at most B_low, the budget is spent or a head would leave its tape.
     Changes `T` and `heads` in place; returns vertex, steps taken, status and the tape concerned."""
@@ -107,7 +107,7 @@ def run(net, v, T, heads, read_only, b, c, low, budget):
     return v, budget, OUT_OF_BUDGET, 0
 
 
-@numba.njit(cache=True)
+@njit()
 def simplex_gradient(net, v, pull):
     """The gradient in s, every coordinate of it."""
     gradient = np.zeros(len(net.vertex_weight))
@@ -123,7 +123,7 @@ def simplex_gradient(net, v, pull):
     return gradient
 
 
-@numba.njit(cache=True)
+@njit()
 def _steepest(gradient, v):
     """The vertex of steepest descent; v itself unless another is strictly better, as the optimiser has it."""
     best = np.argmin(gradient)

@@ -9,8 +9,8 @@ newest step, so that their walks end where they begin.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from tapegrad.jit import njit
 from tapegrad.targets.transformer.program import Program
 
 
@@ -62,7 +62,7 @@ def last_writes(index: Index, steps: int) -> tuple[np.ndarray, np.ndarray]:
     return index.place[slots], index.value[slots]
 
 
-@njit(cache=True)
+@njit()
 def halted(program: Program, output: np.ndarray) -> bool:
     """Whether a pair of state and symbol without an entry in the table is on."""
     for row in program.halting_rows:
@@ -74,7 +74,7 @@ def halted(program: Program, output: np.ndarray) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit()
 def _run(program, encoder_codes, encoder_values, index, hidden, scratch, step, last):
     """Steps while there is room in the index; returns the number of the next step."""
     # Arrays are taken out of the tuples once: handing whole tuples on costs more than the arithmetic.
@@ -134,7 +134,7 @@ def _run(program, encoder_codes, encoder_values, index, hidden, scratch, step, l
     return step
 
 
-@njit(cache=True)
+@njit()
 def _newest_that_fits(before, slot, asked, open_bits):
     """The newest step from this slot on whose number, but for its lowest `open_bits`, is `asked`; 0 if none.
     The number of slot 0 would be -1, which is smaller than any, so that the walk ends there."""
@@ -143,7 +143,7 @@ def _newest_that_fits(before, slot, asked, open_bits):
     return slot if (slot - 1) >> open_bits == asked else 0
 
 
-@njit(cache=True)
+@njit()
 def _number(hidden, bits):
     """The number whose bits, lowest first, stand in these coordinates of a hidden vector."""
     number = np.int64(0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tapegrad.compile import compile
-from tapegrad.errors import BrokenNet, InputError
+from tapegrad.errors import InputError
 from tapegrad.learners import CircuitLearner, conjunction, parity
 from tapegrad.precision import in_double
 from tapegrad.saved import load, save
@@ -17,7 +17,7 @@ from tapegrad.targets import target_named
 from tapegrad.targets.emulator import loss
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
 from tapegrad.verify import verify
-from tapegrad_check import check
+from tapegrad_check import CheckError, check
 from tapegrad_check.emulator import check as check_arrays
 from tests.learners.cases import CASES, Case
 
@@ -59,10 +59,10 @@ def test_the_checker_knows_the_papers_networks(learner, options: dict) -> None:
     for name, edge in (("kinds", 0), ("kinds", 1), ("kinds", output), ("sources", 1)):
         altered = arrays | {name: arrays[name].copy()}
         altered[name][edge] = 3 if altered[name][edge] != 3 else 4
-        with pytest.raises(BrokenNet):
+        with pytest.raises(CheckError):
             check_arrays(config, altered, claims)
     if "m0" in config:
-        with pytest.raises(BrokenNet, match="below 1"):
+        with pytest.raises(CheckError, match="below 1"):
             check_arrays(config | {"m0": str(int(config["m0"]) - 1)}, arrays, claims)
 
 
@@ -87,7 +87,7 @@ def test_the_checker_notices_any_altered_weight_or_edge(seed: int) -> None:
         edge = int(random.integers(5, len(arrays["sources"])))
         old = int(arrays["sources"][edge])
         arrays["sources"][edge] = (old + int(random.integers(1, 5))) % (old + 5) if old else 3
-    with pytest.raises(BrokenNet):
+    with pytest.raises(CheckError):
         check_arrays(config, arrays, claims)
 
 
@@ -96,14 +96,14 @@ def test_the_checker_notices_any_altered_weight_or_edge(seed: int) -> None:
 )
 def test_the_checker_notices_another_config(name: str, value) -> None:
     config, arrays, claims = parts_of(parity(3))
-    with pytest.raises((BrokenNet, IndexError)):
+    with pytest.raises((CheckError, IndexError)):
         check_arrays(config | {name: value}, arrays, claims)
 
 
 @pytest.mark.parametrize("claim", [{"flat_margin": 3.0}, {"drift": 1e-9}, {"changes_vanish": False}])
 def test_the_checker_notices_false_claims(claim: dict) -> None:
     config, arrays, claims = parts_of(parity(3))
-    with pytest.raises(BrokenNet):
+    with pytest.raises(CheckError):
         check_arrays(config, arrays, claims | claim)
 
 
