@@ -3,12 +3,12 @@
 import argparse
 from typing import Any
 
-from tapegrad_papers.experiments import limits
+from tapegrad_papers.abbe_sandon import table
 
 
 def rows() -> list[dict[str, Any]]:
     """The table of the quick run."""
-    return limits.rows(limits.limits())
+    return table.rows(table.limits())
 
 
 def main() -> None:
@@ -16,10 +16,10 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help="larger sizes")
     parser.add_argument("--figures", default="bench/out", help="folder for the figure")
     options = parser.parse_args()
-    found = limits.limits(options.long)
-    for row in limits.rows(found):
+    found = table.limits(options.long)
+    for row in table.rows(found):
         print(row)
-    print(limits.figure(found, options.figures))
+    print(table.figure(found, options.figures))
 
 
 if __name__ == "__main__":

@@ -6,15 +6,10 @@ from typing import Any
 from tapegrad.circuits.model import Circuit
 from tapegrad.compile import Compiled, compile
 from tapegrad.sources import find
-from tapegrad_papers.theory import (
-    attack,
-    chain_of,
-    layerwise_bound,
-    margin_constants,
-    patterns,
-    problem_of,
-    uncorrected_log10,
-)
+from tapegrad_papers.theory.layerwise import layerwise_bound, uncorrected_log10
+from tapegrad_papers.wei.attack import attack
+from tapegrad_papers.wei.bounds import margin_constants
+from tapegrad_papers.wei.margins import chain_of, patterns, problem_of
 
 CIRCUITS = ("adder4", "parity8")
 CORRECTIONS = ("thirds", "quarters", "none")

@@ -1,6 +1,6 @@
 """Section 6.1's parities, by a compiled network and by an ordinary one; see `tapegrad bench parity`."""
 
-from tapegrad_papers.experiments import parity
+from tapegrad_papers.abbe_sandon import parity
 
 
 def rows() -> list[dict]:

@@ -1,31 +1,53 @@
-"""The command line: `tapegrad COMMAND ...`. Each command lives in `tapegrad/commands/`."""
+"""The command line: `tapegrad COMMAND ...`. Commands live in `tapegrad/commands/`, or in other packages that
+attach them."""
 
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 import tapegrad
-from tapegrad.commands import (
-    bench,
-    campaign,
-    claims,
-    demo,
-    export,
-    listing,
-    margins,
-    net_folder,
-    player,
-    restarts,
-    run,
-    search,
-    train_with,
-)
+from tapegrad.commands import campaign, demo, export, listing, net_folder, player, run, search, train_with
 from tapegrad.commands.output import BAD_INPUT, console, errors, print_json
-from tapegrad.errors import TapegradError
+from tapegrad.errors import InputError, TapegradError
+
+ATTACHED = "tapegrad.commands"
+"""The entry point group through which installed packages attach commands: functions or Typer apps."""
+
+
+class Commands(TyperGroup):
+    """The compiler's own commands, then the attached ones, loaded when one is called or all are listed."""
+
+    def list_commands(self, ctx):
+        return [*super().list_commands(ctx), *(entry.name for entry in entry_points(group=ATTACHED))]
+
+    def get_command(self, ctx, cmd_name):
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        attached = entry_points(group=ATTACHED)
+        if cmd_name in attached.names:
+            found = attached[cmd_name].load()
+            if not isinstance(found, typer.Typer):
+                function, found = found, typer.Typer(add_completion=False)
+                found.command(cmd_name)(function)
+            command = get_command(found)
+            command.name = cmd_name
+            return command
+        if not attached:
+            raise InputError(
+                f"there is no command {cmd_name!r}, and no installed package attaches any",
+                advice="Entry points are read from the installed distribution: try `pip install -e .`.",
+            )
+        return None
+
 
 app = typer.Typer(
     name="tapegrad",
+    cls=Commands,
     help="Compile algorithms into neural networks that run them exactly.",
     no_args_is_help=True,
     add_completion=False,
@@ -63,13 +85,9 @@ for command in (
     train_with.train_with,
     search.search,
     campaign.campaign,
-    restarts.restarts,
-    margins.margins,
-    claims.claims,
     player.studio,
 ):
     app.command()(command)
-app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:

@@ -1,6 +1,8 @@
 """`tapegrad demo`: a machine and a circuit through every target, run and verified, in one table."""
 
 from collections.abc import Iterator
+from importlib.metadata import entry_points
+from itertools import chain
 from typing import Any
 
 import typer
@@ -15,6 +17,8 @@ from tapegrad.sources import parse_inputs, route
 from tapegrad.targets import Example, Target, all_targets
 from tapegrad.verify import verify
 
+ATTACHED = "tapegrad.demo"
+"""The entry point group of further demonstrations: functions that return rows of a value beside a rival's."""
 SIZES = {"steps": 24, "cells": 24}
 """For lowerings that must know how long and how wide a run is."""
 
@@ -41,27 +45,22 @@ def demo(as_json: AsJson = False) -> None:
                     "seconds": report.seconds,
                 }
             )
-    with errors.status("parity of images, by a compiled network and by an ordinary one"):
-        headline = _headline()
+    attached: dict[str, list[dict[str, Any]]] = {}
+    for entry in entry_points(group=ATTACHED):
+        with errors.status(entry.name):
+            attached[entry.name] = entry.load()()
     if as_json:
-        print_json({"runs": rows, "parity": headline})
+        print_json({"runs": rows, **attached})
     else:
         console.print(_table(rows))
         console.print("Every step of every run was decoded and compared with the source's own interpreter.\n")
-        for row in headline:
+        for row in chain.from_iterable(attached.values()):
             console.print(
                 f"{row['what']}: {row['value']:.4g}%; {row['rival']}: {row['rival_value']:.4g}%", markup=False
             )
         console.print("\nNext: tapegrad run palindrome --target tape --input abba")
     if not all(row["verified"] for row in rows):
         raise typer.Exit(DISAGREED)
-
-
-def _headline() -> list[dict[str, Any]]:
-    """`tapegrad bench parity` at a small size."""
-    from tapegrad_papers.experiments import parity
-
-    return parity.report(parity.headline(side=5, images=300, epochs=20))
 
 
 def _examples(target: Target) -> Iterator[Example]:

@@ -1,5 +1,6 @@
 """Turing-optimal learning in practice: every small machine tried, the best on fresh problems kept."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,6 @@ from tapegrad.search.shards import Quest, Shard, enumeration, on_ray, on_threads
 from tapegrad.search.store import ShardResult, Store
 from tapegrad.search.tasks import Instances, draw_instances, task_named
 from tapegrad.search.tree import NONE, evaluate
-from tapegrad_papers.goel.bounds import deviation_bound, require_probability
 
 ENGINES = ("threads", "gpu", "ray")
 VALIDATED = 64
@@ -155,6 +155,17 @@ def run(
     bound = deviation_bound(len(best), options.validation, 1 - options.confidence)
     seconds = time.perf_counter() - began
     return SearchResult(task, family, table, error, bound, len(best), *counts, seconds, len(finished))
+
+
+def deviation_bound(candidates: int, validation: int, failure: float) -> float:
+    """`sqrt(log(2 M / delta) / (2 N))`: with probability `1 - delta` no candidate's error on N problems is
+    further from its true error (Goel et al., appendix B.5, by Hoeffding and a union bound)."""
+    return math.sqrt(math.log(2 * candidates / failure) / (2 * validation))
+
+
+def require_probability(value: float, name: str) -> None:
+    if not 0 < value < 1:
+        raise InputError(f"the {name} must lie between 0 and 1, and it is {value}")
 
 
 def _worked(left: list[Shard], quest: Quest, options: SearchOptions) -> Iterator[tuple[int, ShardResult]]:

@@ -55,7 +55,7 @@ def _affine(matrix: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def draw_network(states: int, layers: int, rng: np.random.Generator, width: int | None = None) -> RawNetwork:
-    """Every weight uniform in U_s; widths `100 s` and 100 as in Algorithm 1 unless told."""
+    """Every weight uniform in U_s; default widths `100 s` and 100, as in Algorithm 1."""
     values = initialisation_set(states)
     wide, head = width or 100 * states, width or 100
     shapes = [(wide, 10), (wide, wide + 1), (wide, wide + 1), (wide, wide + 1), (1, wide + 1)]
@@ -108,7 +108,7 @@ class RawChance:
 
 
 def success(states: int, width: int | None = None) -> RawChance:
-    """The chance that one draw is a given filter: the theorem's `s^(-c s^2)`, with numbers."""
+    """The chance that one draw is a given filter: the theorem's `s^(-c s^2)` with its constants."""
     if states < 1:
         raise InputError("a machine has at least one state")
     values = len(initialisation_set(states))

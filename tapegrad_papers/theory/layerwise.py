@@ -4,8 +4,8 @@ import math
 
 from tapegrad.errors import Refused
 from tapegrad_papers.theory.affine import with_one
-from tapegrad_papers.theory.bisect import largest, largest_log
 from tapegrad_papers.theory.blocks import Chain
+from tapegrad_papers.wei.bounds import largest, largest_log
 
 CLOSE = 1e-9
 """Relative change at which the errors of one round of blocks count as those of the next."""

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 
 from tapegrad.precision import in_double
-from tapegrad_papers.theory.attack import Vector, flattened
 from tapegrad_papers.theory.problem import Problem
+from tapegrad_papers.wei.attack import Vector, flattened
 
 
 @dataclass(frozen=True)

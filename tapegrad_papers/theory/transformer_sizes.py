@@ -8,10 +8,9 @@ from tapegrad.errors import Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.target import LARGEST, estimate
-from tapegrad_papers.theory.margin_constants import margin_constants
-from tapegrad_papers.theory.sample_complexity import lemma_2_3
-from tapegrad_papers.theory.theorems import transformer_norm, transformer_parameters
 from tapegrad_papers.theory.transformer_chain import transformer_chain
+from tapegrad_papers.wei.bounds import margin_constants
+from tapegrad_papers.wei.samples import lemma_2_3, transformer_norm, transformer_parameters
 
 BUILT = (2, 3, 4)
 """The T = 2^e of the nets that are built."""

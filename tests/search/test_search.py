@@ -29,7 +29,7 @@ from tapegrad.search.confirm import confirm
 from tapegrad.search.shards import Quest, expected_candidates
 from tapegrad.search.tasks import draw_instances, laid_out, task_named
 from tapegrad.search.tree import evaluate
-from tapegrad_papers.goel.corollary2 import random_table
+from tapegrad_papers.goel.restarts import random_table
 
 HARD = SearchOptions(single=2, pairs=1, mirrored=True, allowed_errors=2)
 

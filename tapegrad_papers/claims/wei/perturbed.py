@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_papers.claims.wei.circuits import adder, compiled_relu, dense, every_pattern
 from tapegrad_papers.theory.blocks import Chain
 from tapegrad_papers.theory.relu_chain import relu_chain
+from tapegrad_papers.wei.section_3 import adder, compiled_relu, dense, every_pattern
 
 Matrices = list[NDArray[np.float64]]
 

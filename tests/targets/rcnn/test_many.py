@@ -21,7 +21,7 @@ from tapegrad.targets.rcnn.outcomes import Outcome
 from tapegrad.targets.rcnn.points import distinct_points, outcomes_on
 from tapegrad.targets.rcnn.predicting import NotHalted, predict
 from tapegrad.targets.rcnn.training import memorise
-from tapegrad_papers.claims.goel.instances import printed_head
+from tapegrad_papers.goel.definitions import printed_head
 from tests.targets.rcnn.test_learning import TOLERANCE, lemma_2
 
 MOVES = ("up", "down", "left", "right", "stay")

@@ -1,0 +1,341 @@
+"""`tapegrad claims`, `margins`, `restarts` and `bench`: what this package adds to the command line.
+
+The commands are attached by the entry points of pyproject.toml. What they run is imported when they run: the
+experiments and constructions load JAX, which a command line that only prints its help can do without.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from tapegrad.circuits.model import Circuit
+from tapegrad.commands.output import (
+    DISAGREED,
+    AsJson,
+    InputOption,
+    SetOption,
+    SourceArgument,
+    TargetOption,
+    console,
+    errors,
+    print_json,
+    progress_bar,
+)
+from tapegrad.commands.search import Exponent, Pairs, Seed, States, TaskName, Writes, family_of, list_tasks
+from tapegrad.compile import compile
+from tapegrad.errors import InputError, Refused
+from tapegrad.files import write_atomically
+from tapegrad.sources import find, inputs_for, parse_options
+from tapegrad_papers import abbe_sandon, goel, wei, welper
+from tapegrad_papers.ledger import Claim, Entry, Status, page, run_claims
+
+if TYPE_CHECKING:
+    from tapegrad.search.family import Family
+    from tapegrad.search.family import Table as MachineTable
+
+PAPERS = (welper.PAPER, goel.PAPER, abbe_sandon.PAPER, wei.PAPER)
+COLOURS = {
+    Status.HOLDS: "green",
+    Status.CORRECTED: "cyan",
+    Status.FAILS_AS_PRINTED: "yellow",
+    Status.ASYMPTOTIC: "blue",
+    Status.FAILED: "bold red",
+}
+
+
+def claims(
+    paper: Annotated[
+        str | None, typer.Argument(metavar="PAPER", help="welper, goel, abbe-sandon or wei.")
+    ] = None,
+    long: Annotated[bool, typer.Option("--long", help="Larger instances; takes much longer.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only statements whose number or text contains this.")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write a Markdown page for each paper.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the numbered statements of the papers on concrete instances, one line for each.
+
+    Example: tapegrad claims welper --only "Lemma A"
+    """
+    chosen = select(paper, only)
+    if write is not None and only is not None:
+        raise InputError("pages hold all statements of a paper", advice="Leave out --only or --write.")
+    with errors.status("") as status:
+
+        def show_progress(claim: Claim) -> None:
+            status.update(f"{claim.paper.name}: {claim.statement} ({chosen.index(claim) + 1}/{len(chosen)})")
+
+        entries = run_claims(chosen, long, show_progress)
+    if write is not None:
+        _write_pages(write, entries, long)
+    if as_json:
+        print_json([entry.as_json() for entry in entries])
+    else:
+        _print_ledger(entries)
+    if any(entry.outcome.status is Status.FAILED for entry in entries):
+        raise typer.Exit(DISAGREED)
+
+
+def select(paper: str | None = None, only: str | None = None) -> list[Claim]:
+    """The claims of one paper or of all; `only` keeps those whose number or description contains it."""
+    names = [p.name for p in PAPERS]
+    if paper is not None and paper not in names:
+        raise InputError(f"no paper called {paper!r}", advice=f"There are {', '.join(names)}.")
+    found = [claim for p in PAPERS if paper in (None, p.name) for claim in p.claims]
+    if only is not None:
+        sought = only.casefold()
+        found = [c for c in found if sought in f"{c.statement}: {c.description}".casefold()]
+        if not found:
+            advice = "`tapegrad claims --json` has all of them."
+            raise InputError(f"no statement contains {only!r}", advice=advice)
+    return found
+
+
+def _write_pages(folder: Path, entries: Sequence[Entry], long: bool) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made a folder: {error.strerror}") from error
+    by_paper: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_paper.setdefault(entry.claim.paper.name, []).append(entry)
+    for name, own in by_paper.items():
+        write_atomically(folder / f"{name}.md", page(own[0].claim.paper, own, long).encode())
+
+
+def _print_ledger(entries: Sequence[Entry]) -> None:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("paper", "statement", "status"):
+        table.add_column(heading, no_wrap=heading == "paper")
+    table.add_column("stated", ratio=3)
+    table.add_column("measured", ratio=3)
+    table.add_column("seconds", justify="right", no_wrap=True)
+    for entry in entries:
+        outcome = entry.outcome
+        colour = COLOURS[outcome.status]
+        table.add_row(
+            entry.claim.paper.name,
+            entry.claim.statement,
+            f"[{colour}]{outcome.status.value}[/{colour}]",
+            _escaped(outcome.stated or entry.claim.description),
+            _escaped(outcome.measured if outcome.status is not Status.FAILED else outcome.note),
+            f"{entry.seconds:.1f}",
+        )
+    console.print(table)
+    counts = Counter(entry.outcome.status for entry in entries)
+    summary = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
+    console.print(f"{len(entries)} statements: {summary}. --json has the values behind them.")
+
+
+def _escaped(text: str) -> str:
+    """Square brackets are mathematics here, not colours."""
+    return text.replace("[", r"\[")
+
+
+def margins(
+    source: SourceArgument,
+    target: TargetOption,
+    input: InputOption = None,
+    settings: SetOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bracket the all-layer margin: the least change of the parameters that flips a prediction.
+
+    The lower bounds are proved, for every input; the upper bound is found by attacking one input. A circuit
+    without an input is attacked on all patterns, or on 64 random ones if it has more.
+
+    Example: tapegrad margins adder4 --target relu
+    """
+    from tapegrad_papers.wei.margins import all_layer_margins, patterns
+
+    found = find(source)
+    compiled = compile(found.source, target, **parse_options(settings))
+    own = found.inputs
+    if not own and target == "relu" and isinstance(found.source, Circuit):
+        own = (patterns(found.source),)
+    words = inputs_for(found.source, input, own)
+    result = all_layer_margins(compiled, *words)
+    if as_json:
+        print_json({"source": found.source.name, "target": target, **result.to_json()})
+        return
+    console.print(f"[bold]{found.source.name}[/bold] ({found.origin}) on target [bold]{target}[/bold]")
+    console.print(str(result), markup=False)
+
+
+MOST_RESTARTS = 1_000_000
+RAW_RESTARTS = 20
+MOST_EXAMPLES = 1_000_000
+
+
+def restarts(
+    task: TaskName = None,
+    states: States = None,
+    pairs: Pairs = None,
+    writes: Writes = False,
+    exponent: Exponent = 2,
+    accuracy: Annotated[float, typer.Option(help="How far from the best machine the result may be.")] = 0.2,
+    failure: Annotated[float, typer.Option(help="Probability with which it may be further.")] = 0.2,
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST_RESTARTS, help="Restarts; default: as many as the corollary asks for."),
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Draw every weight of the filter from U_s.")] = False,
+    encoding: Annotated[str, typer.Option(help="channels or ternary.")] = "channels",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Train many random filters by SGD on one training set and keep the best on a validation set.
+
+    The filters are those of random machines; with --raw their weights are random, as in the theorem, and the
+    chance of a useful one is stated. Example: tapegrad restarts any-minus --states 1
+    """
+    if task is None:
+        list_tasks(as_json)
+        return
+    import numpy as np
+
+    from tapegrad.search import task_named
+    from tapegrad_papers.goel.restarts import best_machine_filter, best_raw_filter, sizes
+
+    chosen = task_named(task)
+    family = family_of(states or 1, pairs or 0, writes)
+    if raw and (writes or pairs or exponent != 2 or encoding != "channels"):
+        raise InputError("raw filters belong to no machine", advice="With --raw give --states alone.")
+    asked = sizes(family, accuracy, failure)
+    if asked.validation > MOST_EXAMPLES:
+        raise Refused(
+            f"the corollary asks for {asked.validation:,} examples to choose by",
+            advice="Take a larger --accuracy.",
+        )
+    number = count or (RAW_RESTARTS if raw else asked.restarts)
+    if number > MOST_RESTARTS:
+        raise Refused(
+            f"the corollary asks for {asked.restarts:,} restarts, each a network to be trained",
+            advice="Take fewer states, or give a --count and lose the guarantee.",
+        )
+    data = chosen.data(np.random.default_rng(seed), asked.validation)
+    with progress_bar() as bar:
+        shown = bar.add_task(task, total=number)
+
+        def report(done: int, error: float) -> None:
+            bar.update(shown, completed=done, description=f"{task}: least error {error:.3f}")
+
+        if raw:
+            best = best_raw_filter(data, family.states, number, seed=seed, progress=report)
+            about = _about_raw(family.states)
+        else:
+            best = best_machine_filter(
+                data, family, number, exponent=exponent, encoding=encoding, seed=seed, progress=report
+            )
+            about = _about_machine(best.filter.table, family, asked.chance)
+            promise = f"within {accuracy:g} of the family's best machine with probability {1 - failure:g}"
+            missed = "fewer restarts than the corollary asks for, so nothing is promised"
+            about["meaning"] = promise if number >= asked.restarts else missed
+    m, d = data.X.shape
+    found = {
+        "task": task,
+        "samples": m,
+        "features": d,
+        "validation": asked.validation,
+        "restarts": number,
+        "asked_restarts": asked.restarts,
+        "answering": best.answering,
+        "error": best.error,
+    } | about
+    if as_json:
+        print_json(found)
+        return
+    console.print(f"data        {m} samples of {d} features, {asked.validation:,} examples to choose by")
+    console.print(f"drawn       {found['drawn']}")
+    console.print(f"trained     {number:,} filters by SGD; {best.answering:,} of them answer at all")
+    console.print(f"chosen      error {best.error:.4g} on the examples; {found['meaning']}")
+    if "table" in found:
+        console.print(found["table"], markup=False)
+
+
+def _about_raw(states: int) -> dict[str, Any]:
+    from tapegrad_papers.goel.raw import success
+
+    chance = success(states)
+    return {
+        "drawn": f"{chance.parameters:,} weights for each filter, from {chance.values} values",
+        "log10_chance": chance.log10_probability,
+        "meaning": f"a draw is one given filter with probability 10^{chance.log10_probability:,.0f}",
+    }
+
+
+def _about_machine(table: "MachineTable", family: "Family", chance: float) -> dict[str, Any]:
+    from tapegrad.search import table_text
+
+    return {
+        "drawn": f"machines, states: {family.states}; each machine with probability 1 in {1 / chance:,.0f}",
+        "chance": chance,
+        "table": table_text(table, family),
+    }
+
+
+bench = typer.Typer(
+    help="Experiments: what compiled networks learn and ordinary ones do not.", no_args_is_help=True
+)
+
+
+@bench.command()
+def parity(
+    side: Annotated[int, typer.Option(min=2, max=16, help="Images have side x side squares.")] = 13,
+    images: Annotated[int, typer.Option(min=50, help="As many to train on as to test on.")] = 1000,
+    epochs: Annotated[int, typer.Option(min=1, help="Epochs of the ordinary network.")] = 80,
+    seed: Annotated[int, typer.Option(help="Seed of images, hidden subset and guesses.")] = 0,
+    figure: Annotated[Path | None, typer.Option("--figure", help="PNG file to draw the result to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Parity of black squares: a compiled network trained by plain SGD beside the paper's MLP (section 6.1).
+
+    Example: tapegrad bench parity --side 5 --images 500 --epochs 40 --figure parity.png
+    """
+    from tapegrad_papers.abbe_sandon import parity as experiment
+
+    with errors.status("training both networks"):
+        result = experiment.headline(side, images, epochs, seed)
+    if figure is not None:
+        experiment.figure(result, figure)
+    _print_rows(experiment.report(result), as_json)
+
+
+@bench.command()
+def limits(
+    long: Annotated[bool, typer.Option("--long", help="Larger sizes.")] = False,
+    figures: Annotated[Path | None, typer.Option(help="Folder for the figure.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What noisy gradient descent cannot learn, beside the bounds and beside compiled networks.
+
+    Example: tapegrad bench limits
+    """
+    from tapegrad_papers.abbe_sandon import table as experiment
+
+    with errors.status("running the experiments"):
+        found = experiment.limits(long)
+    if figures is not None:
+        experiment.figure(found, figures)
+    _print_rows(experiment.rows(found), as_json)
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    table = Table("what", "value", "rival", "rival's value", box=None)
+    for row in rows:
+        value = "" if row.get("value") is None else f"{row['value']:.4g} {row['unit']}"
+        other = row.get("rival_value")
+        shown = "" if other is None else f"{other:.4g} {row['unit']}"
+        table.add_row(row["what"], value, str(row.get("rival") or ""), shown)
+    console.print(table)

@@ -1,0 +1,205 @@
+"""How many samples suffice: Proposition 2.2, Lemma 2.3 and Corollary A.1 with their constants written out,
+and Theorems 3.1 and 4.1 for concrete networks."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tapegrad.errors import InputError
+from tapegrad.targets.relu import ReluNet
+from tapegrad.targets.transformer import TransformerNet
+from tapegrad.targets.transformer.layers import parameter_norm
+from tapegrad_papers.theory.relu_chain import relu_chain
+from tapegrad_papers.theory.transformer_chain import transformer_chain
+from tapegrad_papers.wei.bounds import margin_constants
+
+FAILURE = 0.01
+"""delta: the definition of statistically meaningful approximation asks for probability 0.99."""
+
+
+def surrogate_loss(margin: float, gamma: float) -> float:
+    """(2.2): 1 where the margin is 0 (a wrong prediction), 0 from gamma on, and linear in between."""
+    if gamma <= 0:
+        raise InputError(f"gamma is {gamma}, but must be positive")
+    return min(1.0, max(0.0, 1 - margin / gamma))
+
+
+def log_covering_number(scale: float, alpha: float, gamma: float, parameters: float) -> float:
+    """For the losses (2.2) of all parameters with 1-norm at most alpha, in the largest difference.
+
+    The margin changes by at most `|theta - theta'|_2`, hence the loss by that over gamma; and a ball of the
+    1-norm has a cover at distance e in 2-norm of `(2p + 1)^ceil(alpha^2 / e^2)` points (Maurey).
+    """
+    return math.ceil((alpha / (gamma * scale)) ** 2) * math.log(2 * parameters + 1)
+
+
+def rademacher_bound(samples: float, alpha: float, gamma: float, parameters: float) -> float:
+    """Dudley's integral over that cover, cut off at `1 / sqrt(n)`:
+
+        Rad_n <= 4 / sqrt(n) + 12 / sqrt(n) * integral from 1/sqrt(n) to 1 of sqrt(log N(e)) de
+              <= (4 + 12 sqrt(ln(2p + 1)) (alpha / gamma * ln(n) / 2 + 1)) / sqrt(n)
+
+    with `sqrt(ceil(z)) <= sqrt(z) + 1`.
+    """
+    entropy = math.sqrt(math.log(2 * parameters + 1))
+    return (4 + 12 * entropy * (alpha / gamma * math.log(samples) / 2 + 1)) / math.sqrt(samples)
+
+
+@dataclass(frozen=True)
+class SampleComplexity:
+    """With this many samples, minimising the surrogate loss over all nets of 1-norm at most alpha gives 0-1
+    loss at most epsilon, with probability 1 - delta."""
+
+    samples: float
+    epsilon: float
+    alpha: float
+    gamma: float
+    log_parameters: float
+    expression: float
+    """`alpha^2 log(p) / (gamma epsilon)^2`: Lemma 2.3 without its constants and further logarithms."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dictionary."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.samples:.3g} samples for error {self.epsilon:g} (alpha = {self.alpha:.6g}, gamma = "
+            f"{self.gamma:.3g}, ln p = {self.log_parameters:.4g}; alpha^2 ln p / (gamma epsilon)^2 = "
+            f"{self.expression:.3g})"
+        )
+
+
+def lemma_2_3(alpha: float, gamma: float, parameters: float, epsilon: float) -> SampleComplexity:
+    """The least n with `4 Rad_n + 2 sqrt(ln(2 / delta) / n) <= epsilon`.
+
+    Proof of Proposition 2.2: the empirical minimiser is worse than the best by at most twice the largest
+    deviation `2 Rad_n + sqrt(ln(2 / delta) / n)`; and the best has surrogate loss 0, as the constructed nets
+    have margin at least gamma on every input.
+    """
+    if not 0 < epsilon < 1:
+        raise InputError(f"epsilon is {epsilon}, but must be between 0 and 1")
+    if min(alpha, gamma) <= 0 or parameters < 1:
+        raise InputError("alpha, gamma and the number of parameters must be positive")
+
+    def enough(log_n: float) -> bool:
+        n = math.exp(log_n)
+        deviation = math.sqrt(math.log(2 / FAILURE) / n)
+        return 4 * rademacher_bound(n, alpha, gamma, parameters) + 2 * deviation <= epsilon
+
+    low, high = 2.0, 4.0  # the bound falls from n = e^2 on
+    while not enough(high):
+        low, high = high, 2 * high
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    log_p = math.log(parameters)
+    expression = (alpha / (gamma * epsilon)) ** 2 * log_p
+    return SampleComplexity(math.exp(high), epsilon, alpha, gamma, log_p, expression)
+
+
+@dataclass(frozen=True)
+class GeneralisationBound:
+    """The two parts of (A.2). The paper gives no constants; both stand here without."""
+
+    leading: float
+    low_order: float
+
+
+def corollary_a_1(
+    margins: list[float], alpha: float, parameters: float, failure: float = FAILURE
+) -> GeneralisationBound:
+    """(A.2): `alpha sqrt(log p) / sqrt(n)` times the root mean square of 1 / margin over the n training
+    samples, all of them predicted right, and `(log(1 / delta) + log n) / sqrt(n)`."""
+    n = len(margins)
+    if not n or min(margins) <= 0:
+        raise InputError("every sample must be predicted right, that is, have a positive margin")
+    inverse = math.sqrt(sum(1 / margin**2 for margin in margins) / n)
+    return GeneralisationBound(
+        alpha * math.sqrt(math.log(parameters) / n) * inverse,
+        (math.log(1 / failure) + math.log(n)) / math.sqrt(n),
+    )
+
+
+def relu_norm(net: ReluNet) -> float:
+    """alpha: the 1-norm of all weights and biases. Padding adds nothing."""
+    return float(np.abs(np.asarray(net.weights, float)).sum() + np.abs(np.asarray(net.biases, float)).sum())
+
+
+def transformer_norm(net: TransformerNet) -> float:
+    """alpha: the 1-norm of all layers, h_0, E and theta_cls."""
+    own = sum(float(np.abs(array).sum()) for array in (net.h_0, net.E, net.theta_cls))
+    return own + sum(parameter_norm(layer) for layer in net.layers)
+
+
+def relu_parameters(net: ReluNet, width: int) -> int:
+    """p for the class `F_{w,d}`: W_0 is w x m, then d - 1 times w x w, a row for each output; biases."""
+    inputs, outputs, depth = len(net.input_names), len(net.output_names), net.depth
+    return width * inputs + (depth - 1) * width * width + outputs * width + depth * width + outputs
+
+
+def transformer_parameters(width: int, depth: int, symbols: int) -> int:
+    """p for the class `F_{w,d,T}`: in each layer two attentions of three w x w matrices, biases, null key and
+    null value, and three ReLU layers, the middle one of width 2 w; and h_0, E, theta_cls. It does not depend
+    on T: all decoder steps share their weights."""
+    attention = 3 * (width * width + width) + 2 * width
+    feed_forward = (width * width + width) + (2 * width * width + 2 * width) + (2 * width * width + width)
+    return depth * (2 * attention + feed_forward) + (2 + symbols) * width
+
+
+def theorem_3_1(net: ReluNet, epsilon: float = 0.1, width: int | None = None) -> SampleComplexity:
+    """Samples that suffice to learn what the net computes, within all nets of this width, depth and norm."""
+    width = _at_least(net.width, width)
+    gamma = margin_constants(relu_chain(net)).bound
+    return lemma_2_3(relu_norm(net), gamma, relu_parameters(net, width), epsilon)
+
+
+def theorem_4_1(net: TransformerNet, epsilon: float = 0.1, width: int | None = None) -> SampleComplexity:
+    """Samples that suffice to learn what the transformer computes, within its class."""
+    width = _at_least(net.layout.width, width)
+    gamma = margin_constants(transformer_chain(net)).bound
+    parameters = transformer_parameters(width, len(net.layers), len(net.layout.symbols))
+    return lemma_2_3(transformer_norm(net), gamma, parameters, epsilon)
+
+
+@dataclass(frozen=True)
+class WidthRow:
+    """Samples that suffice when every layer is padded to this width."""
+
+    width: int
+    samples: float
+    ratio: float
+    """To the row before; a bound that grows like w would have 10."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dictionary."""
+        return asdict(self)
+
+
+def width_rows(
+    net: ReluNet | TransformerNet, exponents: Iterable[int] = range(3, 13), epsilon: float = 0.1
+) -> list[WidthRow]:
+    """Width 10^e for each exponent. Only `log p` changes: padding adds nothing to the norm, and nothing to
+    the constants of Theorem D.6."""
+    theorem = cache(lambda width: _theorem(net, epsilon, width).samples)
+    rows: list[WidthRow] = []
+    for exponent in exponents:
+        samples = theorem(10**exponent)
+        rows.append(WidthRow(10**exponent, samples, samples / rows[-1].samples if rows else 1.0))
+    return rows
+
+
+def _theorem(net: ReluNet | TransformerNet, epsilon: float, width: int) -> SampleComplexity:
+    if isinstance(net, ReluNet):
+        return theorem_3_1(net, epsilon, width)
+    return theorem_4_1(net, epsilon, width)
+
+
+def _at_least(own: int, width: int | None) -> int:
+    if width is not None and width < own:
+        raise InputError(f"the net is {own:,} wide and cannot be padded to {width:,}")
+    return width or own

@@ -1,0 +1,47 @@
+"""What the tests of all four papers do with claims: run them, and see which fail once something is broken."""
+
+import json
+
+import pytest
+
+from tapegrad_papers.ledger import Entry, Status, run_claim
+
+
+def require_statements(paper, statements):
+    """Every statement has one claim, with a check of its own, in the order of the paper."""
+    found = [claim.statement for claim in paper.claims]
+    assert sorted(found) == sorted(statements)
+    assert found == list(paper.statements)
+    assert len({claim.check.__name__ for claim in paper.claims}) == len(found)
+
+
+def parameters(paper, slow=()):
+    """The claims as parameters of a test; those named take more than a few seconds even in the quick mode."""
+    return [
+        pytest.param(claim, id=claim.statement, marks=[pytest.mark.slow] if claim.statement in slow else [])
+        for claim in paper.claims
+    ]
+
+
+def check(claim, long=False, expected=None):
+    """The claim comes out, says what it compared, and can be written as JSON."""
+    outcome = run_claim(claim, long)
+    assert outcome.status is not Status.FAILED, outcome.note
+    assert outcome.status is (expected or {}).get(claim.statement, outcome.status)
+    assert outcome.stated
+    assert outcome.measured
+    assert len(outcome.checks) >= 2
+    if outcome.status is not Status.HOLDS:
+        assert outcome.note
+    json.dumps(Entry(claim, outcome, 0.0).as_json(), allow_nan=False)
+
+
+def failing(paper, *statements):
+    """Which of these statements fail now; each must fail by a check, not by an error on the way."""
+    claims = {claim.statement: claim for claim in paper.PAPER.claims}
+    outcomes = {statement: run_claim(claims[statement]) for statement in statements}
+    return [
+        statement
+        for statement, outcome in outcomes.items()
+        if outcome.status is Status.FAILED and "did not come out" in outcome.note
+    ]

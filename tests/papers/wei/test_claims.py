@@ -1,0 +1,45 @@
+"""Every statement of the paper has its claim, and every claim comes out."""
+
+import pytest
+
+from tapegrad_papers.ledger import Status
+from tapegrad_papers.wei import PAPER
+from tests.papers.checking import check, parameters, require_statements
+
+STATEMENTS = [
+    *("Definition 2.1", "Proposition 2.2", "(2.1)", "(2.2)", "Lemma 2.3", "Corollary A.1"),
+    *(
+        "Theorem 3.1",
+        "Lemma 3.2",
+        "Lemma 3.3",
+        "Proposition 3.4",
+        "Claim 3.5",
+        "Proposition B.2",
+        "Lemma B.1",
+    ),
+    *("Theorem 4.1", "Lemma C.1", "Lemma C.2", "Lemma C.3", "Claim C.4", "Claim C.5", "Claim C.6"),
+    *("Lemma C.7", "Lemma C.8"),
+    # The paper calls two of its five definitions conditions.
+    *("Definition D.1", "Definition D.2", "Condition D.3", "Condition D.4", "Definition D.5"),
+    *("Theorem D.6", "Lemma D.7", "Lemma D.8", "Lemma D.9"),
+]
+EXPECTED = {
+    "Definition D.2": Status.FAILS_AS_PRINTED,
+    "Theorem 4.1": Status.ASYMPTOTIC,
+    "Claim 3.5": Status.HOLDS,
+}
+
+
+def test_no_statement_is_missing():
+    require_statements(PAPER, STATEMENTS)
+
+
+@pytest.mark.parametrize("claim", parameters(PAPER))
+def test_claims_come_out(claim):
+    check(claim, expected=EXPECTED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", parameters(PAPER))
+def test_claims_come_out_on_larger_instances(claim):
+    check(claim, long=True, expected=EXPECTED)
