@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -29,7 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(json.dumps({"error": error.what, "where": error.where, "advice": error.advice}))
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT if isinstance(error, Unchecked) else FAILED
-    print(json.dumps(report.to_json(), indent=1) if given.json else report)
+    try:
+        print(json.dumps(report.to_json(), indent=1) if given.json else report, flush=True)
+    except BrokenPipeError:  # the reader has seen enough; Python would complain again when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

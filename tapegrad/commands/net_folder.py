@@ -56,7 +56,7 @@ def compile(
         )
         return
     console.print(
-        f"{found.source.name} -> {' -> '.join([*names, target])}: {compiled.net.parameters:,} numbers"
+        f"{found.source.name} -> {' -> '.join([*names, target])}: {compiled.net.parameters:,} parameters"
     )
     console.print(f"written to {output}; now try: tapegrad check {output}", markup=False)
 

@@ -397,7 +397,7 @@ def ready(name: str) -> FunctionLearner:
 
 
 def example_samples(name: str, count: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Random samples, labelled by the hidden concept of this learner; 100 for 8 bits unless told."""
+    """Random samples, labelled by the hidden concept of this learner; default 100 for 8 bits."""
     count = 4 + 12 * _width(name) if count is None else count
     x = np.random.default_rng(seed).integers(0, 2, (count, _width(name)), np.uint8)
     return x, READY[name].label(x).astype(np.uint8)
