@@ -1,5 +1,6 @@
 """A net and the interpreters of its source, stepped side by side: what `verify` and the player stand on."""
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
@@ -14,6 +15,7 @@ from tapegrad.targets import Carry
 
 ENDED = "the source has halted"
 STOPPED = "the net has stopped"
+FINITE = "finite values"
 """What is found in place of a state where one side goes on and the other does not."""
 
 
@@ -57,7 +59,11 @@ class Lockstep:
         found = net.decode(self.carry)
         if found is not None:
             self._compare(found)
-        self.deviation = max(self.deviation, net.deviation(self.carry))
+        deviation = net.deviation(self.carry)
+        if not math.isfinite(deviation):  # `max` would pass over it
+            self.agrees = False
+            self._part(FINITE, f"a deviation of {deviation}")
+        self.deviation = max(deviation, self.deviation)
         self.ended = net.done(self.carry)
         if self.ended and self._whole_run_at_once and not self.states and self.agrees:
             raise Refused(
@@ -151,9 +157,13 @@ class Leaps:
         net = self.compiled.net
         found = net.decode(self.carry)
         self.states += 1
-        self.deviation = max(self.deviation, net.deviation(self.carry))
+        deviation = net.deviation(self.carry)
+        self.deviation = max(deviation, self.deviation)
         if found != self.reached:
             self.parted = self.reached, found
+            return
+        if not math.isfinite(deviation):
+            self.parted = FINITE, f"a deviation of {deviation}"
             return
         self.ended = net.done(self.carry)
         if self.ended:

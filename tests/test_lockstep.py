@@ -93,3 +93,14 @@ def test_a_circuit_that_ends_within_a_step_of_the_source_is_refused() -> None:
     learner = tg.compile(learners.ready("learn-parity1"), "relu", steps=3, cells=80)
     with pytest.raises(Refused, match="between two steps of the source"):
         run_and_verify(learner, [[1]], [1])
+
+
+@pytest.mark.parametrize("deviation", [float("nan"), float("inf")])
+@pytest.mark.parametrize("every", [1, 5])
+def test_values_that_are_no_numbers_are_a_mismatch(monkeypatch, deviation: float, every: int) -> None:
+    net = compiled("increment")
+    assert tg.verify(net, [("1011",)], every=every).agreed
+    monkeypatch.setattr(type(net.net), "deviation", lambda self, carry: deviation)
+    report = tg.verify(net, [("1011",)], every=every)
+    assert report.mismatch is not None
+    assert report.mismatch.expected == "finite values"
