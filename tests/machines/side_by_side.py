@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice, pairwise
 from typing import Any
 
-from tapegrad.lowering import Rewriting
+from tapegrad.source import Rewriting
 
 
 def check_side_by_side(

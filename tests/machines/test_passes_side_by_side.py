@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from tapegrad.errors import Refused
-from tapegrad.lowering import Rewriting
+from tapegrad.source import Rewriting
 from tapegrad.lowering.one_tape import one_tape
 from tapegrad.lowering.tables import binary_tracks, one_way, stay_free, to_grid, total_table, triple_states
 from tapegrad.machines import LEFT, RIGHT, STAY, Configuration, Rule, TuringMachine
