@@ -74,7 +74,7 @@ def digest(message: bytes, compression=compress) -> bytes:
 
 
 if __name__ == "__main__":
-    from tapegrad.circuits import Array, UInt, trace
+    from tapegrad import Array, UInt, trace
 
     text = " ".join(sys.argv[1:]).encode()
     traced = trace(compress, Array(UInt(32), 8), Array(UInt(32), 16), name="sha256")

@@ -1,38 +1,229 @@
-"""The documentation is true: its Python runs, its links lead somewhere."""
+"""The documentation is true: its Python runs, it prints what the page shows, and its links lead somewhere.
 
+Every Python block and every `$ tapegrad ...` command of a page is run, in order, in a folder of its own. What
+it prints is compared with what the page shows: below a Python block the next block without a language (fenced
+or indented, with nothing in between), below a command the lines up to the next command. A block that prints
+something has to show it. The comparison is word by word, so a page may break a long line. In the shown text
+`...` stands for any characters without a space (a time, say), and a line that is only `...` for any number of
+lines.
+
+A comment on the line before a block says when it is not run: `<!-- slow -->` (only by `make test-all`),
+`<!-- needs torch -->` (only where that package is installed), `<!-- not run: reason -->`, and
+`<!-- recipe: name -->` (run by tests/interop). Other commands (`$ python -m bench ...`) are not run.
+"""
+
+import difflib
+import importlib.util
+import itertools
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import tapegrad
+
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-ELSEWHERE = {"exports.md"}
-"""Pages whose Python needs files made by commands; tests/interop runs it."""
-LONG = {"margins.md"}
-"""Pages whose Python takes most of a minute."""
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+WIDTH = 120
+"""Columns of a block: as many as the command line uses where its output is not a terminal."""
+COMMAND = re.compile(r"\$ (?:\.venv/bin/)?(tapegrad .*|make demo)")
+RUNNER = """
+import contextlib, io, json, os, shlex, sys, traceback
+import tapegrad as tg
+from tapegrad.cli import main
+
+for line in sys.stdin:
+    folder, steps = json.loads(line)
+    os.chdir(folder)
+    names, printed = {"__name__": "page", "tg": tg}, []
+    for kind, text in steps:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            try:
+                if kind == "python":
+                    exec(compile(text, "<page>", "exec"), names)
+                else:
+                    sys.argv = shlex.split(text, comments=True)
+                    main()
+            except SystemExit:
+                pass
+            except BaseException:
+                traceback.print_exc(file=out)
+        printed.append(out.getvalue())
+    print(json.dumps(printed), flush=True)
+"""
+"""Reads the folder and the steps of a page as a line of JSON, runs them, and writes what each of them printed
+as a line of JSON. One process serves all pages, so that JAX is loaded once; each page has its own names."""
 
 
-def python_of(page: Path) -> str:
-    """All Python blocks of a page, one after the other: later ones may use earlier ones."""
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE))
+@dataclass(frozen=True)
+class Step:
+    """One thing that a page runs, and what the page shows of its output."""
+
+    kind: str
+    text: str
+    shown: str
+    line: int
+    marks: tuple[str, ...] = ()
+
+    @property
+    def slow(self) -> bool:
+        return "slow" in self.marks
+
+    @property
+    def runs(self) -> bool:
+        """Whether it can be run here at all."""
+        needs = [mark.removeprefix("needs ") for mark in self.marks if mark.startswith("needs ")]
+        elsewhere = any(mark.startswith(("not run:", "recipe:")) for mark in self.marks)
+        return not elsewhere and all(importlib.util.find_spec(name) for name in needs)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced or an indented block of a page."""
+
+    language: str
+    text: str
+    line: int
+    marks: tuple[str, ...]
+    adjoins: bool
+    """Whether only blank lines stand between the block before and this one."""
+
+
+def blocks_of(page: str) -> list[Block]:
+    """All blocks of a page, with the comments on the lines before them."""
+    blocks: list[Block] = []
+    marks: list[str] = []
+    lines, at, adjoins = page.splitlines(), 0, False
+    while at < len(lines):
+        first, fence = at, re.fullmatch(r"```(\w*)", lines[at])
+        if fence:
+            end = lines.index("```", at + 1)
+            text, at = lines[at + 1 : end], end + 1
+        elif lines[at].startswith("    ") and (at == 0 or not lines[at - 1].strip()):
+            while at < len(lines) and (lines[at].startswith("    ") or not lines[at].strip()):
+                at += 1
+            text = [line[4:] for line in lines[first:at]]
+        else:
+            comment = re.fullmatch(r"<!-- (.*) -->", lines[at])
+            marks = [*marks, comment[1]] if comment else marks if not lines[at].strip() else []
+            adjoins = adjoins and not lines[at].strip()
+            at += 1
+            continue
+        language = fence[1] if fence else ""
+        blocks.append(Block(language, "\n".join(text).strip("\n"), first + 1, tuple(marks), adjoins))
+        marks, adjoins = [], True
+    return blocks
+
+
+def steps_of(page: Path) -> list[Step]:
+    """What a page runs, in order, with what it shows of the output."""
+    steps: list[Step] = []
+    blocks = blocks_of(page.read_text())
+    for block, after in itertools.pairwise([*blocks, Block("end", "", 0, (), False)]):
+        if block.language == "python":
+            output = after.adjoins and after.language in ("", "text") and not COMMAND.match(after.text)
+            shown = after.text if output else ""
+            steps.append(Step("python", block.text, shown, block.line, block.marks))
+        elif block.language in ("", "console"):
+            parts = re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE)
+            for part in parts:
+                command, _, shown = part.partition("\n")
+                if found := COMMAND.fullmatch(command):
+                    text = "tapegrad demo" if found[1] == "make demo" else found[1]
+                    steps.append(Step("command", text, shown, block.line, block.marks))
+    return [step for step in steps if step.runs]
+
+
+def agrees(shown: str, printed: str) -> bool:
+    """Whether a page's text is what was printed, word by word, up to what `...` stands for."""
+    pattern = ""
+    for line in shown.splitlines():
+        if line.strip() == "...":
+            pattern += r"(?:\S+\s+)*?"
+        else:
+            for word in line.split():
+                pattern += r"\S*".join(map(re.escape, word.split("..."))) + r"\s+"
+    return re.fullmatch(pattern, printed.strip() + "\n" if printed.strip() else "") is not None
 
 
 @pytest.mark.parametrize(
-    "page",
+    ("shown", "printed", "same"),
     [
-        pytest.param(p, marks=[pytest.mark.slow] if p.name in LONG else [], id=p.name)
-        for p in PAGES
-        if python_of(p) and p.name not in ELSEWHERE
+        ("17 steps\nagreed", "17 steps agreed\n", True),
+        ("17 steps", "18 steps", False),
+        ("17 steps", "17 steps\nmore", False),
+        ("", "", True),
+        ("", "something", False),
+        ("in ... s, done", "in 1.37 s, done", True),
+        ("in ... s, done", "in 1.37 h, done", False),
+        ("in ... s", "in 1 2 s", False),
+        ("first\n...\nlast", "first\na\nb c\nlast\n", True),
+        ("first\n...\nlast", "first\na\nb c\nlost\n", False),
+        ("first\n...", "first\n", True),
     ],
 )
-def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    script = tmp_path / "page.py"
-    script.write_text("import tapegrad as tg\n" + python_of(page))
-    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_the_comparison_bites(shown: str, printed: str, same: bool) -> None:
+    assert agrees(shown, printed) is same
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[subprocess.Popen[str]]:
+    """The process in which pages are run."""
+    command = [sys.executable, "-c", RUNNER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def run_page(steps: list[Step], folder: Path, runner: subprocess.Popen[str]) -> None:
+    """Runs the steps and compares what they print."""
+    assert runner.stdin is not None
+    assert runner.stdout is not None
+    runner.stdin.write(json.dumps([str(folder), [(step.kind, step.text) for step in steps]]) + "\n")
+    runner.stdin.flush()
+    answer = runner.stdout.readline()
+    assert answer, "the process that runs the pages has ended"
+    wrong: list[str] = []
+    for step, printed in zip(steps, json.loads(answer), strict=True):
+        if not agrees(step.shown, printed):
+            lines = step.shown.splitlines(), printed.splitlines()
+            wrong += [f"\nline {step.line}: {step.text.splitlines()[0]}"]
+            wrong += difflib.unified_diff(*lines, "shown", "printed", lineterm="", n=1)
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if any(not s.slow for s in steps_of(p))], ids=lambda p: p.name
+)
+def test_a_page_prints_what_it_shows(page: Path, tmp_path: Path, runner: subprocess.Popen[str]) -> None:
+    run_page([step for step in steps_of(page) if not step.slow], tmp_path, runner)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in PAGES if any(s.slow for s in steps_of(p))], ids=lambda p: p.name)
+def test_a_long_page_prints_what_it_shows(page: Path, tmp_path: Path, runner: subprocess.Popen[str]) -> None:
+    run_page(steps_of(page), tmp_path, runner)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_no_line_of_a_block_is_cut_at_the_right(page: Path) -> None:
+    for block in blocks_of(page.read_text()):
+        for line in block.text.splitlines():
+            assert len(line) <= WIDTH, f"{page.name}, block at line {block.line}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    for name in re.findall(r"`((?:tapegrad\w*|tests|bench|docs|examples)/[\w/.-]*)`", page.read_text()):
+        assert (ROOT / name).exists(), f"{page.name} names {name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -40,3 +231,10 @@ def test_links_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_reference_has_all_that_is_exported() -> None:
+    documented = re.findall(
+        r"^::: tapegrad\S*?\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE
+    )
+    assert set(tapegrad.__all__) <= set(documented)

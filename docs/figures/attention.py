@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import tapegrad as tg
-from tapegrad.machines.library import ready
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.patterns import WatchedDecoder
 
@@ -16,7 +15,8 @@ MACHINE = "busy-beaver-4x2"
 
 def main() -> None:
     """The attention of the copying layer over time, as a picture."""
-    machine = ready(MACHINE)
+    machine = tg.read(MACHINE)
+    assert isinstance(machine, tg.TuringMachine)
     net = tg.compile(machine, "transformer", steps=128).net
     assert isinstance(net, TransformerNet)
     decoder = WatchedDecoder(net, net.start(machine.start()))

@@ -27,5 +27,6 @@ def test_transformer_lens_shows_the_heads(capsys):
     pytest.importorskip("transformer_lens", exc_type=ImportError)
     runpy.run_path(str(EXAMPLES / "transformer_lens_heads.py"))
     shown = capsys.readouterr().out.splitlines()
-    assert all(line.strip() in DOCUMENTED for line in shown[:14])
+    words = " ".join(DOCUMENTED.split())  # the page breaks long lines
+    assert all(" ".join(line.split()) in words for line in shown[:14])
     assert shown[-1].split() == ["22", "write", "1,", "right,", "enter", "Z", "2", "21"]
