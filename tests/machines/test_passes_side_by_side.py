@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from tapegrad.errors import Refused
-from tapegrad.source import Rewriting
 from tapegrad.lowering.one_tape import one_tape
 from tapegrad.lowering.tables import binary_tracks, one_way, stay_free, to_grid, total_table, triple_states
 from tapegrad.machines import LEFT, RIGHT, STAY, Configuration, Rule, TuringMachine
+from tapegrad.source import Rewriting
 from tests.machines.side_by_side import check_side_by_side
 from tests.machines.strategies import machines_with_words
 
