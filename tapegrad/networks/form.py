@@ -20,10 +20,13 @@ from tapegrad.errors import BrokenNet
 
 Class = TypeVar("Class")
 
+MOST_TERMS = 8
+"""Terms of a formula that are written out."""
 
-def static() -> Any:
+
+def static(**options: Any) -> Any:
     """A field that is no array, and part of what is compiled."""
-    return field(metadata={"static": True})
+    return field(metadata={"static": True}, **options)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
@@ -284,11 +287,17 @@ class Decoder:
 @tree
 class Convolution:
     """Dense layers on the 3x3 patch of every cell of a grid, with a value for the cells outside. Inputs are
-    numbered channel by channel, and by row and column within the patch of each."""
+    numbered channel by channel, and for each by the cells of the patch that are read."""
 
     layers: tuple[Dense, ...]
     channels: int = static()
     padding: float = static()
+    cells: tuple[int, ...] = static(default=tuple(range(9)))
+    """The cells of the patch that are read, counted row by row."""
+
+    def corners(self) -> list[tuple[int, int]]:
+        """Row and column, in a grid with one cell more on every side, where the shift of each cell begins."""
+        return [divmod(cell, 3) for cell in self.cells]
 
 
 @tree
@@ -390,3 +399,20 @@ class Coordinates:
 def _quoted(part: str | int) -> str:
     text = str(part)
     return json.dumps(text) if set(text) & set(',[]":') else text
+
+
+def formula(terms: Iterable[tuple[str, float]], bias: float) -> str:
+    """`x[3] + 2 x[5] - 1` for the names and weights of a row's inputs; long sums are cut short."""
+    terms = list(terms)
+    parts = [_term(weight, name) for name, weight in terms]
+    if bias or not terms:
+        parts.append(f"{'-' if bias < 0 else '+'} {abs(bias):.9g}")
+    if len(parts) > MOST_TERMS:
+        parts = [*parts[: MOST_TERMS - 1], f"+ ... ({len(parts)} terms)"]
+    text = " ".join(parts)
+    return text.removeprefix("+ ") if text.startswith("+") else text.replace("- ", "-", 1)
+
+
+def _term(weight: float, name: str) -> str:
+    size = "" if abs(weight) == 1 else f"{abs(weight):g} "
+    return f"{'-' if weight < 0 else '+'} {size}{name}"

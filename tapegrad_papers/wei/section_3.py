@@ -11,7 +11,7 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.compile import Compiled, compile
-from tapegrad.targets.relu import ReluNet
+from tapegrad.targets.relu import ReluNet, constants
 from tapegrad.verify import verify
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
 from tapegrad_papers.theory.layerwise import uncorrected_log10

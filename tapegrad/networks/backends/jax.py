@@ -88,11 +88,11 @@ def attend(
 
 
 def patches(convolution: Convolution, grid: Float[Array, "channels rows columns"]) -> Array:
-    """The 3x3 neighbourhood of every cell as a column, channel by channel."""
+    """The neighbourhood of every cell as a column, channel by channel."""
     rows, columns = grid.shape[1:]
     padded = jnp.pad(grid, ((0, 0), (1, 1), (1, 1)), constant_values=convolution.padding)
-    shifts = [padded[:, r : r + rows, c : c + columns] for r in range(3) for c in range(3)]
-    return jnp.stack(shifts, 1).reshape(9 * len(grid), rows * columns)
+    shifts = [padded[:, r : r + rows, c : c + columns] for r, c in convolution.corners()]
+    return jnp.stack(shifts, 1).reshape(-1, rows * columns)
 
 
 def convolve(

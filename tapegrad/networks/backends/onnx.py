@@ -132,7 +132,7 @@ class GraphWriter:
         """Dense layers on the 3x3 patch of every cell of a grid of any size. The first one is a convolution
         where the value outside is 0; otherwise the patches are cut out."""
         layers = convolution.layers
-        if convolution.padding == 0:
+        if convolution.padding == 0 and len(convolution.cells) == 9:
             batch = self.whole(0)
             x = self.add("Unsqueeze", grid, batch)
             for number, layer in enumerate(layers):
@@ -145,13 +145,12 @@ class GraphWriter:
         around = self.whole(0, 1, 1, 0, 1, 1)
         padded = self.add("Pad", grid, around, self.constant(np.array(convolution.padding)))
         axes, neighbours = self.whole(1, 2), []
-        for row in range(3):
-            for column in range(3):
-                # The window ends 2 - row and 2 - column short of the padded grid; 0 short is "to the end".
-                ends = [n - 2 if n < 2 else np.iinfo(np.int64).max for n in (row, column)]
-                window = self.add("Slice", padded, self.whole(row, column), self.whole(*ends), axes)
-                neighbours.append(self.add("Unsqueeze", window, self.whole(1)))
-        shape = self.whole(9 * convolution.channels, -1)
+        for row, column in convolution.corners():
+            # The window ends 2 - row and 2 - column short of the padded grid; 0 short is "to the end".
+            ends = [n - 2 if n < 2 else np.iinfo(np.int64).max for n in (row, column)]
+            window = self.add("Slice", padded, self.whole(row, column), self.whole(*ends), axes)
+            neighbours.append(self.add("Unsqueeze", window, self.whole(1)))
+        shape = self.whole(len(convolution.cells) * convolution.channels, -1)
         columns = self.add("Reshape", self.add("Concat", *neighbours, axis=1), shape)
         rows = self.chain(layers, self.add("Transpose", columns, perm=[1, 0]), "layer")
         return self.add("Reshape", self.add("Transpose", rows, perm=[1, 0]), self.add("Shape", grid))

@@ -157,11 +157,12 @@ class ConvolutionModule(nn.Module):
     def __init__(self, convolution: Convolution) -> None:
         super().__init__()
         self.layers, self.padding = chain(convolution.layers), convolution.padding
+        self.corners = convolution.corners()
 
     def forward(self, grid: Tensor) -> Tensor:
         rows, columns = grid.shape[1:]
         padded = nn.functional.pad(grid, (1, 1, 1, 1), value=self.padding)
-        shifts = [padded[:, r : r + rows, c : c + columns] for r in range(3) for c in range(3)]
+        shifts = [padded[:, r : r + rows, c : c + columns] for r, c in self.corners]
         patches = torch.stack(shifts, 1).reshape(-1, rows * columns).T
         return self.layers(patches).T.reshape(-1, rows, columns)
 
@@ -169,7 +170,7 @@ class ConvolutionModule(nn.Module):
 def convolution(own: Convolution) -> nn.Module:
     """PyTorch's own convolutions where the value outside is 0 and the maps are written out."""
     maps = [layer.map for layer in own.layers if isinstance(layer.map, Matrix)]
-    if own.padding != 0 or len(maps) < len(own.layers):
+    if own.padding != 0 or len(maps) < len(own.layers) or len(own.cells) < 9:
         return ConvolutionModule(own)
     parts: list[nn.Module] = []
     for layer, written in zip(own.layers, maps, strict=True):

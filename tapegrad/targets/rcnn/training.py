@@ -33,6 +33,8 @@ SETTLED = 1e-9
 """How much a gradient may change in a layer that counts as passing it on: rounding, nothing more."""
 MARGIN = 0.1
 """How far below its threshold a unit must stay to be left out; rounding is far smaller."""
+CROSS = (1, 3, 4, 5, 7)
+"""The cells of a patch that are read: the centre and its four neighbours."""
 BATCH = 32
 """Networks that are trained together."""
 MOST_KEPT = 1 << 32
@@ -229,7 +231,7 @@ def memorising_part(network: Rcnn) -> Rcnn:
 def _of_channels(own: Filter, table: Float[np.ndarray, "contents channels"]) -> Filter:
     first, second = (own_map.dense() for own_map in own.maps)
     kernel, bias, mix = np.asarray(first.weight), np.asarray(first.bias), np.asarray(second.weight)
-    by_cell = kernel.reshape(len(bias), -1, 9)
+    by_cell = kernel.reshape(len(bias), -1, 9)[:, :, CROSS]
     largest = np.einsum("uck,nc->ukn", by_cell, table).max(axis=2).sum(axis=1)
     units = np.flatnonzero(largest + bias > -MARGIN)
     set_by_memory = np.arange(len(mix)) < SYMBOLS + 2
@@ -253,16 +255,16 @@ def _of_ternary(own: Filter, values: Float[np.ndarray, " contents"]) -> Filter:
     asked = np.unique(third.columns[np.isin(third.rows, units)])
     relus = np.unique(second.columns[np.isin(second.rows, asked)])
     digits = np.unique(fourth.rows[np.isin(fourth.columns, units)])
-    kept = (np.arange(9), relus, asked, units, digits, np.arange(1))
+    kept = (np.array(CROSS), relus, asked, units, digits, np.arange(1))
     pairs = zip(maps, kept[1:], kept[:-1], strict=True)
     return _part(own, [own_map.between(rows, columns) for own_map, rows, columns in pairs], 1)
 
 
 def _part(own: Filter, maps: list[Matrix], channels: int) -> Filter:
-    """The filter with other maps, all written out; it tells of no rules."""
+    """The filter with other maps, all written out, that read the cross alone; it tells of no rules."""
     pairs = zip(maps, own.convolution.layers, strict=True)
     layers = tuple(Dense(own_map, layer.activation) for own_map, layer in pairs)
-    return Filter(Convolution(layers, channels, own.convolution.padding), np.zeros(0, np.int64))
+    return Filter(Convolution(layers, channels, own.convolution.padding, CROSS), np.zeros(0, np.int64))
 
 
 def memorise_many(

@@ -7,7 +7,7 @@ import numpy as np
 
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import InputError
-from tapegrad.networks.words import formula
+from tapegrad.networks.form import formula
 from tapegrad.targets.relu.constants import CORRECTIONS, GADGETS, HIDDEN_COUNT, relu_layers
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tapegrad.errors import InputError
-from tapegrad.networks.form import Block
-from tapegrad.networks.words import formula
+from tapegrad.networks.form import Block, formula
 from tapegrad.targets.transformer.build import Layout
 
 
