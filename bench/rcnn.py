@@ -19,13 +19,11 @@ from tapegrad.machines.grid import MOVES, GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.sklearn import RCNNClassifier
 from tapegrad.targets.rcnn import RcnnNet
+from tapegrad.targets.rcnn.exactness import count_weights
 from tapegrad.targets.rcnn.fast import Roller
-from tapegrad.targets.rcnn.many import memorise_many, predict_many
 from tapegrad.targets.rcnn.network import Rcnn
-from tapegrad.targets.rcnn.points import outcomes_on
-from tapegrad.targets.rcnn.predicting import predict
-from tapegrad.targets.rcnn.training import memorise
-from tapegrad.targets.rcnn.weights import count_weights
+from tapegrad.targets.rcnn.predicting import outcomes_on, predict, predict_many
+from tapegrad.targets.rcnn.training import memorise, memorise_many
 
 Row = dict[str, Any]
 

@@ -7,8 +7,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import tapegrad as tg
+from tapegrad.networks.backends.numpy import WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.patterns import WatchedDecoder
 
 MACHINE = "busy-beaver-4x2"
 
@@ -19,11 +19,11 @@ def main() -> None:
     assert isinstance(machine, tg.TuringMachine)
     net = tg.compile(machine, "transformer", steps=128).net
     assert isinstance(net, TransformerNet)
-    decoder = WatchedDecoder(net, net.start(machine.start()))
+    decoder = WatchedDecoder(net.decoder, net.start(machine.start()).tokens)
     steps = sum(1 for _ in machine.run(machine.start()))
     picture = np.zeros((steps, steps + 1))
     for step in range(steps):
-        *_, weights = decoder.step().past.values()
+        *_, weights = (look.weights for look in decoder.step().looks if look.kind == "self")
         picture[step, : len(weights)] = weights
     figure = Figure(figsize=(6, 5.6))
     axes = figure.subplots()

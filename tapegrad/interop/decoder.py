@@ -228,7 +228,7 @@ def decoder_of(compiled: Compiled | Net, context: int) -> Coordinates:
 def rules_of(net: TransformerNet) -> Rules:
     """The machine's table, read off the matrix that applies it (Lemma C.1) and off `theta_halt`: a column for
     each pair of state and symbol, with ones in the rows of what follows."""
-    layout, table = net.layout, net.layers[1].feed_forward.W_1
+    layout, table = net.layout, np.asarray(net.layers[1].feed_forward[0].map.dense().weight)
     found = []
     for state in layout.states:
         for symbol in layout.symbols:

@@ -9,6 +9,7 @@ this works for any weights that compute gates in this shape, and it says so wher
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,10 +18,10 @@ from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
+from tapegrad.networks.form import Stack
 from tapegrad.targets.net import Net
-from tapegrad.targets.relu.corrections import relu_layers
+from tapegrad.targets.relu.constants import relu_layers
 from tapegrad.targets.relu.net import ReluNet
-from tapegrad.targets.relu.units import Units
 
 NEAR = 1 / 4
 """A value this near to a bit counts as that bit: what the corrections mend at the least."""
@@ -47,7 +48,7 @@ def decompile(compiled: Compiled | Net, name: str = "decompiled") -> Circuit:
     net = net_of(compiled)
     if not isinstance(net, ReluNet):
         raise Refused(f"only nets of target 'relu' are circuits, and this one is of {net.target!r}")
-    units = Units(*(np.asarray(a) for a in (net.inputs, net.weights, net.biases, net.bounds)))
+    units = jax.tree.map(np.asarray, net.stack)
     make = CircuitBuilder(simplify=True)
     wires = [make.input(given) for given in net.input_names]
     each = relu_layers(net.correction)
@@ -59,7 +60,7 @@ def decompile(compiled: Compiled | Net, name: str = "decompiled") -> Circuit:
     return make.circuit(name)
 
 
-def _block(units: Units, first: int, layers: int, width: int) -> _Tables:
+def _block(units: Stack, first: int, layers: int, width: int) -> _Tables:
     """The truth tables of the units in the last layer of a block."""
     begin, end = units.bounds[first + layers - 1], units.bounds[first + layers]
     parts = [
@@ -70,7 +71,7 @@ def _block(units: Units, first: int, layers: int, width: int) -> _Tables:
     return _Tables(*(np.concatenate([empty, *column]) for column in zip(*parts, strict=True)))
 
 
-def _trees(units: Units, first: int, layers: int, roots: NDArray[np.int64], width: int) -> _Tables:
+def _trees(units: Stack, first: int, layers: int, roots: NDArray[np.int64], width: int) -> _Tables:
     """Unfolds the tree of every root, finds the values it reads, and runs it on the four cases."""
     levels = [roots[:, None]]  # numbers of units, one row for each root, twice as many at each level down
     reached = np.ones(levels[0].shape, bool)
@@ -118,7 +119,7 @@ _ONE_NEGATED = {0b0010: Gate.AND, 0b1011: Gate.OR, 0b1101: Gate.NAND, 0b0100: Ga
 """Tables that no `Gate` has: b alone, and gates of not-a and b."""
 
 
-def _outputs(units: Units, wires: list[Wire], make: CircuitBuilder) -> list[Wire]:
+def _outputs(units: Stack, wires: list[Wire], make: CircuitBuilder) -> list[Wire]:
     """The last layer is linear; an output is 1 where it is positive, so only its sign counts."""
     found = []
     for unit in range(int(units.bounds[-2]), int(units.bounds[-1])):

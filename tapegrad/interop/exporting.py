@@ -106,7 +106,7 @@ def _to_torch(subject: Subject, context: int) -> Files:
     module = part("pytorch").to_torch(subject.net)
     net = subject.net.net
     if isinstance(net, ReluNet):
-        widths = [len(net.input_names), *np.diff(net.bounds).tolist()]
+        widths = [len(net.input_names), *np.diff(net.stack.bounds).tolist()]
         if sum(a * b for a, b in pairwise(widths)) > LARGEST_DENSE:
             raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")
         module = module.dense()

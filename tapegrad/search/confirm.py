@@ -10,9 +10,8 @@ from tapegrad.machines.compiled import run as run_machine
 from tapegrad.machines.grid import GridConfiguration, GridMachine
 from tapegrad.search.run import SearchResult
 from tapegrad.search.tasks import task_named
-from tapegrad.targets.rcnn.many import predict_many
 from tapegrad.targets.rcnn.network import Rcnn
-from tapegrad.targets.rcnn.predicting import configuration, roll_out
+from tapegrad.targets.rcnn.predicting import configuration, predict_many, roll_out
 from tapegrad.targets.rcnn.training import memorise
 
 MOST_LAYERS = 1_000_000

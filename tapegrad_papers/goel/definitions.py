@@ -82,12 +82,12 @@ def written_out(network: Rcnn, memory: NDArray[np.float64], z: NDArray[np.float6
     top, bottom, left, right = network.frame
     grid: NDArray[np.float64] = np.pad(memory * z, ((top, bottom), (left, right)), constant_values=1.0)
     rows, columns = np.shape(grid)[0], np.shape(grid)[1]
-    dense = [m.dense() for m in network.filter.maps]  # type: ignore[union-attr]
+    dense = [m.dense() for m in network.filter.maps]
     for _ in range(network.layers):
         padded = np.pad(grid, 1, constant_values=1 / 6)
         x = np.stack([padded[r : r + rows, c : c + columns].ravel() for r in range(3) for c in range(3)])
         for i, matrix in enumerate(dense):
-            x = matrix[:, :-1] @ x + matrix[:, -1:]
+            x = np.asarray(matrix.weight) @ x + np.asarray(matrix.bias)[:, None]
             x = np.maximum(x, 0) if i in (0, 2) else x
         grid = x.reshape(rows, columns)
     return float(printed_head(grid[top : top + network.rows, left : left + network.columns]).sum())
@@ -285,7 +285,7 @@ def definition_5(long: bool) -> Outcome:
         lost = refusal.what
     checks = {
         "plain numpy with dense matrices gives the same outputs": worst < 1e-9,
-        "five affine maps with a ReLU after the first and the third": len(network.filter.maps) == 5,  # type: ignore[union-attr]
+        "five affine maps with a ReLU after the first and the third": len(network.filter.maps) == 5,
         "with work cells on all sides the machine halts": net.done(ended),
         "with work cells on the right only, the same filter loses the head": "left the grid" in lost,
     }

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.precision import in_double
+from tapegrad.targets.rcnn.exactness import initialisation_set
 from tapegrad.targets.rcnn.lemma5 import LEMMA_6, FiveLayers, interpolate
-from tapegrad.targets.rcnn.weights import initialisation_set
 from tapegrad_papers.goel import PAPER
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.precision import in_double
-from tapegrad.targets.rcnn.digits import cell_values
+from tapegrad.targets.rcnn.encoding import cell_values
+from tapegrad.targets.rcnn.exactness import count_weights, initialisation_set, weight_values
 from tapegrad.targets.rcnn.net import RcnnNet, Sheet
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.predicting import predict
 from tapegrad.targets.rcnn.training import RATE
-from tapegrad.targets.rcnn.weights import count_weights, initialisation_set, weight_values
 from tapegrad_papers.goel import PAPER
 from tapegrad_papers.goel.definitions import (
     Signs,
@@ -103,7 +103,7 @@ def lemma_1(long: bool) -> Outcome:
     agreed, layers, _ = _predictions_agree(case)
     first_row = lemma_2_memory(case.X, case.y, 1)[0]
     s = len(case.learner.machine.states)
-    used, allowed = weight_values(case.network.filter), initialisation_set(s)  # type: ignore[arg-type]
+    used, allowed = weight_values(case.network.filter), initialisation_set(s)
     sizes = {n: len(initialisation_set(n)) for n in (4, 8, 16, 32, 64)}
     checks = {
         "W^(i) is (y^(a) x^(a), y^(a))/3 in the rows a < i, and 0 below": _memory_error(case) < CLOSE,

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 from tapegrad.precision import in_double
-from tapegrad.targets.rcnn.points import distinct_points
-from tapegrad.targets.rcnn.ternary import PADDING
+from tapegrad.targets.rcnn.encoding import PADDING
+from tapegrad.targets.rcnn.exactness import initialisation_set
+from tapegrad.targets.rcnn.predicting import distinct_points
 from tapegrad.targets.rcnn.training import RATE
-from tapegrad.targets.rcnn.weights import initialisation_set
 
 Matrix = NDArray[np.float64]
 

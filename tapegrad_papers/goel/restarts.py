@@ -19,9 +19,10 @@ from tapegrad.search.family import Family, Table, machine_of, option_count, set_
 from tapegrad.search.run import deviation_bound, require_probability
 from tapegrad.search.tasks import DataSet, draw_instances
 from tapegrad.search.tree import COMPLETE, GO_ON, evaluate, sample
-from tapegrad.targets.rcnn.many import memorise_many, predict_many
+from tapegrad.targets.rcnn.exactness import count_weights, idle_machine
 from tapegrad.targets.rcnn.network import Rcnn
-from tapegrad.targets.rcnn.weights import count_weights, idle_machine
+from tapegrad.targets.rcnn.predicting import predict_many
+from tapegrad.targets.rcnn.training import memorise_many
 from tapegrad_papers.goel import PAPER, raw
 from tapegrad_papers.goel.definitions import by_interpreter, validation_size
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected

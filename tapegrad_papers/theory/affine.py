@@ -1,27 +1,22 @@
 """Affine maps as the bounds see them: a few norms of their own matrices, each an upper bound."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Float
+
+from tapegrad.networks import form
 
 
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """`x -> W x + b`. Of W only the entries that are not 0 are kept: padding costs nothing."""
-
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: NDArray[np.float64]
-    bias: NDArray[np.float64]
+class Affine(form.Affine):
+    """`x -> W x + b` in double precision. Only entries that are not 0 count: padding costs nothing."""
 
     @classmethod
-    def of(cls, weight: NDArray[np.floating], bias: NDArray[np.floating]) -> "Affine":
-        """From an ordinary matrix."""
-        rows, columns = np.nonzero(weight)
-        return cls(rows, columns, weight[rows, columns].astype(np.float64), bias.astype(np.float64))
+    def measured(cls, own: form.Affine | form.Matrix) -> "Affine":
+        """The map of a net."""
+        own = own.entries()
+        return cls(own.rows, own.columns, own.values.astype(float), own.bias.astype(float), own.width)
 
     @cached_property
     def norm(self) -> float:
@@ -32,7 +27,7 @@ class Affine:
         return math.sqrt(np.bincount(self.rows, sizes).max() * np.bincount(self.columns, sizes).max())
 
     @cached_property
-    def row_norms(self) -> NDArray[np.float64]:
+    def row_norms(self) -> Float[np.ndarray, " rows"]:
         """The 2-norm of every row of W."""
         return np.sqrt(np.bincount(self.rows, self.values**2, len(self.bias)))
 

@@ -8,6 +8,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tapegrad.networks.backends.jax import dense
+from tapegrad.networks.form import Dense
+
 Parameters = Any
 """A pytree of ordinary matrices, zeros included, in stacks of layers."""
 
@@ -36,6 +39,16 @@ def relu(z: Array, guide: float) -> Array:
     """`max(z, 0)`; with a guide its derivative is never 0."""
     off = LEAK * jnp.minimum(z, 0)
     return jnp.maximum(z, 0) + guide * (off - jax.lax.stop_gradient(off))
+
+
+def feed(layers: tuple[Dense, ...], values: Array, guide: float, computing: int) -> Array:
+    """Layers of which the first few compute and the rest correct."""
+    for layer in layers[:computing]:
+        values = dense(layer, values, lambda z: relu(z, guide))
+    before = values
+    for layer in layers[computing:]:
+        values = dense(layer, values, lambda z: relu(z, 0.0))
+    return corrected(before, values, guide) if layers[computing:] else values
 
 
 def corrected(before: Array, after: Array, guide: float) -> Array:

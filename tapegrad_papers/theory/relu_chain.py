@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tapegrad.targets.relu import ReluNet
-from tapegrad.targets.relu.corrections import relu_layers
+from tapegrad.targets.relu.constants import relu_layers
 from tapegrad_papers.theory.affine import Affine
 from tapegrad_papers.theory.blocks import Chain, Correction, ReadOut, TwoLayers
 
@@ -35,18 +35,8 @@ def relu_chain(net: ReluNet) -> Chain:
 
 
 def relu_affine(net: ReluNet, layer: int) -> Affine:
-    """`W_i` and `b_i` from the net's flat arrays."""
-    units = slice(int(net.bounds[layer]), int(net.bounds[layer + 1]))
-    weights = np.asarray(net.weights[units], np.float64)
-    inputs = np.asarray(net.inputs[units])
-    rows, sides = np.nonzero(weights)
-    columns = inputs[rows, sides].astype(np.int64)
-    # Both inputs of a unit may come from one place: their weights add up.
-    width = int(inputs.max(initial=0)) + 1
-    places, which = np.unique(rows * width + columns, return_inverse=True)
-    values = np.zeros(len(places))
-    np.add.at(values, which, weights[rows, sides])
-    return Affine(places // width, places % width, values, np.asarray(net.biases[units], np.float64))
+    """`W_i` and `b_i` of the net."""
+    return Affine.measured(net.stack.layer(layer))
 
 
 def _correction(net: ReluNet) -> Correction:

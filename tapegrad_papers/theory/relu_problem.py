@@ -8,10 +8,12 @@ from numpy.typing import ArrayLike
 
 from tapegrad.circuits.model import batch_of_bits
 from tapegrad.errors import Refused
+from tapegrad.networks.backends.jax import affine
+from tapegrad.networks.form import Dense, Matrix
 from tapegrad.precision import in_double
 from tapegrad.targets.relu import ReluNet
-from tapegrad.targets.relu.corrections import relu_layers
-from tapegrad_papers.theory.problem import Parameters, Problem, corrected, relu
+from tapegrad.targets.relu.constants import relu_layers
+from tapegrad_papers.theory.problem import Parameters, Problem, feed
 
 LARGEST = 1 << 23
 """Most numbers, padding included, in a net that is attacked."""
@@ -20,7 +22,7 @@ LARGEST = 1 << 23
 @in_double
 def relu_problem(net: ReluNet, bits: ArrayLike) -> Problem:
     """`F(x, theta)` of section 3 for every pattern: `W_d relu(... relu(W_0 x + b_0) ...) + b_d`."""
-    width = max(len(net.input_names), int(np.diff(net.bounds).max()), net.padded_width or 0)
+    width = max(len(net.input_names), int(np.diff(net.stack.bounds).max()), net.padded_width or 0)
     if (net.depth + 1) * width * width > LARGEST:
         raise Refused(
             f"{net.depth + 1} layers of width {width:,} are too many parameters to attack",
@@ -35,16 +37,12 @@ def relu_problem(net: ReluNet, bits: ArrayLike) -> Problem:
 
     def outputs(p: Parameters, guide: float) -> Array:
         def circuit_layer(values: Array, matrices: tuple[Array, Array]) -> tuple[Array, None]:
-            before = values
-            for number, (weight, bias) in enumerate(zip(*matrices, strict=True)):
-                values = values @ weight.T + bias
-                values = relu(values, guide) if number < 2 else jnp.maximum(values, 0)
-                before = values if number == 1 else before
-            return (corrected(before, values, guide) if each == 4 else values), None
+            layers = tuple(Dense(Matrix(*pair), "relu") for pair in zip(*matrices, strict=True))
+            return feed(layers, values, guide, 2), None
 
         grouped = jax.tree.map(lambda a: a[:-1].reshape(-1, each, *a.shape[1:]), (p["W"], p["b"]))
-        values, _ = lax.scan(circuit_layer, batch, grouped)
-        return (values @ p["W"][-1].T + p["b"][-1])[:, : len(net.output_names)]
+        values, _ = lax.scan(circuit_layer, batch.T, grouped)
+        return affine(Matrix(p["W"][-1], p["b"][-1]), values).T[:, : len(net.output_names)]
 
     signs = jnp.sign(jax.jit(outputs)(parameters, 0.0))
     return Problem(

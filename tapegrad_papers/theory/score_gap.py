@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
-from tapegrad.targets.transformer.layers import Attention
+from tapegrad.networks.form import Affine as Map
+from tapegrad.networks.form import Attention, Matrix
 from tapegrad_papers.theory.affine import Affine, with_one
 
 
@@ -24,10 +25,9 @@ def score_gaps(attention: Attention) -> Gaps:
     """Read off the matrices. Every row of query and key depends on one bit, so that a row has at most two
     values on either side. The best product of a row must be the same for both values of the query: then
     the best score is a constant S, and a key with any row that is not best is below it by that row's gap."""
-    queries = _row_values(attention.W_Q, attention.b_Q)
-    keys = _row_values(attention.W_K, attention.b_K)
+    queries, keys = _row_values(attention.query), _row_values(attention.key)
     best, gap, null = 0.0, np.inf, 0.0
-    for query, key, null_key in zip(queries, keys, attention.K_0, strict=True):
+    for query, key, null_key in zip(queries, keys, attention.null_key, strict=True):
         products = [sorted({q * k for k in key}, reverse=True) for q in query]
         if len({p[0] for p in products}) > 1 or (null_key != 0 and len(query) > 1):
             raise Refused("the scores of this attention have no gap that its matrices show")
@@ -37,11 +37,12 @@ def score_gaps(attention: Attention) -> Gaps:
     return Gaps(float(gap), float(min(best - null, null - (best - gap))))
 
 
-def _row_values(weight: NDArray[np.floating], bias: NDArray[np.floating]) -> list[list[float]]:
-    if (np.count_nonzero(weight, axis=1) > 1).any():
+def _row_values(side: Map | Matrix) -> list[list[float]]:
+    own = side.entries()
+    if (np.bincount(own.rows) > 1).any():
         raise Refused("a row of this attention reads more than one bit")
-    ends = weight.sum(axis=1) + bias
-    return [sorted({float(low), float(high)}) for low, high in zip(bias, ends, strict=True)]
+    ends = np.bincount(own.rows, own.values, len(own)) + own.bias
+    return [sorted({float(low), float(high)}) for low, high in zip(own.bias, ends, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +59,9 @@ class Scores:
         """From the paper's matrices. `leeway`, where given, is how far scores may move against each other;
         hard-max lets them move as far as their gaps."""
         return cls(
-            Affine.of(attention.W_Q, attention.b_Q),
-            Affine.of(attention.W_K, attention.b_K),
-            attention.K_0.astype(np.float64),
+            Affine.measured(attention.query),
+            Affine.measured(attention.key),
+            np.asarray(attention.null_key, np.float64),
             score_gaps(attention) if leeway is None else Gaps(leeway, leeway),
         )
 

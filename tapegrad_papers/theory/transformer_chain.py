@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tapegrad.networks.form import Attention, Block
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.exactness import require_absorbed, stray_weight
-from tapegrad.targets.transformer.layers import Attention, TransformerLayer
-from tapegrad.targets.transformer.layout import Layout
+from tapegrad.targets.transformer.build import Layout
+from tapegrad.targets.transformer.exactness import correction_of, require_absorbed, stray_weight
 from tapegrad_papers.theory.affine import Affine, with_one
 from tapegrad_papers.theory.blocks import Chain, Correction, ReadOut
 from tapegrad_papers.theory.score_gap import Scores, score_gaps
@@ -90,11 +90,11 @@ def transformer_chain(net: TransformerNet) -> Chain:
     alive = set(_alive(net.layers[-1])) | set(layout.group("pos1", "start"))
     blocks = []
     for layer in net.layers:
-        inner = alive | set(layer.attended.tolist())
+        inner = alive | set(layer.attended().tolist())
         blocks.append(
             TransformerBlock(
                 layer.purpose,
-                Affine.of(layer.feed_forward.W_1, layer.feed_forward.b_1),
+                Affine.measured(layer.feed_forward[0].map),
                 _value(layer.self_attention),
                 _value(layer.encoder_attention),
                 None if layer.self_attention is None else Scores.of(layer.self_attention, leeway),
@@ -119,7 +119,7 @@ def _softness(net: TransformerNet) -> tuple[float, float]:
     so that no norm is larger. The correction keeps what is left of its radius for noise.
     """
     require_absorbed(net.layers, net.layout.steps, net.temperature)
-    attentions = [a for layer in net.layers for a in (layer.self_attention, layer.encoder_attention) if a]
+    attentions = [a for layer in net.layers for a in layer.attentions()]
     gap = min(min(gaps.keys, gaps.null) for gaps in map(score_gaps, attentions))
     stray = SPREAD * stray_weight(net.layout.steps, net.temperature, gap)
     return stray, math.log(SPREAD) / net.temperature
@@ -128,13 +128,12 @@ def _softness(net: TransformerNet) -> tuple[float, float]:
 def _value(attention: Attention | None) -> Affine:
     if attention is None:
         return Affine.of(np.zeros((1, 1)), np.zeros(1))
-    return Affine.of(attention.W_V, attention.b_V)
+    return Affine.measured(attention.value)
 
 
-def _alive(layer: TransformerLayer) -> list[int]:
+def _alive(layer: Block) -> list[int]:
     """The coordinates that the layer does not clear."""
-    first = layer.feed_forward
-    return np.flatnonzero(np.abs(first.W_1).sum(axis=1) + np.abs(first.b_1)).tolist()
+    return np.flatnonzero(layer.feed_forward[0].map.entries().largest()).tolist()
 
 
 def _norm(layout: Layout, coordinates: Iterable[int], number_bits: int) -> float:
@@ -149,6 +148,6 @@ def _norm(layout: Layout, coordinates: Iterable[int], number_bits: int) -> float
 
 def _correction(net: TransformerNet, softness: float) -> Correction:
     """The same in every layer."""
-    feed = net.layers[0].feed_forward
-    cuts, difference = Affine.of(feed.W_2, feed.b_2), Affine.of(feed.W_3, feed.b_3)
-    return Correction(cuts, difference, feed.low, feed.high, softness)
+    own = correction_of(net.layers)
+    cuts, difference = (Affine.measured(layer.map) for layer in own.layers(net.layout.width))
+    return Correction(cuts, difference, own.low, own.high, softness)

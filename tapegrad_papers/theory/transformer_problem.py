@@ -1,6 +1,6 @@
 """A transformer on one input as a function of all its matrices, weights shared by all decoder steps."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 from jax import Array, lax
 
 from tapegrad.errors import InputError, Refused
+from tapegrad.networks.backends.jax import Group, Memory, StackedDecoder, decoder_step, empty_memory
+from tapegrad.networks.form import Affine, Attention, Block, Dense, Matrix
 from tapegrad.precision import in_double
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.net import Decoding
-from tapegrad.targets.transformer.weights import ATTENTION, KINDS
-from tapegrad_papers.theory.problem import Parameters, Problem, corrected, relu
+from tapegrad.targets.transformer.net import KINDS, SIDES, Decoding
+from tapegrad_papers.theory.problem import Parameters, Problem, feed
 
 MOST_STEPS = 512
 """Longest runs that are attacked."""
@@ -34,14 +35,13 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
             f"the run takes {ended.steps:,} steps, too many to attack", advice="Use a shorter input."
         )
     parameters, real = _parameters(net, corrections)
-    sym1, pos1, states = (net.layout.group(group) for group in ("sym1", "pos1", "st"))
+    sym1, states = (net.layout.group(group) for group in ("sym1", "st"))
     symbols = jnp.asarray(start.tokens[:, sym1].argmax(axis=1), int)
     places = jnp.asarray(start.tokens - net.E.T[np.asarray(symbols)], float)
-    numbers = np.arange(ended.steps)[:, None] >> np.arange(len(pos1)) & 1
-    times = jnp.zeros((ended.steps, net.layout.width)).at[:, jnp.asarray(pos1)].set(numbers)
 
     def outputs(p: Parameters, guide: float) -> Array:
-        return _decode(p, p["E"].T[symbols] + places, times, guide, net.temperature)
+        tokens, decoder = p["E"].T[symbols] + places, net.decoder
+        return _decode(p, tokens, decoder.time, ended.steps, guide, decoder.temperature)
 
     last = jnp.asarray(ended.output, float)
     verdict = float(parameters["theta_cls"] @ last)
@@ -65,24 +65,37 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
 def _parameters(net: TransformerNet, corrections: bool) -> tuple[Parameters, Parameters]:
     """h_0, E, theta_cls and the layers in groups of neighbours with the same modules, each matrix stacked;
     and which entries are real: rows of queries and keys are padded to the most in the group."""
-    names = ("W_1", "b_1", *CORRECTION) if corrections else ("W_1", "b_1")
     groups, real = [], []
     for _, run in groupby(
         net.layers, lambda layer: [getattr(layer, field) is None for field in KINDS.values()]
     ):
         matrices: dict[str, list[Any]] = {}
         for layer in run:
-            for name in names:
-                matrices.setdefault(name, []).append(getattr(layer.feed_forward, name))
-            for short, field in KINDS.items():
-                attention = getattr(layer, field)
-                for name in ATTENTION if attention is not None else ():
-                    matrices.setdefault(f"{short}.{name}", []).append(getattr(attention, name))
+            for name, array in _matrices(layer.expanded() if corrections else layer):
+                matrices.setdefault(name, []).append(array)
         groups.append({name: _stack(arrays) for name, arrays in matrices.items()})
         real.append({name: _stack([np.ones_like(a) for a in arrays]) for name, arrays in matrices.items()})
     own = {"h_0": net.h_0, "E": net.E, "theta_cls": net.theta_cls}
     parameters = {name: jnp.asarray(array, float) for name, array in own.items()}
     return {**parameters, "groups": groups}, {**jax.tree.map(jnp.ones_like, parameters), "groups": real}
+
+
+def _matrices(layer: Block) -> Iterator[tuple[str, np.ndarray]]:
+    """The matrices of a block under the paper's names."""
+
+    def both(name: str, letter: str, own: Affine | Matrix) -> Iterator[tuple[str, np.ndarray]]:
+        written = own.dense()
+        yield f"{name}W_{letter}", np.asarray(written.weight)
+        yield f"{name}b_{letter}", np.asarray(written.bias)
+
+    for number, dense in enumerate(layer.feed_forward, 1):
+        yield from both("", str(number), dense.map)
+    for kind, field in KINDS.items():
+        if (attention := getattr(layer, field)) is not None:
+            for letter, side in SIDES.items():
+                yield from both(f"{kind}.", letter, getattr(attention, side))
+            yield f"{kind}.K_0", attention.null_key
+            yield f"{kind}.V_0", attention.null_value
 
 
 def _stack(arrays: list[Any]) -> Array:
@@ -93,68 +106,39 @@ def _stack(arrays: list[Any]) -> Array:
     return jnp.asarray(np.stack(padded), float)
 
 
-def _decode(p: Parameters, tokens: Array, times: Array, guide: float, temperature: float) -> Array:
-    """All decoder outputs, one row for each step; temperature 0 stands for hard-max."""
-    steps, width = times.shape
-    remembering = [group["dec.b_K"].shape for group in p["groups"] if "dec.b_K" in group]
-    memory = [(jnp.zeros((n, steps, rows)), jnp.zeros((n, steps, width))) for n, rows in remembering]
-
-    def step(carry: Any, at: Any) -> Any:
-        output, memory = carry
-        number, time = at
-        hidden, slot, memory = output + time, 0, list(memory)
-        visible = jnp.arange(steps) <= number
-
-        def plain(hidden: Array, layer: Any) -> Any:
-            return _feed_forward(layer, hidden, guide), None
-
-        def attending(hidden: Array, inputs: Any) -> Any:
-            layer, (keys, values) = inputs
-            keys = keys.at[number].set(layer["dec.W_K"] @ hidden + layer["dec.b_K"])
-            values = values.at[number].set(layer["dec.W_V"] @ hidden + layer["dec.b_V"])
-            hidden = hidden + _attended(layer, "dec", hidden, keys, values, visible, temperature)
-            if "enc.W_Q" in layer:
-                given_keys = tokens @ layer["enc.W_K"].T + layer["enc.b_K"]
-                given_values = tokens @ layer["enc.W_V"].T + layer["enc.b_V"]
-                everything = jnp.ones(len(tokens), bool)
-                given = given_keys, given_values, everything
-                hidden = hidden + _attended(layer, "enc", hidden, *given, temperature)
-            return _feed_forward(layer, hidden, guide), (keys, values)
-
-        for group in p["groups"]:
-            if "dec.W_Q" in group:
-                hidden, memory[slot] = lax.scan(attending, hidden, (group, memory[slot]))
-                slot += 1
-            else:
-                hidden, _ = lax.scan(plain, hidden, group)
-        return (hidden, memory), hidden
-
-    _, outputs = lax.scan(step, (p["h_0"], memory), (jnp.arange(steps), times))
-    return outputs
-
-
-def _attended(
-    layer: Mapping[str, Array],
-    kind: str,
-    hidden: Array,
-    keys: Array,
-    values: Array,
-    visible: Array,
-    temperature: float,
+def _decode(
+    p: Parameters, tokens: Array, time: tuple[int, ...], steps: int, guide: float, temperature: float | None
 ) -> Array:
-    query = layer[f"{kind}.W_Q"] @ hidden + layer[f"{kind}.b_Q"]
-    scores = jnp.append(jnp.where(visible, keys @ query, -jnp.inf), layer[f"{kind}.K_0"] @ query)
-    best = (scores == scores.max()).astype(float)
-    weights = jax.nn.softmax(temperature * scores) if temperature else best / best.sum()
-    return weights @ jnp.concatenate([values, layer[f"{kind}.V_0"][None]])
+    """All decoder outputs, one row for each step, by the reference backend."""
+    network = StackedDecoder(tuple(_group(group) for group in p["groups"]), (), jnp.array(time))
+    given = jnp.ones(len(tokens), bool)
+
+    def step(carry: tuple[Memory, Array], number: Array) -> tuple[tuple[Memory, Array], Array]:
+        memory, output = carry
+        carry = decoder_step(
+            network, tokens, given, memory, output, number, temperature, lambda f, h: feed(f, h, guide, 1)
+        )
+        return carry, carry[1]
+
+    start = empty_memory(network, steps), p["h_0"]
+    return lax.scan(step, start, jnp.arange(steps))[1]
 
 
-def _feed_forward(layer: Mapping[str, Array], hidden: Array, guide: float) -> Array:
-    computed = relu(layer["W_1"] @ hidden + layer["b_1"], guide)
-    if "W_2" not in layer:
-        return computed
-    cut = jnp.maximum(layer["W_2"] @ computed + layer["b_2"], 0)
-    return corrected(computed, jnp.maximum(layer["W_3"] @ cut + layer["b_3"], 0), guide)
+def _group(matrices: Mapping[str, Array]) -> Group:
+    """Stacked blocks from matrices under the paper's names."""
+
+    def own(name: str, letter: str) -> Matrix:
+        return Matrix(matrices[f"{name}W_{letter}"], matrices[f"{name}b_{letter}"])
+
+    def attention(kind: str) -> Attention | None:
+        if f"{kind}.W_Q" not in matrices:
+            return None
+        query, key, value = (own(f"{kind}.", letter) for letter in SIDES)
+        return Attention(query, key, value, matrices[f"{kind}.K_0"], matrices[f"{kind}.V_0"])
+
+    layers = tuple(Dense(own("", n), "relu") for n in "123" if f"W_{n}" in matrices)
+    to = jnp.broadcast_to(jnp.arange(matrices["b_1"].shape[1]), matrices["b_1"].shape)
+    return Group(Block("", layers, attention("dec"), attention("enc")), to, to)
 
 
 def _windows(parameters: Parameters) -> tuple[Parameters, ...]:

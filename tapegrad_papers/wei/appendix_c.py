@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.machines.library import ready
 from tapegrad.targets.transformer import TransformerNet
+from tapegrad.targets.transformer.exactness import one_norm
 from tapegrad_papers.claims.wei.decoder import DecodedRun, Facts, decoded_runs, transformer
 from tapegrad_papers.claims.wei.hidden import (
     attends_to_one,
@@ -20,7 +21,6 @@ from tapegrad_papers.claims.wei.hidden import (
     mistakes,
     norm_checks,
     norm_ratios,
-    one_norm,
     state_groups,
 )
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
@@ -116,7 +116,7 @@ def lemma_c_1(long: bool) -> Outcome:
         long,
         lambda run: 1,
         lambda f: state_groups(f) | {"borrow": int(f.move == -1), "carry": int(f.move == 1)},
-        lambda net: one_norm(*(net.layers[i].feed_forward for i in (0, 1))),
+        lambda net: one_norm(*(net.layers[i].feed_forward[0] for i in (0, 1))),
         lambda z, a, w: z * a + w,
     )
     times = sum(
@@ -146,7 +146,9 @@ def lemma_c_2(long: bool) -> Outcome:
         long,
         lambda run: run.first_search - 1,
         lambda f: state_groups(f) | {"pos3": f.place},
-        lambda net: one_norm(*(layer.feed_forward for layer in net.layers[2 : net.layout.position_bits + 3])),
+        lambda net: one_norm(
+            *(layer.feed_forward[0] for layer in net.layers[2 : net.layout.position_bits + 3])
+        ),
         lambda z, a, w: w * (z + a + w),
     )
     short = {T: math.ceil(math.log2(T)) for T in (2, 4, 8, 16, 32)}
@@ -177,7 +179,9 @@ def lemma_c_3(long: bool) -> Outcome:
         look_up_layer,
         looked_up_groups,
         lambda net: sum(
-            one_norm(layer.self_attention, layer.feed_forward) for layer in net.layers if layer.self_attention
+            one_norm(layer.self_attention, *layer.feed_forward)
+            for layer in net.layers
+            if layer.self_attention
         ),
         lambda z, a, w: w * (z + a + w),
     )
@@ -247,7 +251,7 @@ def claim_c_5(long: bool) -> Outcome:
     longest = max(run.net.layout.time_bits for run in runs)
     ratios = norm_ratios(
         lambda net: max(
-            one_norm(layer.self_attention, layer.feed_forward)
+            one_norm(layer.self_attention, *layer.feed_forward)
             for layer in net.layers[net.layout.position_bits + 4 :][: net.layout.time_bits]
         ),
         lambda z, a, w: z + a + w,
@@ -278,7 +282,7 @@ def claim_c_6(long: bool) -> Outcome:
             wrong += not np.array_equal(vector[group], run.expected(scr1=facts.last_written)[group])
             total += 1
     ratios = norm_ratios(
-        lambda net: one_norm(net.layers[-3].self_attention, net.layers[-3].feed_forward),
+        lambda net: one_norm(net.layers[-3].self_attention, *net.layers[-3].feed_forward),
         lambda z, a, w: z + a + w,
     )
     found = Compared(runs, wrong, total, ratios)
@@ -328,7 +332,7 @@ def lemma_c_8(long: bool) -> Outcome:
         long,
         lambda run: -1,
         lambda f: {"st": f.state, "sym1": f.symbol, "pos2": f.place},
-        lambda net: one_norm(net.layers[-2].feed_forward, net.layers[-1].feed_forward),
+        lambda net: one_norm(*net.layers[-2].feed_forward, *net.layers[-1].feed_forward),
         lambda z, a, w: z + a + w,
     )
     cases = {

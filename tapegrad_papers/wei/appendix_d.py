@@ -211,7 +211,8 @@ def condition_d_4(long: bool) -> Outcome:
 def definition_d_5(long: bool) -> Outcome:
     random = np.random.default_rng(3)
     net = transformer(ready("increment"), 16)
-    sizes = [sum(m.size for m in (layer.feed_forward.W_1, layer.feed_forward.b_1)) for layer in net.layers]
+    maps = [layer.feed_forward[0].map for layer in net.layers]
+    sizes = [len(own) * (own.width + 1) for own in maps]
     places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     copies = places * (net.layout.steps + 1)  # tau: every decoder step takes the same parameters
     largest = 0.0

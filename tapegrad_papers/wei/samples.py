@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.errors import InputError
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.layers import parameter_norm
+from tapegrad.targets.transformer.exactness import parameter_norm
 from tapegrad_papers.theory.relu_chain import relu_chain
 from tapegrad_papers.theory.transformer_chain import transformer_chain
 from tapegrad_papers.wei.bounds import margin_constants
@@ -127,7 +127,7 @@ def corollary_a_1(
 
 def relu_norm(net: ReluNet) -> float:
     """alpha: the 1-norm of all weights and biases. Padding adds nothing."""
-    return float(np.abs(np.asarray(net.weights, float)).sum() + np.abs(np.asarray(net.biases, float)).sum())
+    return sum(float(np.abs(np.asarray(part, float)).sum()) for part in (net.stack.weights, net.stack.biases))
 
 
 def transformer_norm(net: TransformerNet) -> float:

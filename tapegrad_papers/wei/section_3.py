@@ -11,7 +11,7 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.compile import Compiled, compile
-from tapegrad.targets.relu import ReluNet, corrections, gadgets
+from tapegrad.targets.relu import ReluNet, constants
 from tapegrad.verify import verify
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
 from tapegrad_papers.theory.layerwise import uncorrected_log10
@@ -79,13 +79,13 @@ def dense(net: ReluNet, layer: int) -> tuple[NDArray[np.float64], NDArray[np.flo
 def proposition_b_2(long: bool) -> Outcome:
     right = {}
     for kind, wanted in ((Gate.AND, lambda a, b: a & b), (Gate.OR, lambda a, b: a | b)):
-        gadget = gadgets.GADGETS[kind]
+        gadget = constants.GADGETS[kind]
         right[kind.name] = sum(_gadget(gadget, a, b) == wanted(a, b) for a in (0, 1) for b in (0, 1))
-    one_unit = all(len(gadgets.GADGETS[kind].hidden) == 1 for kind in (Gate.AND, Gate.OR))
+    one_unit = all(len(constants.GADGETS[kind].hidden) == 1 for kind in (Gate.AND, Gate.OR))
     rows = (
-        gadgets.GADGETS[Gate.AND].hidden[0],
-        gadgets.GADGETS[Gate.OR].hidden[0],
-        gadgets.GADGETS[Gate.OR].out,
+        constants.GADGETS[Gate.AND].hidden[0],
+        constants.GADGETS[Gate.OR].hidden[0],
+        constants.GADGETS[Gate.OR].out,
     )
     checks = {
         "right on all four inputs": right == {"AND": 4, "OR": 4},
@@ -100,7 +100,7 @@ def proposition_b_2(long: bool) -> Outcome:
     )
 
 
-def _gadget(gadget: gadgets.Gadget, a: int, b: int) -> float:
+def _gadget(gadget: constants.Gadget, a: int, b: int) -> float:
     hidden = [max(0.0, row.first * a + row.second * b + row.bias) for row in gadget.hidden]
     first, second = [*hidden, 0.0, 0.0][:2]
     return max(0.0, gadget.out.first * first + gadget.out.second * second + gadget.out.bias)
@@ -175,7 +175,7 @@ def proposition_3_4(long: bool) -> Outcome:
 
     grid = [Fraction(k, 720) for k in range(-1440, 1441)]
     exact = all(built(z) == stated(z) for z in grid)
-    chosen = corrections.CORRECTIONS["thirds"]
+    chosen = constants.CORRECTIONS["thirds"]
     assert chosen is not None
     cuts, difference = chosen.rows("float64")
     worst = 0.0

@@ -59,12 +59,16 @@ def test_gates_that_no_kind_has_names_for():
     a, b = make.input("a"), make.input("b")
     make.output("y", make.and_(a, b))
     net: Any = tapegrad.compile(make.circuit(), "relu", correction="none").net
-    weights, biases = np.array(net.weights), np.array(net.biases)
-    weights[0], biases[0] = np.where(np.asarray(net.inputs)[0] == 0, 1, -1), 0
-    changed = eqx.tree_at(lambda n: (n.weights, n.biases), net, (jnp.asarray(weights), jnp.asarray(biases)))
+    weights, biases = np.array(net.stack.weights), np.array(net.stack.biases)
+    weights[0], biases[0] = np.where(np.asarray(net.stack.inputs)[0] == 0, 1, -1), 0
+    changed = eqx.tree_at(
+        lambda n: (n.stack.weights, n.stack.biases), net, (jnp.asarray(weights), jnp.asarray(biases))
+    )
     assert outputs(decompile(changed), all_patterns(2)).ravel().tolist() == [False, True, False, False]
     weights[0], biases[0] = (1, 1), 0
-    changed = eqx.tree_at(lambda n: (n.weights, n.biases), net, (jnp.asarray(weights), jnp.asarray(biases)))
+    changed = eqx.tree_at(
+        lambda n: (n.stack.weights, n.stack.biases), net, (jnp.asarray(weights), jnp.asarray(biases))
+    )
     with pytest.raises(Refused, match="not near 0 or 1"):
         decompile(changed)
 

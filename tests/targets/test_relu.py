@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -160,9 +161,11 @@ def test_one_wrong_weight_is_seen(engine: str) -> None:
     """1.5 more on any bias turns some bit round; so does a gate that loses a weight."""
     compiled = compile(multiplier(3), "relu")
     net = relu_net(compiled)
-    units = np.random.default_rng(0).choice(len(net.biases), 6, replace=False)
-    broken = [eqx.tree_at(lambda n: n.biases, net, net.biases.at[u].add(1.5)) for u in (*units, -1)]
-    broken += [eqx.tree_at(lambda n: n.weights, net, net.weights.at[u, 0].set(0)) for u in (0, net.bounds[1])]
+    weights, biases = jnp.asarray(net.stack.weights), jnp.asarray(net.stack.biases)
+    units = np.random.default_rng(0).choice(len(biases), 6, replace=False)
+    broken = [eqx.tree_at(lambda n: n.stack.biases, net, biases.at[u].add(1.5)) for u in (*units, -1)]
+    for unit in (0, net.stack.bounds[1]):
+        broken.append(eqx.tree_at(lambda n: n.stack.weights, net, weights.at[unit, 0].set(0)))
     for one in broken:
         assert not verify(replace(compiled, net=one), engine=engine).agreed
 
@@ -170,7 +173,7 @@ def test_one_wrong_weight_is_seen(engine: str) -> None:
 def test_explains_every_unit() -> None:
     net = relu_net(compile(every_gate(), "relu", width=64))
     names = list(net.units())
-    assert len(names) == len(net.biases)
+    assert len(names) == len(net.stack.biases)
     said = {name: net.explain(name) for name in names}
     place = list(Gate).index(Gate.XOR)
     assert "XOR of 0 and 1" in said[f"1.{place}"]

@@ -13,10 +13,9 @@ import tapegrad_check.relu as checker
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.compile import compile
-from tapegrad.targets.relu.corrections import CORRECTIONS
+from tapegrad.networks.backends.intervals import Interval, Rounding, at_least, at_most
+from tapegrad.targets.relu.constants import CORRECTIONS
 from tapegrad.targets.relu.exactness import prove
-from tapegrad.targets.relu.gadgets import Row
-from tapegrad.targets.relu.intervals import Interval, Rounding, at_least, at_most
 from tapegrad_check import CheckError
 
 INPUTS = 6
@@ -46,9 +45,12 @@ def test_intervals_hold_what_numpy_computes(
 ) -> None:
     number = np.dtype(dtype).type
     weights = [number(x) / number(3) for x in row]
-    unit = Row(*(float(w) for w in weights))
     x, y = sorted(ends[:2]), sorted(ends[2:])
-    span = Rounding(dtype).affine(unit, Interval(*map(Fraction, x)), Interval(*map(Fraction, y)))
+    span = Rounding(dtype).affine(
+        [float(w) for w in weights[:2]],
+        float(weights[2]),
+        [Interval(*map(Fraction, x)), Interval(*map(Fraction, y))],
+    )
     for a in x:
         for b in y:
             value = (weights[0] * number(a) + weights[1] * number(b)) + weights[2]

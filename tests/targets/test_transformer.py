@@ -12,9 +12,10 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
+from tapegrad.networks.backends.numpy import WatchedDecoder
+from tapegrad.networks.form import Affine
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.layers import parameter_norm
-from tapegrad.targets.transformer.patterns import WatchedDecoder
+from tapegrad.targets.transformer.exactness import parameter_norm
 from tapegrad_check import CheckError
 from tapegrad_check.transformer import check
 
@@ -137,9 +138,11 @@ def test_an_input_longer_than_the_steps_is_refused() -> None:
 
 
 def perturbed(net: TransformerNet, layer: int, row: str, column: str, by: float) -> TransformerNet:
-    W_1 = net.layers[layer].feed_forward.W_1.copy()
+    own = net.layers[layer].feed_forward[0].map.dense()
+    W_1 = np.array(own.weight)
     W_1[net.layout.names.index(row), net.layout.names.index(column)] += by
-    return eqx.tree_at(lambda n: n.layers[layer].feed_forward.W_1, net, W_1)
+    changed = Affine.of(W_1, np.asarray(own.bias))
+    return eqx.tree_at(lambda n: n.layers[layer].feed_forward[0].map, net, changed)
 
 
 def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
@@ -190,9 +193,10 @@ def test_attention_finds_the_last_write(attention: str) -> None:
     net = tg.compile(machine, "transformer", steps=STEPS, attention=attention).net
     assert isinstance(net, TransformerNet)
     heads = [configuration.heads[0] for configuration in machine.run(machine.start())]
-    decoder, carry = WatchedDecoder(net, net.start(machine.start())), net.start(machine.start())
+    carry = net.start(machine.start())
+    decoder = WatchedDecoder(net.decoder, carry.tokens)
     for step in range(len(heads)):
-        *_, copying = decoder.step().past.values()
+        *_, copying = (look.weights for look in decoder.step().looks if look.kind == "self")
         writes = [t for t in range(1, step + 1) if heads[t - 1] == heads[step]]
         assert copying.argmax() == (1 + writes[-1] if writes else 0)
         assert copying.max() > 0.85

@@ -13,8 +13,9 @@ from tapegrad.machines import Configuration
 from tapegrad.machines.compiled import run
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
+from tapegrad.networks.backends.numpy import WatchedDecoder
+from tapegrad.networks.form import Affine
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.patterns import WatchedDecoder
 
 # The size of the other quick tests, so that they share compiled code.
 STEPS = 24
@@ -46,7 +47,8 @@ def test_outputs_equal_reference_bit_for_bit(seed: int, attention: str) -> None:
 @pytest.mark.parametrize("seed", [4, 7])
 def test_outputs_equal_the_plain_decoder_while_the_index_grows(seed: int) -> None:
     net, start = compiled(seed, steps=300)
-    decoder, carry = WatchedDecoder(net, net.start(start)), net.start(start)
+    carry = net.start(start)
+    decoder = WatchedDecoder(net.decoder, carry.tokens)
     while not net.done(carry) and carry.steps <= 300:
         decoder.step()
         carry = net.advance(carry, 1, "fast")
@@ -68,13 +70,12 @@ def test_long_runs_beside_the_interpreter(attention: str) -> None:
 
 def with_feed_forward(net: TransformerNet, layer: int, row: int, weights: dict[int, float], bias: float):
     """The same net but for one row of one layer."""
-    W_1, b_1 = net.layers[layer].feed_forward.W_1.copy(), net.layers[layer].feed_forward.b_1.copy()
+    own = net.layers[layer].feed_forward[0].map.dense()
+    W_1, b_1 = np.array(own.weight), np.array(own.bias)
     W_1[row], b_1[row] = 0, bias
     for column, weight in weights.items():
         W_1[row, column] = weight
-    return eqx.tree_at(
-        lambda n: (n.layers[layer].feed_forward.W_1, n.layers[layer].feed_forward.b_1), net, (W_1, b_1)
-    )
+    return eqx.tree_at(lambda n: n.layers[layer].feed_forward[0].map, net, Affine.of(W_1, b_1))
 
 
 def searching(net: TransformerNet, bit: int) -> int:
@@ -131,7 +132,7 @@ def weighs_the_null_key_otherwise(net: TransformerNet) -> TransformerNet:
     layer = searching(net, 0)
     attention = net.layers[layer].self_attention
     assert attention is not None
-    return eqx.tree_at(lambda n: n.layers[layer].self_attention.K_0, net, attention.K_0 - 1)
+    return eqx.tree_at(lambda n: n.layers[layer].self_attention.null_key, net, attention.null_key - 1)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.networks.backends.jax import room, run_stack
 from tapegrad.panels import Cells, CellsFrame, Panel
 from tapegrad.precision import in_double
-from tapegrad.targets.relu import reference
-from tapegrad.targets.relu.corrections import relu_layers
+from tapegrad.targets.relu.constants import relu_layers
 from tapegrad.targets.relu.net import Activations, ReluNet
 
 MOST_UNITS = 128
@@ -35,10 +35,9 @@ class ReluView:
     def __init__(self, net: ReluNet, carry: Activations) -> None:
         self.net = net
         self.each = relu_layers(net.correction)
-        self.weights = reference.Weights(net.inputs, net.weights, net.biases)
-        self.explained = int(net.bounds[-1]) <= MOST_EXPLAINED
+        self.explained = len(net.stack.biases) <= MOST_EXPLAINED
         self.before = carry
-        widest = int(np.diff(net.bounds).max(initial=0))
+        widest = int(np.diff(net.stack.bounds).max(initial=0))
         self.notes = (
             [] if widest <= MOST_UNITS else [f"Of every layer the first {MOST_UNITS} units are shown."]
         )
@@ -89,11 +88,9 @@ class ReluView:
     @in_double
     def _after(self, first: int, parts: int) -> NDArray[np.floating]:
         """The reference engine, stopped after some of the ReLU layers of a circuit layer."""
-        bounds = self.net.bounds[first : first + parts + 1]
-        sizes = np.diff(bounds)
-        heights = tuple(reference.room(int(size)) for size in sizes)
-        values = reference.relu_layers(self.weights, self.before.values, bounds, heights)
-        return self._values(values, int(sizes[-1]))
+        sizes = [self.net.stack.size(layer) for layer in range(first, first + parts)]
+        values = run_stack(self.net.stack, self.before.values, first, tuple(map(room, sizes)))
+        return self._values(values, sizes[-1])
 
     def _values(self, values: Any, count: int) -> NDArray[np.floating]:
         """Those of the first pattern of a batch, padding left out."""

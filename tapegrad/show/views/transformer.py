@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import BrokenNet
+from tapegrad.networks.backends.numpy import WatchedDecoder
 from tapegrad.panels import Cells, CellsFrame, Panel
 from tapegrad.targets.transformer.net import Decoding, TransformerNet
-from tapegrad.targets.transformer.patterns import WatchedDecoder
 
 NULL = -1
 """The column of the null key, which every attention has besides the steps."""
@@ -25,7 +25,7 @@ class TransformerView:
     sees_every_step = True
 
     def __init__(self, net: TransformerNet, carry: Decoding) -> None:
-        self.net, self.decoder = net, WatchedDecoder(net, carry)
+        self.net, self.decoder = net, WatchedDecoder(net.decoder, carry.tokens)
         searching = [n for n, layer in enumerate(net.layers) if layer.self_attention is not None]
         self.rows = {layer: row for row, layer in enumerate(searching)}
         self.groups = [net.layout.group(group) for group in SHOWN]
@@ -60,18 +60,21 @@ class TransformerView:
     def frame(self, carry: Decoding) -> tuple[list[Any], float | None]:
         if carry.steps == 0:
             return [CellsFrame([(0, NULL, 0)]), CellsFrame([]), self._output(carry)], None
-        past, given = self.decoder.step()
+        looks = self.decoder.step().looks
         if not np.allclose(self.decoder.output, carry.output, atol=1e-4):
             raise BrokenNet(f"the attention of decoder step {carry.steps - 1} cannot be recomputed")
         step = carry.steps - 1
         cells = [
-            (self.rows[layer], at + NULL, float(weights[at]))
-            for layer, weights in past.items()
-            for at in np.flatnonzero(weights > 1e-6).tolist()
+            (self.rows[look.block], at + NULL, float(look.weights[at]))
+            for look in looks
+            if look.kind == "self"
+            for at in np.flatnonzero(look.weights > 1e-6).tolist()
         ]
         inputs = [
-            (0, carry.cells[at - 1] if at else min(carry.cells, default=0) - 1, float(given[at]))
-            for at in np.flatnonzero(given > 1e-6).tolist()
+            (0, carry.cells[at - 1] if at else min(carry.cells, default=0) - 1, float(look.weights[at]))
+            for look in looks
+            if look.kind == "encoder"
+            for at in np.flatnonzero(look.weights > 1e-6).tolist()
         ]
         state = self.net.decode(carry)
         head = None if state is None else float(state.heads[0])

@@ -1,62 +1,224 @@
 """The engine `fast`: a cell is computed only if its patch has changed, and every patch only once.
 
 Exact because the filter is a function of the patch: a cell whose patch is as it was a layer ago has the
-value it had then. Everything is read off the compiled arrays; the machine is not known here.
+value it had then. Everything is read off the compiled arrays; the machine is not known here. The loops are
+compiled, and no lock is held meanwhile.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, Refused
+from tapegrad.jit import njit
+from tapegrad.networks.backends.numba import column_layers, run_columns
+from tapegrad.targets.rcnn.build import Filter
 from tapegrad.targets.rcnn.cells import HEAD
-from tapegrad.targets.rcnn.channels import ChannelFilter
-from tapegrad.targets.rcnn.encoding import CLOSE, Encoding, Filter
-from tapegrad.targets.rcnn.rolling import (
-    CONTENT_BITS,
-    LOST,
-    RESTS,
-    STRAY,
-    Code,
-    SparseLayers,
-    no_patches,
-    roll,
-    roll_points,
-)
+from tapegrad.targets.rcnn.encoding import CLOSE, Encoding
 
+RESTS, CUT_OFF, LOST, STRAY, _NEEDS_ROOM = 0, 1, 2, 3, 4
+"""How a run of layers ended: the last one changed nothing; there were no more; the head left the grid; the
+filter gave a number that stands for no cell."""
+CONTENT_BITS = 21
 FIRST_ROOM = 1 << 10
 """Patches that the memory has room for at first, twice over; it grows by itself."""
 
 
-def sparse_layers(filter: Filter) -> SparseLayers:
-    """The compiled arrays in the form the loop reads; inputs are numbered cell by cell, then by channel."""
-    if isinstance(filter, ChannelFilter):
-        kernel, mix = np.asarray(filter.kernel), np.asarray(filter.mix)
-        units, channels, r, c = np.nonzero(kernel)
-        by_cell = (units, (3 * r + c) * filter.channels + channels, kernel[units, channels, r, c])
-        rows, columns = np.nonzero(mix)
-        maps = [by_cell, (rows, columns, mix[rows, columns])]
-        biases, relu = [np.asarray(filter.bias), np.zeros(len(mix))], [True, False]
-        widths = [9 * filter.channels, len(kernel)]
-    else:
-        maps = [(m.rows, m.columns, m.values) for m in filter.maps]
-        biases, relu = [m.bias for m in filter.maps], [True, False, True, False, False]
-        widths = [m.width for m in filter.maps]
-    inputs = np.concatenate([[0], np.cumsum(widths)])
-    columns = np.concatenate([start + m[1] for start, m in zip(inputs, maps, strict=False)])
-    order = np.argsort(columns, kind="stable")
-    return SparseLayers(
-        np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=inputs[-1]))]),
-        np.concatenate([m[0] for m in maps])[order],
-        np.concatenate([m[2] for m in maps]).astype(np.float64)[order],
-        np.concatenate(biases).astype(np.float64),
-        inputs,
-        np.concatenate([[0], np.cumsum([len(bias) for bias in biases])]),
-        np.array(relu),
-        np.asarray(filter.rule_units),
-    )
+class Code(NamedTuple):
+    """What the numbers of a cell stand for. `line` projects them onto one number, which is different for
+    different contents: `ordered` are these numbers, `contents` whose they are."""
+
+    table: NDArray[np.float64]
+    line: NDArray[np.float64]
+    ordered: NDArray[np.float64]
+    contents: NDArray[np.int64]
+    near: float
+    """How far a computed number may be from the one it stands for."""
+    is_head: NDArray[np.bool_]
+    rule_units: NDArray[np.int64]
+    """Units of the last ReLU layer: one of them is above 1/2 where a rule applies."""
+
+
+class Patches(NamedTuple):
+    """The patches met so far (a hash table), what each becomes, and whether a rule applies in it. A patch is
+    two words: its five cells with `CONTENT_BITS` bits each."""
+
+    met: NDArray[np.int64]
+    becomes: NDArray[np.int32]
+    """-1 where the table is free."""
+    runs: NDArray[np.bool_]
+    filled: NDArray[np.int64]
+
+
+@njit(nogil=True)
+def no_patches(room: int) -> Any:
+    """An empty memory; the room is a power of 2."""
+    becomes = np.full(room, -1, np.int32)
+    return Patches(np.zeros((room, 2), np.int64), becomes, np.zeros(room, np.bool_), np.zeros(1, np.int64))
+
+
+@njit(nogil=True)
+def roll(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
+    """Up to `limit` layers on a grid padded by one cell, of which the cells `changed` differ from the layer
+    before. Ends early where nothing changes or the head is gone. Gives the patches, how it ended, and the
+    layers taken; grid and `head`, its last cell, change in place."""
+    done = 0
+    while True:
+        end, taken, changed = _layers(layers, code, patches, grid, changed, head, limit - done)
+        done += taken
+        if end != _NEEDS_ROOM:
+            return patches, end, done
+        patches = _larger(patches)
+
+
+@njit(nogil=True)
+def _layers(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
+    """The inner loop, which lets go (with the cells that changed) when half of the memory is full: a memory
+    that never moves is several times as fast."""
+    rows, width = grid.shape
+    flat = grid.reshape(-1)
+    met, becomes, is_head = patches.met, patches.becomes, code.is_head
+    plus = np.array([0, -width, width, -1, 1])
+    stamp = np.full(flat.size, limit)  # the layer that a cell was last looked at in; the padding never is
+    for r in range(1, rows - 1):
+        stamp[r * width + 1 : (r + 1) * width - 1] = -1
+    cells, spare, new = np.empty_like(stamp), np.empty_like(stamp), np.empty_like(stamp)
+    for i in changed:
+        if is_head[flat[i]]:
+            head[0], head[1] = i // width, i % width
+    for layer in range(limit):
+        count = 0
+        for i in changed:
+            for shift in plus:
+                cell = i + shift
+                if stamp[cell] >= layer:
+                    continue
+                stamp[cell] = layer
+                place = _search(met, becomes, _words(flat, cell, width))
+                if becomes[place] < 0:
+                    if 2 * patches.filled[0] >= len(becomes):
+                        return _NEEDS_ROOM, layer, changed
+                    if not _learn(layers, code, patches, flat, cell, width, place):
+                        return STRAY, layer, changed
+                if becomes[place] != flat[cell]:
+                    cells[count], new[count] = cell, becomes[place]
+                    count += 1
+        came = went = False
+        for i in range(count):
+            went |= is_head[flat[cells[i]]]
+            flat[cells[i]] = new[i]
+            if is_head[new[i]]:
+                came = True
+                head[0], head[1] = cells[i] // width, cells[i] % width
+        changed = cells[:count]
+        if count == 0 or (went and not came):
+            return RESTS if count == 0 else LOST, layer + 1, changed
+        cells, spare = spare, cells
+    return CUT_OFF, limit, changed
+
+
+@njit(nogil=True)
+def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, main: Any, answers: Any) -> Any:
+    """The layers on many padded grids, one after the other. Gives the patches, and for each grid how it
+    ended, the layers taken, the sum of the contents' `answers` over the main grid (rows from main[0] to
+    main[1], columns from main[2] to main[3]), and whether a rule still applies."""
+    points, rows, width = grids.shape
+    inside = np.empty((rows - 2) * (width - 2), np.int64)
+    for r in range(rows - 2):
+        for c in range(width - 2):
+            inside[r * (width - 2) + c] = (r + 1) * width + c + 1
+    ends, taken = np.empty(points, np.int64), np.empty(points, np.int64)
+    sums, running = np.zeros(points), np.zeros(points, np.bool_)
+    head = np.empty(2, np.int64)
+    for point in range(points):
+        grid = grids[point]
+        patches, ends[point], taken[point] = roll(layers, code, patches, grid, inside, head, limit)
+        for r in range(main[0], main[1]):
+            for c in range(main[2], main[3]):
+                sums[point] += answers[grid[r, c]]
+        running[point] = _runs(layers, code, patches, grid, inside)
+    return patches, ends, taken, sums, running
+
+
+@njit(nogil=True)
+def _runs(layers: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
+    """Whether a rule applies at one of these cells."""
+    width, flat = grid.shape[1], grid.reshape(-1)
+    found = False
+    for cell in inside:
+        place = _search(patches.met, patches.becomes, _words(flat, cell, width))
+        if patches.becomes[place] >= 0:
+            found |= patches.runs[place]
+        else:
+            found |= _evaluate(layers, code, flat, cell, width)[1]
+    return found
+
+
+@njit(nogil=True)
+def _words(flat: Any, cell: Any, width: int) -> Any:
+    """The patch around a cell as two words."""
+    up, down = flat[cell - width], flat[cell + width]
+    first = (up << 2 * CONTENT_BITS) | (flat[cell - 1] << CONTENT_BITS) | flat[cell]
+    return first, (flat[cell + 1] << CONTENT_BITS) | down
+
+
+@njit(nogil=True)
+def _search(met: Any, becomes: Any, words: Any) -> Any:
+    """Where the memory has a patch, or the free place where it belongs."""
+    first, second = words
+    mixed = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(second)
+    mixed *= np.uint64(0xD6E8FEB86659FD93)
+    mask = np.uint64(len(becomes) - 1)
+    place = (mixed >> np.uint64(32)) & mask
+    while becomes[place] >= 0 and (met[place, 0] != first or met[place, 1] != second):
+        place = (place + np.uint64(1)) & mask
+    return place
+
+
+@njit(nogil=True)
+def _learn(layers: Any, code: Any, patches: Any, flat: Any, cell: Any, width: int, place: Any) -> Any:
+    """Puts a new patch into the memory at this place; false if the filter makes nothing of it."""
+    becomes, runs = _evaluate(layers, code, flat, cell, width)
+    if becomes < 0:
+        return False
+    patches.met[place, 0], patches.met[place, 1] = _words(flat, cell, width)
+    patches.becomes[place], patches.runs[place] = becomes, runs
+    patches.filled[0] += 1
+    return True
+
+
+@njit(nogil=True)
+def _larger(patches: Any) -> Any:
+    """The same patches with twice the room."""
+    larger = no_patches(2 * len(patches.becomes))
+    for i in range(len(patches.becomes)):
+        if patches.becomes[i] >= 0:
+            place = _search(larger.met, larger.becomes, (patches.met[i, 0], patches.met[i, 1]))
+            larger.met[place] = patches.met[i]
+            larger.becomes[place], larger.runs[place] = patches.becomes[i], patches.runs[i]
+    larger.filled[0] = patches.filled[0]
+    return larger
+
+
+@njit(nogil=True)
+def _evaluate(layers: Any, code: Any, flat: Any, cell: Any, width: int) -> Any:
+    """What the filter makes of the patch around a cell, as the content it stands for (-1 if none is near),
+    and whether a unit of a rule is active. What is 0 is skipped."""
+    channels = code.table.shape[1]
+    patch = np.empty(9 * channels)
+    for k in range(9):
+        content = flat[cell + (k // 3 - 1) * width + k % 3 - 1]
+        for channel in range(channels):
+            patch[9 * channel + k] = code.table[content, channel]
+    now, runs = run_columns(layers, patch, code.rule_units)
+    at = np.dot(code.line, now)
+    above = min(np.searchsorted(code.ordered, at), len(code.ordered) - 1)
+    below = max(above - 1, 0)
+    nearest = below if at - code.ordered[below] < code.ordered[above] - at else above
+    content = code.contents[nearest]
+    return content if np.abs(code.table[content] - now).max() <= code.near else -1, runs
 
 
 @lru_cache(maxsize=8)
@@ -69,7 +231,7 @@ def code_of(encoding: Encoding) -> Code:
     order = np.argsort(places)
     near = min(CLOSE, float(np.diff(places[order]).min()) / 3)
     is_head = encoding.cells.facts[:, 2] >= HEAD
-    return Code(table, line, places[order], possible[order], near, is_head)
+    return Code(table, line, places[order], possible[order], near, is_head, np.zeros(0, np.int64))
 
 
 class Rolled(NamedTuple):
@@ -98,13 +260,13 @@ class Roller:
     """A filter made ready for the loop, with the patches it has met and what they become."""
 
     def __init__(self, filter: Filter, encoding: Encoding) -> None:
-        self.layers = sparse_layers(filter)
-        weights = np.diff(self.layers.column_start[: self.layers.inputs[1] + 1]).reshape(9, -1)
-        if weights[[0, 2, 6, 8]].any():
+        self.layers = column_layers(filter.convolution.layers)
+        weights = np.diff(self.layers.column_start[: self.layers.inputs[1] + 1]).reshape(-1, 9)
+        if weights[:, [0, 2, 6, 8]].any():
             raise BrokenNet("the filter reads a diagonal neighbour")
         if encoding.cells.count > 1 << CONTENT_BITS:
             raise Refused(f"{encoding.cells.count:,} contents of a cell are too many for the engine 'fast'")
-        self.code = code_of(encoding)
+        self.code = code_of(encoding)._replace(rule_units=np.asarray(filter.rule_units))
         self.patches = no_patches(FIRST_ROOM)
 
     def copy(self) -> "Roller":

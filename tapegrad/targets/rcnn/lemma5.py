@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import InputError, Refused
+from tapegrad.networks.backends.jax import chain
+from tapegrad.networks.form import Activation, Affine, Dense
 from tapegrad.precision import in_double
-from tapegrad.targets.rcnn.sparse import Affine
 
 LARGEST = 1 << 26
 """Most weights that are built."""
 
 LEMMA_6 = ("W1", "W1'", "W1+", "W2'", "W2+")
-RELU_AFTER = (True, False, True, False, False)
+ACTIVATIONS: tuple[Activation, ...] = ("relu", "linear", "relu", "linear", "linear")
 """Five linear maps; a ReLU follows the first and the third."""
 
 
@@ -43,11 +44,8 @@ class FiveLayers(NamedTuple):
         point = jnp.asarray(x, float)
         if point.shape != (self.maps[0].width,):
             raise InputError(f"a point of shape {point.shape} for {self.maps[0].width} inputs")
-        column = point[:, None]
-        for linear, relu in zip(self.maps, RELU_AFTER, strict=True):
-            column = linear(column)
-            column = jax.nn.relu(column) if relu else column
-        return column[:, 0]
+        layers = tuple(Dense(own, activation) for own, activation in zip(self.maps, ACTIVATIONS, strict=True))
+        return chain(layers, point)
 
     @in_double
     def jacobian(self, x: ArrayLike) -> jax.Array:

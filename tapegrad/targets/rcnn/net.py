@@ -13,11 +13,12 @@ from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
 from tapegrad.precision import in_double
 from tapegrad.targets.net import Net
-from tapegrad.targets.rcnn.cells import COMPUTE, HEAD, Cells
-from tapegrad.targets.rcnn.clauses import clauses_of
-from tapegrad.targets.rcnn.encoding import ENCODINGS, Encoding, Filter, Grid
+from tapegrad.targets.rcnn.build import Filter, build_filter, filter_from
+from tapegrad.targets.rcnn.cells import COMPUTE, HEAD, Cells, clauses_of
+from tapegrad.targets.rcnn.encoding import ENCODINGS, Encoding, Grid
+from tapegrad.targets.rcnn.exactness import claims
+from tapegrad.targets.rcnn.explain import explain, unit_names
 from tapegrad.targets.rcnn.fast import Roller
-from tapegrad.targets.rcnn.margins import claims
 from tapegrad.targets.rcnn.network import ENGINES
 
 LARGEST_GRID = 1 << 24
@@ -128,15 +129,10 @@ class RcnnNet(Net):
         )
 
     def units(self) -> Iterator[str]:
-        for layer, names in self.names.items():
-            yield from (f"{layer}[{i}]" for i in range(len(names)))
+        return unit_names(self.names)
 
     def explain(self, unit: str) -> str:
-        layer, _, rest = unit.partition("[")
-        index = rest.removesuffix("]")
-        if layer not in self.names or not index.isdigit() or int(index) >= len(self.names[layer]):
-            raise InputError(f"there is no unit {unit!r}", advice=f"Layers are {', '.join(self.names)}.")
-        return f"{self.names[layer][int(index)]} ({_PLACES[layer]})"
+        return explain(self.names, unit)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self.filter.arrays() | {"rules": self.rules}
@@ -158,7 +154,7 @@ class RcnnNet(Net):
             raise BrokenNet(f"there is no encoding {config['encoding']!r}")
         symbols, states = tuple(config["symbols"]), tuple(config["states"])
         encoding = Encoding(config["encoding"], Cells(len(symbols), len(states)))
-        built = encoding.filter_from(arrays)
+        built = filter_from(encoding, arrays)
         roller = Roller(built, encoding)
         rules, names = np.asarray(arrays["rules"]), config["names"]
         return cls(built, encoding, symbols, states, config["margin"], rules, names, roller)
@@ -167,7 +163,7 @@ class RcnnNet(Net):
     def of(cls, machine: GridMachine, encoding: str, margin: int) -> Self:
         """The net of a machine."""
         coded = Encoding(encoding, Cells(len(machine.alphabet), len(machine.states)))
-        built, names = coded.filter(clauses_of(machine))
+        built, names = build_filter(coded, clauses_of(machine))
         roller = Roller(built, coded)
         rules = rule_table(machine)
         return cls(built, coded, machine.alphabet, machine.states, margin, rules, names, roller)
@@ -184,17 +180,6 @@ def rule_table(machine: GridMachine) -> NDArray[np.int64]:
         written, new = machine.alphabet.index(rule.write), machine.states.index(rule.state)
         table[place] = written, list(MOVES).index(rule.move), new
     return table
-
-
-_PLACES = {
-    "V1": "first ReLU, Lemma 5 part (i)",
-    "V2": "questions about one cell, Lemma 5 part (i)",
-    "V3": "second ReLU: the clauses of f_msg and f_TM, B.2",
-    "V4": "digits of the new value, B.1",
-    "V5": "the new value, B.1",
-    "units": "ReLU: the clauses of f_msg and f_TM, B.2",
-    "channels": "one fact of a cell, B.1",
-}
 
 
 @in_double

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import BLANK, MINUS, PLUS, Frame
 from tapegrad.machines.grid import GridMachine
-from tapegrad.targets.rcnn.cells import UNKNOWN, Cells
-from tapegrad.targets.rcnn.channels import SYMBOLS, TRACE, WORK
-from tapegrad.targets.rcnn.clauses import clauses_of
-from tapegrad.targets.rcnn.encoding import CLOSE, Encoding, Filter
+from tapegrad.targets.rcnn.build import Filter, build_filter
+from tapegrad.targets.rcnn.cells import UNKNOWN, Cells, clauses_of
+from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, WORK, Encoding
 
 ANSWER_SLOPE = 18
 """Slope of the head at a memorising cell; with the rate 1/54 a sample is written as a third of itself."""
@@ -85,7 +84,7 @@ class Rcnn(eqx.Module):
         if min(frame) < 1:
             raise Refused("the frame needs a row or column of work cells on every side")
         coded = Encoding(encoding, Cells(len(machine.alphabet), len(machine.states)))
-        built, _ = coded.filter(clauses_of(machine))
+        built, _ = build_filter(coded, clauses_of(machine))
         shape = samples + 1, features + 1
         return cls(built, coded, *shape, Frame(*frame), layers, machine.states, machine.alphabet)
 

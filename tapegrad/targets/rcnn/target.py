@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from tapegrad.errors import Refused
 from tapegrad.machines.grid import GridMachine, GridRule
-from tapegrad.targets.rcnn.channels import LARGEST_FILTER
+from tapegrad.targets.rcnn.build import LARGEST_FILTER
 from tapegrad.targets.rcnn.encoding import ENCODINGS
+from tapegrad.targets.rcnn.exactness import filter_size
 from tapegrad.targets.rcnn.net import RcnnNet
-from tapegrad.targets.rcnn.size import filter_size
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 

@@ -1,25 +1,48 @@
-"""Algorithm 1 of Goel et al.: plain SGD on the memory layer, one pass, and the dummy sample at the end."""
+"""Algorithm 1 of Goel et al.: plain SGD on the memory layer, one pass, and the dummy sample at the end.
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+The engine `fast` leaves out what stays 0 while a network memorises, and layers after the grid has come to
+rest; both are checked. A unit of the last ReLU layer adds up one number for each cell of its patch. If the
+largest such sum over the contents that occur while memorising is below 0, the unit is 0 and so is its
+gradient, and leaving it out changes nothing. A channel, or a digit, that no unit is left to write is 0 as
+well. So all learners have parts of one shape, and are trained by one compiled program."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
+from tapegrad.networks.form import Convolution, Dense, Matrix
 from tapegrad.precision import in_double
-from tapegrad.targets.rcnn.memorising import memorising_part
+from tapegrad.targets.rcnn.build import Filter
+from tapegrad.targets.rcnn.cells import MEMORY, OUTSIDE, UNKNOWN, Cells
+from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, Encoding
 from tapegrad.targets.rcnn.network import Rcnn, check_engine
-from tapegrad.targets.rcnn.quick_training import RATE, checked_step, require_same
 
-__all__ = ["RATE", "SgdStep", "check_features", "check_samples", "memorise", "sgd_step", "with_dummy"]
-
-
+RATE = 1 / 54
+SETTLED = 1e-9
+"""How much a gradient may change in a layer that counts as passing it on: rounding, nothing more."""
+MARGIN = 0.1
+"""How far below its threshold a unit must stay to be left out; rounding is far smaller."""
+CROSS = (1, 3, 4, 5, 7)
+"""The cells of a patch that are read: the centre and its four neighbours."""
+BATCH = 32
+"""Networks that are trained together."""
 MOST_KEPT = 1 << 32
 """Bytes of grids that the engine `reference` keeps for a gradient, at most."""
+
+Progress = Callable[[int], None]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 class SgdStep(NamedTuple):
@@ -102,9 +125,6 @@ def _quick_step(part: Rcnn, memory: NDArray[Any], z: NDArray[Any], y: float) -> 
     return SgdStep(np.asarray(after), float(output), part.layers)
 
 
-_compiled_step = jax.jit(checked_step)
-
-
 def check_samples(network: Rcnn, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
     """Refuses samples that the network has no rows or columns for, and values other than -1 and +1."""
     if X.ndim != 2 or y.shape != (len(X),):
@@ -135,3 +155,174 @@ def check_features(network: Rcnn, X: NDArray[np.float64]) -> None:
             where=f"sample {row + 1}, feature {column + 1}",
             advice="Write 0 as -1; the classifiers of tapegrad.sklearn do so by themselves.",
         )
+
+
+def checked_step(
+    part: Rcnn, memory: jax.Array, z: jax.Array, y: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """One step of SGD on the squared loss of a `memorising_part`, by automatic differentiation: the memory
+    after it, the output before it, and whether the whole network would have done the same.
+
+    It would if every cell of every layer has a content of the memorising phase, and if in the last layer
+    neither the grid changes nor, applied twice, the gradient: then further layers change nothing.
+    """
+    layer = jax.checkpoint(lambda grid: part.filter(grid))
+
+    def loss(memory: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        first = part.framed(memory, z)
+        grid, grids = jax.lax.scan(lambda grid, _: (layer(grid), grid), first, length=part.layers)
+        output = part.answer(grid)
+        return (y - output) ** 2 / 2, (output, grids)
+
+    (_, (output, grids)), gradient = jax.value_and_grad(loss, has_aux=True)(memory)
+    same = _all_memorise(part, grids) & _rests(part, grids[-1])
+    return memory - RATE * gradient, output, same
+
+
+_compiled_step = jax.jit(checked_step)
+
+
+def require_same(same: bool) -> None:
+    """Raises unless the whole network would have done the same."""
+    if not same:
+        raise InputError(
+            "the grid is still changing after the message has passed, so layers cannot be left out",
+            advice="Take engine='reference'.",
+        )
+
+
+def _all_memorise(part: Rcnn, grids: jax.Array) -> jax.Array:
+    """Whether every cell of these grids has one of the contents that occur while memorising."""
+    known = part.encoding.table()[contents_while_memorising(part.encoding.cells)]
+    if part.encoding.name == "channels":
+        grids = grids.at[:, TRACE].set(0)  # no part of a content
+    away = jnp.stack([jnp.abs(grids - one[:, None, None]).max(axis=1) for one in known])
+    return (away.min(axis=0) <= CLOSE).all()
+
+
+def _rests(part: Rcnn, grid: jax.Array) -> jax.Array:
+    """Whether a grid is a fixed point of the filter, and its gradient one of the filter's derivative."""
+    after, back = jax.vjp(part.filter, grid)
+    (once,) = back(jax.grad(part.answer)(grid))
+    (twice,) = back(once)
+    moved = jnp.abs(part.main(twice - once)).max()
+    return (jnp.abs(after - grid).max() <= SETTLED) & (moved <= SETTLED * jnp.abs(once).max())
+
+
+def contents_while_memorising(cells: Cells) -> NDArray[np.int64]:
+    """Outside, memorising, empty, written with + or -, and the frame."""
+    written = [cells.number(False, symbol, UNKNOWN) for symbol in range(min(cells.symbols, 3))]
+    return np.array([OUTSIDE, MEMORY, *written, cells.number(True, 0, UNKNOWN)])
+
+
+def memorising_part(network: Rcnn) -> Rcnn:
+    """The network without the units, channels and digits that stay 0 while it memorises; it has the encoding
+    of a machine with one state, and no names. The message needs a layer for each row; then the grid is at
+    rest, and one more layer sorts out which parts of a gradient pass for ever."""
+    encoding = network.encoding
+    table = encoding.table()[contents_while_memorising(encoding.cells)].astype(np.float64)
+    of_channels = encoding.name == "channels"
+    built = _of_channels(network.filter, table) if of_channels else _of_ternary(network.filter, table[:, 0])
+    part = Encoding(encoding.name, Cells(3, 1))
+    layers = min(network.layers, network.rows + 2)
+    return replace(network, filter=built, encoding=part, layers=layers, states=(), symbols=())
+
+
+def _of_channels(own: Filter, table: Float[np.ndarray, "contents channels"]) -> Filter:
+    first, second = (own_map.dense() for own_map in own.maps)
+    kernel, bias, mix = np.asarray(first.weight), np.asarray(first.bias), np.asarray(second.weight)
+    by_cell = kernel.reshape(len(bias), -1, 9)[:, :, CROSS]
+    largest = np.einsum("uck,nc->ukn", by_cell, table).max(axis=2).sum(axis=1)
+    units = np.flatnonzero(largest + bias > -MARGIN)
+    set_by_memory = np.arange(len(mix)) < SYMBOLS + 2
+    channels = np.flatnonzero(set_by_memory | mix[:, units].any(axis=1))
+    kept = by_cell[np.ix_(units, channels)].reshape(len(units), -1)
+    mixing = Matrix(mix[np.ix_(channels, units)], np.zeros(len(channels), mix.dtype))
+    return _part(own, [Matrix(kept, bias[units]), mixing], len(channels))
+
+
+def _of_ternary(own: Filter, values: Float[np.ndarray, " contents"]) -> Filter:
+    maps = [own_map.entries() for own_map in own.maps]
+    first, second, third, fourth, _ = maps
+    active = np.maximum(values[None, :] + first.bias[:, None], 0)  # every unit reads one cell with weight 1
+    answers = np.repeat(second.bias[:, None], len(values), axis=1)
+    np.add.at(answers, second.rows, second.values[:, None] * active[second.columns])
+    cell = np.zeros(len(second.bias), dtype=np.int64)
+    cell[second.rows] = first.columns[second.columns]
+    seen = np.zeros((9, len(third.bias), len(values)))
+    np.add.at(seen, (cell[third.columns], third.rows), third.values[:, None] * answers[third.columns])
+    units = np.flatnonzero(seen.max(axis=2).sum(axis=0) + third.bias > -MARGIN)
+    asked = np.unique(third.columns[np.isin(third.rows, units)])
+    relus = np.unique(second.columns[np.isin(second.rows, asked)])
+    digits = np.unique(fourth.rows[np.isin(fourth.columns, units)])
+    kept = (np.array(CROSS), relus, asked, units, digits, np.arange(1))
+    pairs = zip(maps, kept[1:], kept[:-1], strict=True)
+    return _part(own, [own_map.between(rows, columns) for own_map, rows, columns in pairs], 1)
+
+
+def _part(own: Filter, maps: list[Matrix], channels: int) -> Filter:
+    """The filter with other maps, all written out, that read the cross alone; it tells of no rules."""
+    pairs = zip(maps, own.convolution.layers, strict=True)
+    layers = tuple(Dense(own_map, layer.activation) for own_map, layer in pairs)
+    return Filter(Convolution(layers, channels, own.convolution.padding, CROSS), np.zeros(0, np.int64))
+
+
+def memorise_many(
+    networks: Sequence[Rcnn], X: NDArray[Any], y: NDArray[Any], progress: Progress | None = None
+) -> list[NDArray[Any]]:
+    """The memory of each network after Algorithm 1 on the same samples: SGD is run in every one of them, by
+    automatic differentiation, as by `memorise` with the engine `fast`. Networks may differ in machine,
+    encoding and frame. `progress` is told the networks done so far."""
+    for network in {(n.rows, n.columns): n for n in networks}.values():
+        check_samples(network, X, y)
+    Z, labels = with_dummy(X, y)
+    groups: defaultdict[Any, list[int]] = defaultdict(list)
+    parts = [memorising_part(network) for network in networks]
+    for i, part in enumerate(parts):
+        leaves, structure = jax.tree.flatten(part)
+        groups[structure, tuple(leaf.shape for leaf in leaves)].append(i)
+    batches = [group[i : i + BATCH] for group in groups.values() for i in range(0, len(group), BATCH)]
+    memories: list[Any] = [None] * len(networks)
+
+    def work(batch: list[int]) -> tuple[list[int], NDArray[Any]]:
+        return batch, _trained([parts[i] for i in batch], Z, labels)
+
+    for count, (batch, found) in enumerate(on_threads(work, batches)):
+        for i, memory in zip(batch, found, strict=True):
+            memories[i] = memory
+        if progress is not None:
+            progress(sum(map(len, batches[: count + 1])))
+    return memories
+
+
+@in_double
+def _trained(parts: Sequence[Rcnn], Z: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """The memories of parts of one shape. A batch is filled up, so that it is compiled once."""
+    filled = [*parts, *([parts[0]] * (BATCH - len(parts)))]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
+    dtype = parts[0].filter.dtype
+    memories, same = _all_steps(stacked, jnp.asarray(Z, dtype), jnp.asarray(labels, dtype))
+    require_same(bool(same.all()))
+    return np.asarray(memories)[: len(parts)]
+
+
+@jax.jit
+def _all_steps(stacked: Rcnn, Z: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def one(part: Rcnn) -> tuple[jax.Array, jax.Array]:
+        def step(memory: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            memory, _, same = checked_step(part, memory, *sample)
+            return memory, same
+
+        memory, same = jax.lax.scan(step, jnp.asarray(part.empty_memory()), (Z, labels))
+        return memory, same.all()
+
+    return jax.vmap(one)(stacked)
+
+
+def on_threads(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterable[Result]:
+    """The results in order, from all cores; compiled code lets other threads run."""
+    pool = ThreadPoolExecutor(os.cpu_count() or 1)
+    try:
+        yield from pool.map(work, tasks)
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -24,9 +24,8 @@ from typing import Any
 
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
-from tapegrad.targets.relu.corrections import CORRECTIONS
-from tapegrad.targets.relu.gadgets import GADGETS, READ_OUT, Gadget
-from tapegrad.targets.relu.intervals import ZERO, Interval, Rounding, at_least, at_most, point
+from tapegrad.networks.backends.intervals import ZERO, Interval, Rounding, at_least, at_most, point
+from tapegrad.targets.relu.constants import CORRECTIONS, GADGETS, READ_OUT, Gadget, Row
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,7 @@ def prove(kinds: Iterable[Gate], correction: str, dtype: str) -> Proof:
     spans = {kind: _gate(GADGETS[kind], kind, rounding, error) for kind in kinds}
     after_gates = max((worst for worst, _ in spans.values()), default=ZERO)
     at_outputs = max(
-        rounding.affine(READ_OUT, _near(bit, error), point(0)).shifted(1 - 2 * bit).magnitude
-        for bit in (0, 1)
+        _unit(READ_OUT, rounding, _near(bit, error)).shifted(1 - 2 * bit).magnitude for bit in (0, 1)
     )
     if after_gates > allowance or at_outputs >= 1:
         raise Refused(
@@ -89,14 +87,19 @@ def _near(bit: int, error: Fraction) -> Interval:
     return Interval(max(bit - error, ZERO), bit + error)
 
 
+def _unit(row: Row, rounding: Rounding, x: Interval, y: Interval = point(0)) -> Interval:  # noqa: B008
+    """What a unit can have before its ReLU."""
+    return rounding.affine((row.first, row.second), row.bias, (x, y))
+
+
 def _gate(gadget: Gadget, kind: Gate, rounding: Rounding, error: Fraction) -> tuple[Fraction, Interval]:
     """g(error) for one kind, and the range of all its pre-activations."""
     worst, spans = ZERO, []
     for a, b in product((0, 1), repeat=2):
         operands = _near(a, error), _near(b, error)
-        hidden = [rounding.affine(row, *operands) for row in gadget.hidden]
+        hidden = [_unit(row, rounding, *operands) for row in gadget.hidden]
         first, second = [*(h.relu() for h in hidden), point(0), point(0)][:2]
-        out = rounding.affine(gadget.out, first, second)
+        out = _unit(gadget.out, rounding, first, second)
         spans += [*hidden, out]
         worst = max(worst, out.relu().shifted(-(kind >> (2 * a + b) & 1)).magnitude)
     return worst, Interval(min(s.low for s in spans), max(s.high for s in spans))
@@ -110,7 +113,7 @@ def _corrected(correction: str, dtype: str, error: Fraction) -> Fraction:
     rounding = Rounding(dtype)
     cuts, difference = chosen.rows(dtype)
     for cut in cuts:
-        if rounding.affine(cut, _near(0, error), point(0)).high > 0:
+        if _unit(cut, rounding, _near(0, error)).high > 0:
             raise Refused(
                 f"an error of {float(error):.3g} is outside the radius of correction {correction!r}"
             )

@@ -7,8 +7,8 @@ import numpy as np
 
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import InputError
-from tapegrad.targets.relu.corrections import CORRECTIONS, relu_layers
-from tapegrad.targets.relu.gadgets import GADGETS, HIDDEN_COUNT
+from tapegrad.networks.form import formula
+from tapegrad.targets.relu.constants import CORRECTIONS, GADGETS, HIDDEN_COUNT, relu_layers
 
 if TYPE_CHECKING:
     from tapegrad.targets.relu.net import ReluNet
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 def unit_names(net: "ReluNet") -> Iterator[str]:
     """Every unit as LAYER.UNIT."""
-    for layer, size in enumerate(np.diff(net.bounds).tolist()):
-        yield from (f"{layer}.{unit}" for unit in range(size))
+    for layer in range(net.stack.layers):
+        yield from (f"{layer}.{unit}" for unit in range(net.stack.size(layer)))
 
 
 def explain(net: "ReluNet", unit: str) -> str:
     """A sentence or two about one unit."""
     layer, row = _place(net, unit)
-    here = int(net.bounds[layer]) + row
-    if layer < net.depth and here >= net.bounds[layer + 1]:
+    here = int(net.stack.bounds[layer]) + row
+    if layer < net.depth and row >= net.stack.size(layer):
         return f"Unit {row} of ReLU layer {layer}: padding, all weights zero (Lemma B.1)."
-    formula = _formula(net, here)
+    computed = _formula(net, here)
     if layer == net.depth:
         return (
-            f"Output {net.output_names[row]!r}: {formula}, which takes the bits 0 and 1 to -1 and +1 "
+            f"Output {net.output_names[row]!r}: {computed}, which takes the bits 0 and 1 to -1 and +1 "
             "(proof of Theorem 3.1)."
         )
     step, part = divmod(layer, relu_layers(net.correction))
     place = _gate_of(net, step, part, row)
     said = (
-        f"Unit {row} of ReLU layer {layer}: relu({formula}).",
+        f"Unit {row} of ReLU layer {layer}: relu({computed}).",
         _role(net, part, row),
         f"It serves {_gate(net, step, place)}.",
     )
@@ -48,7 +48,7 @@ def _place(net: "ReluNet", unit: str) -> tuple[int, int]:
         raise InputError(f"{unit[:40]!r} does not name a unit", advice="Write LAYER.UNIT, as in 0.3.")
     place = int(layer), int(row)
     if place[0] <= net.depth:
-        size = int(net.bounds[place[0] + 1] - net.bounds[place[0]])
+        size = net.stack.size(place[0])
         if place[0] < net.depth:
             size = net.padded_width or size
         if place[1] < size:
@@ -57,18 +57,10 @@ def _place(net: "ReluNet", unit: str) -> tuple[int, int]:
 
 
 def _formula(net: "ReluNet", unit: int) -> str:
-    """The unit's own numbers, as stored: `x[3] + x[5] - 1`."""
-    terms = [
-        (float(weight), f"x[{place}]")
-        for weight, place in zip(net.weights[unit].tolist(), net.inputs[unit].tolist(), strict=True)
-        if weight
-    ]
-    text = " ".join(f"{'-' if w < 0 else '+'} {'' if abs(w) == 1 else f'{abs(w):g} '}{x}" for w, x in terms)
-    bias = float(net.biases[unit])
-    if bias or not terms:
-        text += f" {'-' if bias < 0 else '+'} {abs(bias):.9g}"
-    text = text.strip()
-    return text.removeprefix("+ ") if text.startswith("+") else text.replace("- ", "-", 1)
+    """The unit's own weights and bias, as stored: `x[3] + x[5] - 1`."""
+    pairs = zip(net.stack.inputs[unit].tolist(), net.stack.weights[unit].tolist(), strict=True)
+    terms = [(f"x[{place}]", weight) for place, weight in pairs if weight]
+    return formula(terms, float(net.stack.biases[unit]))
 
 
 def _gates_before(net: "ReluNet", step: int) -> int:

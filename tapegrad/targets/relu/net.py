@@ -7,21 +7,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Float, Int, UInt8
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.circuits.layered import LayerState
 from tapegrad.circuits.model import Gate, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.networks.backends.jax import resized, room, run_stack
+from tapegrad.networks.form import Stack
 from tapegrad.precision import in_double
 from tapegrad.targets.net import Net
-from tapegrad.targets.relu import reference
-from tapegrad.targets.relu.corrections import CORRECTIONS, relu_layers
+from tapegrad.targets.relu.constants import CORRECTIONS, DTYPES, relu_layers
 from tapegrad.targets.relu.exactness import prove
 from tapegrad.targets.relu.explain import explain, unit_names
-from tapegrad.targets.relu.units import Units, check_places
 
-DTYPES = ("float32", "float64")
 LARGEST_DENSE = 1 << 28
 """Most entries of a matrix that is written out."""
 CHUNK_BYTES = {"cpu": 1 << 25}
@@ -32,33 +31,30 @@ LARGE_CHUNK = 1 << 30
 class Gates(NamedTuple):
     """The layered circuit that the network was built from: provenance, not used to run it."""
 
-    kinds: NDArray[np.uint8]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    wires: NDArray[np.int32]
+    kinds: UInt8[np.ndarray, " gates"]
+    left: Int[np.ndarray, " gates"]
+    right: Int[np.ndarray, " gates"]
+    wires: Int[np.ndarray, " gates"]
 
 
 class Activations(NamedTuple):
     """The values of a circuit layer as (units, patterns), with rows of zeros for padding."""
 
     steps: int
-    values: Array
+    values: Float[Array, "rows patterns"]
 
 
 class ReluNet(Net):
     """A layered circuit as ReLU layers with two inputs to a unit (Wei et al., section 3).
 
-    The paper's `W_0, b_0, ..., W_d, b_d`: d ReLU layers, then a linear one. They are stored as flat
-    arrays (see `Units`); `dense_layer(i)` writes one out.
+    The paper's `W_0, b_0, ..., W_d, b_d`: d ReLU layers, then a linear one. `dense_layer(i)`
+    writes one of them out.
     """
 
     target: ClassVar[str] = "relu"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
-    weights: Array
-    biases: Array
-    inputs: Array
-    bounds: NDArray[np.int64]
+    stack: Stack
     gates: Gates
     input_names: tuple[str, ...] = eqx.field(static=True)
     output_names: tuple[str, ...] = eqx.field(static=True)
@@ -69,41 +65,33 @@ class ReluNet(Net):
     @in_double
     def of(
         cls,
-        units: Units,
+        stack: Stack,
         gates: Gates,
         input_names: tuple[str, ...],
         output_names: tuple[str, ...],
         correction: str,
         padded_width: int | None,
     ) -> Self:
-        """A net from its flat arrays."""
-        check_places(units, len(input_names))
-        return cls(
-            weights=jnp.asarray(units.weights),
-            biases=jnp.asarray(units.biases),
-            inputs=jnp.asarray(units.inputs),
-            bounds=units.bounds,
-            gates=gates,
-            input_names=input_names,
-            output_names=output_names,
-            correction=correction,
-            padded_width=padded_width,
-        )
+        """A net from its layers, which are put on the device."""
+        stack.check()
+        inputs, weights, biases = map(jnp.asarray, (stack.inputs, stack.weights, stack.biases))
+        on_device = Stack(inputs, weights, biases, stack.bounds, stack.width)
+        return cls(on_device, gates, input_names, output_names, correction, padded_width)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The precision that the network runs in."""
-        return np.dtype(self.weights.dtype)
+        return np.dtype(self.stack.weights.dtype)
 
     @property
     def depth(self) -> int:
         """The paper's d: ReLU layers."""
-        return len(self.bounds) - 2
+        return self.stack.layers - 1
 
     @property
     def width(self) -> int:
         """The paper's w: units of a ReLU layer, at most, or as many as the net is padded to."""
-        return self.padded_width or int(np.diff(self.bounds)[:-1].max(initial=0))
+        return self.padded_width or int(np.diff(self.stack.bounds)[:-1].max(initial=0))
 
     @property
     def circuit_layers(self) -> int:
@@ -112,10 +100,7 @@ class ReluNet(Net):
 
     def layer_width(self, step: int) -> int:
         """Values in a circuit layer; layer 0 are the inputs."""
-        if step == 0:
-            return len(self.input_names)
-        layer = step * relu_layers(self.correction)
-        return int(self.bounds[layer] - self.bounds[layer - 1])
+        return self.stack.size(step * relu_layers(self.correction) - 1)
 
     # Running
 
@@ -125,7 +110,7 @@ class ReluNet(Net):
         patterns, width = state.bits.shape
         if state.layer != 0 or width != len(self.input_names):
             raise InputError(f"the net starts at layer 0, with {len(self.input_names)} bits in a pattern")
-        values = np.zeros((reference.room(width), patterns), self.dtype)
+        values = np.zeros((room(width), patterns), self.dtype)
         values[:width] = state.bits.T
         return Activations(0, jnp.asarray(values))
 
@@ -135,16 +120,13 @@ class ReluNet(Net):
         if self.done(carry):
             return carry
         each = relu_layers(self.correction)
-        bounds = self.bounds[carry.steps * each : (carry.steps + 1) * each + 1]
         # Hidden units and cuts are at most twice the gates, and a layer runs in the larger of the rooms
         # before and after it: so as many programs are compiled as there are rooms.
-        after = reference.room(self.layer_width(carry.steps + 1))
+        after = room(self.layer_width(carry.steps + 1))
         rows = max(len(carry.values), after)
         heights = tuple(rows * (2 if i % 2 == 0 else 1) for i in range(each))
-        values = reference.resized(carry.values, rows)
-        values = reference.relu_layers(self._weights(), values, bounds, heights)
-        values = reference.resized(values, after)
-        return Activations(carry.steps + 1, values)
+        values = run_stack(self.stack, resized(carry.values, rows), carry.steps * each, heights)
+        return Activations(carry.steps + 1, resized(values, after))
 
     def advance(self, carry: Activations, steps: int, engine: str = "reference") -> Activations:
         """At most `steps` circuit layers, by the engine asked for."""
@@ -154,8 +136,8 @@ class ReluNet(Net):
         if end == carry.steps:
             return carry
         each = relu_layers(self.correction)
-        found = self._fast(carry, self.bounds[carry.steps * each : end * each + 1], linear=False)
-        values = np.zeros((reference.room(len(found)), found.shape[1]), self.dtype)
+        found = self._fast(carry, carry.steps * each, end * each)
+        values = np.zeros((room(len(found)), found.shape[1]), self.dtype)
         values[: len(found)] = found
         return Activations(end, in_double(jnp.asarray)(values))
 
@@ -176,12 +158,12 @@ class ReluNet(Net):
             found = max(found, np.abs(np.abs(self.read_out(carry)) - 1).max(initial=0))
         return float(found)
 
-    def outputs(self, bits: ArrayLike, engine: str = "reference") -> NDArray[np.floating]:
+    def outputs(self, bits: ArrayLike, engine: str = "reference") -> Float[np.ndarray, "patterns outputs"]:
         """The network's outputs, near -1 and +1, for a batch of patterns (a row for each), in chunks that
         keep memory small."""
         self.check_engine(engine)
         batch = batch_of_bits(bits, self.input_names, "net")
-        rows = reference.room(max(self.layer_width(step) for step in range(self.circuit_layers + 1)))
+        rows = room(max(self.layer_width(step) for step in range(self.circuit_layers + 1)))
         budget = CHUNK_BYTES.get(jax.default_backend(), LARGE_CHUNK)
         chunk = max(1, budget // (2 * rows * self.dtype.itemsize))
         found = np.empty((len(batch), len(self.output_names)), self.dtype)
@@ -194,47 +176,38 @@ class ReluNet(Net):
         return found
 
     @in_double
-    def read_out(self, carry: Activations, engine: str = "reference") -> NDArray[np.floating]:
+    def read_out(
+        self, carry: Activations, engine: str = "reference"
+    ) -> Float[np.ndarray, "outputs patterns"]:
         """The last, linear layer on the values of the last circuit layer, as (outputs, patterns)."""
-        last = self.bounds[-2:]
         if engine == "fast":
-            return self._fast(carry, last, linear=True)
-        count = int(last[1] - last[0])
-        values = reference.linear_layer(self._weights(), carry.values, last, reference.room(count))
-        return np.asarray(values)[:count]
+            return self._fast(carry, self.depth, self.depth + 1)
+        count = self.stack.size(self.depth)
+        return np.asarray(run_stack(self.stack, carry.values, self.depth, (room(count),)))[:count]
 
-    def _weights(self) -> reference.Weights:
-        return reference.Weights(self.inputs, self.weights, self.biases)
+    def _fast(self, carry: Activations, first: int, last: int) -> Float[np.ndarray, "units patterns"]:
+        from tapegrad.networks.backends import numba  # slow to import, and not always needed
 
-    def _fast(self, carry: Activations, bounds: NDArray[np.int64], linear: bool) -> NDArray[np.floating]:
-        from tapegrad.targets.relu.fast import run_layers  # numba is slow to import, and not always needed
+        return numba.run_stack(self.stack, np.asarray(carry.values), first, last)
 
-        inputs, weights, biases = (np.asarray(a) for a in (self.inputs, self.weights, self.biases))
-        return run_layers(np.asarray(carry.values), inputs, weights, biases, bounds, linear)
-
-    def _values(self, carry: Activations) -> NDArray[np.floating]:
+    def _values(self, carry: Activations) -> Float[np.ndarray, "units patterns"]:
         return np.asarray(carry.values)[: self.layer_width(carry.steps)]
 
     # Reading
 
-    def dense_layer(self, layer: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    def dense_layer(
+        self, layer: int
+    ) -> tuple[Float[np.ndarray, "units inputs"], Float[np.ndarray, " units"]]:
         """`W_i` and `b_i` as ordinary arrays, padded with zeros if the net is padded to a width."""
         if not 0 <= layer <= self.depth:
             raise InputError(f"the net has layers 0 to {self.depth}, not {layer}")
-        units = slice(self.bounds[layer], self.bounds[layer + 1])
-        count = int(self.bounds[layer + 1] - self.bounds[layer])
-        rows = count if layer == self.depth else self.padded_width or count
-        before = len(self.input_names) if layer == 0 else int(self.bounds[layer] - self.bounds[layer - 1])
-        columns = before if layer == 0 else self.padded_width or before
+        own = self.stack.layer(layer)
+        rows = len(own) if layer == self.depth else self.padded_width or len(own)
+        columns = own.width if layer == 0 else self.padded_width or own.width
         if rows * columns > LARGEST_DENSE:
             raise Refused(f"layer {layer} as a matrix would have {rows:,} x {columns:,} entries")
-        weight, bias = np.zeros((rows, columns), self.dtype), np.zeros(rows, self.dtype)
-        bias[:count] = np.asarray(self.biases[units])
-        own, inputs = np.asarray(self.weights[units]), np.asarray(self.inputs[units])
-        unit, side = np.nonzero(own)
-        # Added, not set: both inputs of a unit may come from the same place.
-        np.add.at(weight, (unit, inputs[unit, side]), own[unit, side])
-        return weight, bias
+        written, padding = own.dense(), ((0, rows - len(own)), (0, columns - own.width))
+        return np.pad(written.weight, padding), np.pad(written.bias, padding[0])
 
     def units(self) -> Iterator[str]:
         """Every unit as LAYER.UNIT: row UNIT of `W_LAYER`, padding left out."""
@@ -248,7 +221,8 @@ class ReluNet(Net):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The units layer by layer, and the gates they serve."""
-        units = {"weights": self.weights, "biases": self.biases, "inputs": self.inputs, "layers": self.bounds}
+        own = self.stack
+        units = {"weights": own.weights, "biases": own.biases, "inputs": own.inputs, "layers": own.bounds}
         return {f"units.{name}": np.asarray(array) for name, array in units.items()} | {
             f"gates.{name}": array for name, array in self.gates._asdict().items()
         }
@@ -275,10 +249,13 @@ class ReluNet(Net):
         for name, kind in wanted.items():
             if arrays[f"units.{name}"].dtype != kind:
                 raise BrokenNet(f"the array 'units.{name}' is not of type {kind}")
-        units = Units(*(arrays[f"units.{name}"] for name in ("inputs", "weights", "biases", "layers")))
         gates = Gates(*(arrays[f"gates.{name}"] for name in Gates._fields))
-        names = tuple(map(str, config["inputs"])), tuple(map(str, config["outputs"]))
-        return cls.of(units, gates, *names, correction, width)
+        inputs, outputs = tuple(map(str, config["inputs"])), tuple(map(str, config["outputs"]))
+        reads, weights, biases, bounds = (
+            arrays[f"units.{name}"] for name in ("inputs", "weights", "biases", "layers")
+        )
+        stack = Stack(reads, weights, biases, bounds, len(inputs))
+        return cls.of(stack, gates, inputs, outputs, correction, width)
 
     def certificate(self) -> dict[str, Any]:
         """The static proof, in numbers (`tapegrad.targets.relu.exactness`)."""

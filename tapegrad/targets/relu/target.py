@@ -9,11 +9,10 @@ from tapegrad.circuits.layered import LayeredCircuit, layered
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
 from tapegrad.source import Rewriting
-from tapegrad.targets.relu.corrections import CORRECTIONS
+from tapegrad.targets.relu.build import lay_out, layer_sizes, padded
+from tapegrad.targets.relu.constants import CORRECTIONS, DTYPES
 from tapegrad.targets.relu.exactness import prove
-from tapegrad.targets.relu.net import DTYPES, Gates, ReluNet
-from tapegrad.targets.relu.padding import padded
-from tapegrad.targets.relu.units import lay_out, layer_sizes
+from tapegrad.targets.relu.net import Gates, ReluNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 
@@ -24,8 +23,8 @@ def build(
     prove(_kinds(circuit), correction, dtype)
     _padded_width(layer_sizes(circuit, correction), width)
     gates = Gates(circuit.kinds, circuit.left, circuit.right, circuit.wires)
-    units = lay_out(circuit, correction, dtype)
-    return ReluNet.of(units, gates, circuit.inputs, circuit.outputs, correction, width)
+    stack = lay_out(circuit, correction, dtype)
+    return ReluNet.of(stack, gates, circuit.inputs, circuit.outputs, correction, width)
 
 
 def estimate(

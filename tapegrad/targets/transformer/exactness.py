@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import Refused
-from tapegrad.targets.transformer.layers import Attention, TransformerLayer
+from tapegrad.networks.form import Attention, Block, Correction, Dense
 
 UNIT_ROUNDOFF = 2.0**-24
 """Of IEEE single precision."""
@@ -28,17 +28,17 @@ def temperature_for(steps: int, radius: float) -> float:
     return math.log(2 * keys / radius)
 
 
-def require_absorbed(layers: tuple[TransformerLayer, ...], steps: int, temperature: float) -> None:
+def require_absorbed(layers: tuple[Block, ...], steps: int, temperature: float) -> None:
     """Refuses softmax whose outputs might differ from those of hard-max. At the temperature derived above,
     what an attention adds to a coordinate is off by at most the radius. Rows that read such a coordinate copy
     it, so that the correction returns the bit that hard-max gives; no query reads it before that."""
-    absorbed = temperature >= temperature_for(steps, layers[0].feed_forward.low)
+    absorbed = temperature >= temperature_for(steps, correction_of(layers).low)
     for layer in layers:
-        soft, encoder = layer.attended, layer.encoder_attention
-        W_1, b_1 = layer.feed_forward.W_1, layer.feed_forward.b_1
-        sizes = np.abs(W_1).sum(1) + np.abs(b_1)
-        absorbed &= bool((sizes[W_1[:, soft].any(1)] <= 1).all())
-        absorbed &= encoder is None or not encoder.W_Q[:, soft].any()
+        soft, encoder = layer.attended(), layer.encoder_attention
+        first = layer.feed_forward[0].map.entries()
+        read = first.rows[np.isin(first.columns, soft)]
+        absorbed &= bool((first.largest()[read] <= 1).all())
+        absorbed &= encoder is None or not np.isin(encoder.query.entries().columns, soft).any()
     if not absorbed:
         raise Refused(
             "the corrections do not absorb how far softmax is from hard-max here",
@@ -51,25 +51,22 @@ def stray_weight(steps: int, temperature: float, gap: float = 1.0) -> float:
     return (steps + 2) * math.exp(-temperature * gap)
 
 
-def claims(
-    layers: tuple[TransformerLayer, ...], steps: int, attention: str, temperature: float
-) -> dict[str, Any]:
+def claims(layers: tuple[Block, ...], steps: int, attention: str, temperature: float) -> dict[str, Any]:
     """For hidden vectors of bits: every pre-activation and score is an integer far below 2^24, hence exact;
     every attention has a gap of 1 between a full match, the null key and the rest."""
-    feeds = [layer.feed_forward for layer in layers]
-    attentions = [
-        a for layer in layers for a in (layer.self_attention, layer.encoder_attention) if a is not None
-    ]
-    feed = feeds[0]
+    attentions = [a for layer in layers for a in layer.attentions()]
+    correction = correction_of(layers)
     result: dict[str, Any] = {
         "dtype": "float32",
         "steps": steps,
         "layers": len(layers),
-        "largest_preactivation": max(float((np.abs(f.W_1).sum(1) + np.abs(f.b_1)).max()) for f in feeds),
+        "largest_preactivation": max(
+            float(layer.feed_forward[0].map.entries().largest().max()) for layer in layers
+        ),
         "largest_score": max(largest_score(a) for a in attentions),
         "score_gap": 1.0,
-        "correction": {"low": feed.low, "high": feed.high, "radius": feed.low},
-        "exact_correction": feed.low == 0.25 and feed.high == 0.75,
+        "correction": {"low": correction.low, "high": correction.high, "radius": correction.low},
+        "exact_correction": correction == Correction(0.25, 0.75),
         "attention": attention,
     }
     if attention == "softmax":
@@ -81,6 +78,33 @@ def claims(
 
 def largest_score(attention: Attention) -> float:
     """No score can be larger, for hidden vectors of bits."""
-    queries = np.abs(attention.W_Q).sum(1) + np.abs(attention.b_Q)
-    keys = np.maximum(np.abs(attention.W_K).sum(1) + np.abs(attention.b_K), np.abs(attention.K_0))
+    queries = attention.query.entries().largest()
+    keys = np.maximum(attention.key.entries().largest(), np.abs(attention.null_key))
     return float(queries @ keys)
+
+
+def correction_of(layers: tuple[Block, ...]) -> Correction:
+    """The correction, which is the same in every layer."""
+    found = layers[0].feed_forward[0].activation
+    assert isinstance(found, Correction)
+    return found
+
+
+def parameter_norm(layer: Block) -> float:
+    """The sum of the absolute values of all parameters of a layer, those of the correction included: its
+    share of the norm in Theorem 4.1."""
+    parts: list[Dense | Attention] = [*layer.expanded().feed_forward, *layer.attentions()]
+    return sum(one_norm(part) for part in parts)
+
+
+def one_norm(*modules: Attention | Dense | None) -> float:
+    """The sum of the absolute values of all entries; a correction that is an activation has none."""
+    total = 0.0
+    for module in modules:
+        if isinstance(module, Dense):
+            total += float(module.map.entries().largest().sum())
+        elif module is not None:
+            maps = (module.query, module.key, module.value)
+            total += sum(float(own.entries().largest().sum()) for own in maps)
+            total += float(np.abs(module.null_key).sum() + np.abs(module.null_value).sum())
+    return total

@@ -48,8 +48,8 @@ def advance(
     """Decoder steps from `step` on, until `last` or the halt; `output` is changed in place."""
     scratch = np.zeros(int(np.diff(program.row_starts).max()), np.float32)
     while True:
-        step = _run(program, encoder_codes, encoder_values, index, output, scratch, step, last)
-        if step > last or halted(program, output):
+        step = _decode(program, encoder_codes, encoder_values, index, output, scratch, step, last)
+        if step > last or has_ended(program, output):
             return index, output, step
         grown = (np.concatenate([array, np.zeros_like(array)]) for array in index[1:])
         index = Index(index.newest, *grown)
@@ -63,19 +63,19 @@ def last_writes(index: Index, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit()
-def halted(program: Program, output: np.ndarray) -> bool:
-    """Whether a pair of state and symbol without an entry in the table is on."""
-    for row in program.halting_rows:
-        total = program.row_bias[row]
-        for term in range(program.term_starts[row], program.term_starts[row + np.uint64(1)]):
-            total += program.term_weight[term] * output[program.term_from[term]]
+def has_ended(program: Program, output: np.ndarray) -> bool:
+    """Whether a unit that says so is on."""
+    for row in range(len(program.halt_bias)):
+        total = program.halt_bias[row]
+        for term in range(program.halt_starts[row], program.halt_starts[row + 1]):
+            total += program.halt_weight[term] * output[program.halt_from[term]]
         if total > 0.5:
             return True
     return False
 
 
 @njit()
-def _run(program, encoder_codes, encoder_values, index, hidden, scratch, step, last):
+def _decode(program, encoder_codes, encoder_values, index, hidden, scratch, step, last):
     """Steps while there is room in the index; returns the number of the next step."""
     # Arrays are taken out of the tuples once: handing whole tuples on costs more than the arithmetic.
     row_starts, row_to, row_bias = program.row_starts, program.row_to, program.row_bias
@@ -88,7 +88,7 @@ def _run(program, encoder_codes, encoder_values, index, hidden, scratch, step, l
     )
     newest, before, place, value = index
     nothing, next_row = np.float32(0), np.uint64(1)
-    while step <= last and step + 1 < len(before) and not halted(program, hidden):
+    while step <= last and step + 1 < len(before) and not has_ended(program, hidden):
         slot, latest, known = step + 1, np.int64(0), np.int64(0)
         for bit in range(len(time)):
             hidden[time[bit]] += np.float32(step >> bit & 1)

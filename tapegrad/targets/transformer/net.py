@@ -2,24 +2,31 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.networks.backends import jax as reference
+from tapegrad.networks.backends.numpy import chain
+from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder, Dense
 from tapegrad.targets.net import Net
-from tapegrad.targets.transformer import fast, reference
-from tapegrad.targets.transformer.construction import CORRECTIONS, build_layers
-from tapegrad.targets.transformer.exactness import claims, require_absorbed, temperature_for
-from tapegrad.targets.transformer.explaining import explain, unit_names
-from tapegrad.targets.transformer.layers import TransformerLayer
-from tapegrad.targets.transformer.layout import Layout
+from tapegrad.targets.transformer import fast
+from tapegrad.targets.transformer.build import CORRECTIONS, Layout, build_layers
+from tapegrad.targets.transformer.exactness import claims, correction_of, require_absorbed, temperature_for
+from tapegrad.targets.transformer.explain import explain, unit_names
 from tapegrad.targets.transformer.program import Program, flatten, input_index
-from tapegrad.targets.transformer.weights import layers_from_arrays, layers_to_arrays
+
+KINDS = {"dec": "self_attention", "enc": "encoder_attention"}
+"""Names of the saved arrays, as in the paper's `dec-attn` and `enc-attn`."""
+SIDES = {"Q": "query", "K": "key", "V": "value"}
+"""The paper's letters for the maps of an attention."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,8 @@ class Decoding:
     the engine in use keeps between steps; a decoding that was advanced is used up."""
 
     steps: int
-    output: NDArray[np.float32]
-    tokens: NDArray[np.float32]
+    output: Float32[np.ndarray, " width"]
+    tokens: Float32[np.ndarray, "cells width"]
     """The encoder's outputs, one row for each cell of the input."""
     cells: tuple[int, ...]
     """The cells of those tokens."""
@@ -40,18 +47,18 @@ class Decoding:
 
 @dataclass(frozen=True)
 class _Reference:
-    network: reference.Network
+    network: reference.StackedDecoder
     memory: reference.Memory
-    tokens: Any
-    given: Any
+    tokens: Float[Array, "room padded"]
+    given: Bool[Array, " room"]
 
 
 @dataclass(frozen=True)
 class _Fast:
     program: Program
     index: fast.Index
-    codes: NDArray[np.int64]
-    values: NDArray[np.float32]
+    codes: Int[np.ndarray, " cells"]
+    values: Float32[np.ndarray, "cells targets"]
 
 
 class TransformerNet(Net):
@@ -60,11 +67,11 @@ class TransformerNet(Net):
     target: ClassVar[str] = "transformer"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
-    layers: tuple[TransformerLayer, ...]
-    h_0: NDArray[np.float32]
-    E: NDArray[np.float32]
-    theta_cls: NDArray[np.float32]
-    theta_halt: NDArray[np.float32]
+    layers: tuple[Block, ...]
+    h_0: Float32[np.ndarray, " width"]
+    E: Float32[np.ndarray, "width symbols"]
+    theta_cls: Float32[np.ndarray, " width"]
+    theta_halt: Float32[np.ndarray, " width"]
     layout: Layout = eqx.field(static=True)
     rules: tuple[tuple[str, str, str, str, int], ...] = eqx.field(static=True)
     """The table that layer 1 holds: state, symbol, next state, symbol written, move."""
@@ -90,7 +97,7 @@ class TransformerNet(Net):
                 if (state, (symbol,)) not in machine.rules:
                     theta_halt[layout.at("pair", state, symbol)] = 1
         return cls(
-            layers=build_layers(machine, layout, correction),
+            layers=build_layers(machine, layout, CORRECTIONS[correction]),
             h_0=h_0,
             E=E,
             theta_cls=theta_cls,
@@ -100,8 +107,21 @@ class TransformerNet(Net):
             start_state=machine.start_state,
             blank=machine.blank,
             attention=attention,
-            temperature=temperature_for(steps, CORRECTIONS[correction][0]) if attention == "softmax" else 0.0,
+            temperature=temperature_for(steps, CORRECTIONS[correction].low)
+            if attention == "softmax"
+            else 0.0,
         )
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """The network as a form. It ends where `theta_halt` reads a pair of state and symbol for which the
+        table has no entry, off the first layer before its correction."""
+        halting = np.flatnonzero(self.theta_halt)
+        pairs = Dense(self.layers[0].feed_forward[0].map.entries().restricted(halting), "relu")
+        read_out = Dense(Affine.of(self.theta_halt[None, halting], np.zeros(1, np.float32)), "linear")
+        time = tuple(self.layout.group("pos1"))
+        temperature = self.temperature if self.attention == "softmax" else None
+        return Decoder(self.layers, self.h_0, (pairs, read_out), time, temperature)
 
     def start(self, state: Configuration) -> Decoding:
         """The encoder's outputs for the cells from the first to the last that is not blank, and h_0."""
@@ -145,17 +165,16 @@ class TransformerNet(Net):
         running = carry.engine or self._reference(carry)
         if not isinstance(running, _Reference):
             raise InputError("this run was begun with the fast engine", advice="Start it again.")
-        width = running.network.theta_halt.shape[0]
+        temperature = self.decoder.temperature
         memory, output, step = reference.advance(
             running.network,
             running.tokens,
             running.given,
             running.memory,
-            jnp.asarray(np.pad(carry.output, (0, width - len(carry.output)))),
+            jnp.asarray(np.pad(carry.output, (0, running.tokens.shape[1] - len(carry.output)))),
             jnp.asarray(carry.steps),
             jnp.asarray(last),
-            jnp.asarray(self.temperature, jnp.float32),
-            self.attention == "softmax",
+            None if temperature is None else jnp.asarray(temperature, jnp.float32),
         )
         output = np.asarray(output)[: self.layout.width]
         return replace(carry, steps=int(step), output=output, engine=replace(running, memory=memory))
@@ -176,20 +195,18 @@ class TransformerNet(Net):
         return replace(carry, steps=step, output=output, engine=replace(running, index=index))
 
     def _reference(self, carry: Decoding) -> _Reference:
-        network = reference.stack(self.layers, self.layout.group("pos1"), self.theta_halt)
-        width = network.theta_halt.shape[0]
-        room = -(-max(len(carry.cells), 1) // 64) * 64  # padded, so that inputs of like length share code
-        tokens = np.zeros((room, width), np.float32)
+        network = reference.stacked(self.decoder)
+        # Padded, so that inputs of like length share code.
+        room = reference.round_up(max(len(carry.cells), 1), 64)
+        tokens = np.zeros((room, reference.round_up(self.layout.width, 64)), np.float32)
         tokens[: len(carry.cells), : self.layout.width] = carry.tokens
-        memory = reference.empty_memory(network, self.layout.steps)
+        memory = reference.empty_memory(network, reference.round_up(self.layout.steps + 1, 64))
         return _Reference(network, memory, jnp.asarray(tokens), jnp.arange(room) < len(carry.cells))
 
     def _fast(self, carry: Decoding) -> _Fast:
         if self.attention == "softmax":
             require_absorbed(self.layers, self.layout.steps, self.temperature)
-        program = flatten(
-            self.layers, self.h_0, self.layout.group("pos1"), self.theta_halt, self.layout.steps
-        )
+        program = flatten(self.decoder, self.layout.steps)
         attention = self.layers[program.encoder_layer].encoder_attention
         assert attention is not None
         codes, values = input_index(attention, carry.tokens)
@@ -227,9 +244,7 @@ class TransformerNet(Net):
 
     def done(self, carry: Decoding) -> bool:
         """Whether `theta_halt` reads a pair of state and symbol for which the table has no entry."""
-        first = self.layers[0].feed_forward
-        rows = np.flatnonzero(self.theta_halt)
-        return bool((first.W_1[rows] @ carry.output + first.b_1[rows] > 0.5).any())
+        return bool(chain(self.decoder.halting, carry.output)[0] > 0.5)
 
     def prediction(self, carry: Decoding) -> float:
         """theta_cls . o: 1 in accepting states, -1 in rejecting ones, 0 elsewhere."""
@@ -250,11 +265,11 @@ class TransformerNet(Net):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The paper's matrices under the paper's names."""
         own = {"h_0": self.h_0, "E": self.E, "theta_cls": self.theta_cls, "theta_halt": self.theta_halt}
-        return own | layers_to_arrays(self.layers)
+        return own | {name: array for n, layer in enumerate(self.layers) for name, array in _saved(n, layer)}
 
     def config(self) -> dict[str, Any]:
         """Sizes and names."""
-        feed = self.layers[0].feed_forward
+        correction = correction_of(self.layers)
         return {
             "states": list(self.layout.states),
             "symbols": list(self.layout.symbols),
@@ -264,8 +279,8 @@ class TransformerNet(Net):
             "blank": self.blank,
             "attention": self.attention,
             "temperature": self.temperature,
-            "low": feed.low,
-            "high": feed.high,
+            "low": correction.low,
+            "high": correction.high,
             "purposes": [layer.purpose for layer in self.layers],
             "coordinates": list(self.layout.names),
         }
@@ -274,8 +289,10 @@ class TransformerNet(Net):
     def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The net from its matrices."""
         layout = Layout(tuple(config["states"]), tuple(config["symbols"]), int(config["steps"]))
+        correction = Correction(float(config["low"]), float(config["high"]))
+        purposes = enumerate(config["purposes"])
         return cls(
-            layers=layers_from_arrays(config, arrays),
+            layers=tuple(_loaded(n, purpose, correction, arrays) for n, purpose in purposes),
             h_0=arrays["h_0"],
             E=arrays["E"],
             theta_cls=arrays["theta_cls"],
@@ -291,6 +308,39 @@ class TransformerNet(Net):
     def certificate(self) -> dict[str, Any]:
         """Why every step is exact in single precision."""
         return claims(self.layers, self.layout.steps, self.attention, self.temperature)
+
+
+def _saved(number: int, layer: Block) -> Iterator[tuple[str, NDArray[Any]]]:
+    """`layer.<number>.ff.W_1`, `layer.<number>.dec.W_Q`, ...: an attention without arrays is the identity."""
+    name = f"layer.{number}"
+    first = layer.feed_forward[0].map.dense()
+    yield f"{name}.ff.W_1", np.asarray(first.weight)
+    yield f"{name}.ff.b_1", np.asarray(first.bias)
+    for short, field in KINDS.items():
+        if (attention := getattr(layer, field)) is not None:
+            for letter, side in SIDES.items():
+                own = getattr(attention, side).dense()
+                yield f"{name}.{short}.W_{letter}", own.weight
+                yield f"{name}.{short}.b_{letter}", own.bias
+            yield f"{name}.{short}.K_0", attention.null_key
+            yield f"{name}.{short}.V_0", attention.null_value
+
+
+def _loaded(number: int, purpose: str, correction: Correction, arrays: Mapping[str, NDArray[Any]]) -> Block:
+    """A layer again, from the arrays of its name."""
+
+    def own(kind: str, letter: str) -> Affine:
+        parts = (np.asarray(arrays[f"layer.{number}.{kind}.{part}_{letter}"]) for part in "Wb")
+        return Affine.of(*parts)
+
+    def attention(kind: str) -> Attention | None:
+        if f"layer.{number}.{kind}.W_Q" not in arrays:
+            return None
+        query, key, value = (own(kind, letter) for letter in SIDES)
+        null_key, null_value = (np.asarray(arrays[f"layer.{number}.{kind}.{part}_0"]) for part in "KV")
+        return Attention(query, key, value, null_key, null_value)
+
+    return Block(purpose, (Dense(own("ff", "1"), correction),), *(attention(kind) for kind in KINDS))
 
 
 def _bits(number: int, count: int) -> NDArray[np.float32]:

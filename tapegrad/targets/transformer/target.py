@@ -9,8 +9,7 @@ from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.source import Rewriting
 from tapegrad.targets.target import Estimate, Example, Option, Target
-from tapegrad.targets.transformer.construction import CORRECTIONS
-from tapegrad.targets.transformer.layout import Layout
+from tapegrad.targets.transformer.build import CORRECTIONS, Layout
 from tapegrad.targets.transformer.net import TransformerNet
 
 LARGEST = 4 << 30
@@ -29,7 +28,7 @@ def build(machine: TuringMachine, steps: int, attention: str, correction: str) -
 
 
 def estimate(machine: TuringMachine, steps: int, attention: str, correction: str) -> Estimate:
-    """Counted from the layout: see `construction.build_layers`."""
+    """Counted from the layout: see `build.build_layers`."""
     layout = Layout.of(machine, steps)
     w, pos, time = layout.width, layout.position_bits, layout.time_bits
     layers = pos + time + 7

@@ -1,7 +1,7 @@
-"""A decoder in plain NumPy that keeps every hidden vector, beside what the machine says they are."""
+"""Runs of a decoder with every hidden vector, beside what the machine says they are."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,8 +12,8 @@ from tapegrad.compile import compile
 from tapegrad.machines.library import ready
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.networks.backends.numpy import Look, WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.layers import Attention
 
 Vector = NDArray[np.float64]
 
@@ -37,16 +37,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """One attention at one step: scores and values, the null key's first."""
-
-    layer: int
-    kind: str
-    scores: Vector
-    values: Vector
-
-
-@dataclass(frozen=True)
 class DecodedRun:
     """`hidden[i][l]` is the vector after layer l of decoder step i; `inputs[i]` what the step starts from."""
 
@@ -54,7 +44,7 @@ class DecodedRun:
     facts: list[Facts]
     inputs: list[Vector]
     hidden: list[list[Vector]]
-    looked: list[list[Looked]]
+    looked: list[list[Look]]
 
     @property
     def first_search(self) -> int:
@@ -102,44 +92,14 @@ def transformer(machine: TuringMachine, steps: int) -> TransformerNet:
 
 
 def decode(machine: TuringMachine, words: tuple[str, ...], steps: int) -> DecodedRun:
-    """Section 4.1, written out: each attention by its definition, then three ReLU layers."""
+    """Section 4.1 in double precision, with three ReLU layers in each block."""
     net = transformer(machine, steps)
     start = machine.start(*words)
     facts = list(_facts(machine, start, net.layout.offset))
-    tokens = net.start(start).tokens.astype(float)
-    past: list[list[Vector]] = [[] for _ in net.layers]
-    output = net.h_0.astype(float)
-    inputs, hidden, looked = [], [], []
-    for step in range(len(facts) + 1):
-        h = output.copy()
-        h[net.layout.group("pos1")] += step >> np.arange(net.layout.position_bits) & 1
-        inputs.append(h)
-        seen: list[Looked] = []
-        vectors = []
-        for number, layer in enumerate(net.layers):
-            past[number].append(h)
-            if layer.self_attention is not None:
-                h = h + _attend(layer.self_attention, h, past[number], seen, number, "decoder")
-            if layer.encoder_attention is not None:
-                h = h + _attend(layer.encoder_attention, h, list(tokens), seen, number, "encoder")
-            feed = layer.feed_forward
-            for weight, bias in ((feed.W_1, feed.b_1), (feed.W_2, feed.b_2), (feed.W_3, feed.b_3)):
-                h = np.maximum(weight.astype(float) @ h + bias, 0)
-            vectors.append(h)
-        output = h
-        hidden.append(vectors)
-        looked.append(seen)
-    return DecodedRun(net, facts, inputs, hidden, looked)
-
-
-def _attend(
-    attention: Attention, h: Vector, others: list[Vector], seen: list[Looked], layer: int, kind: str
-) -> Vector:
-    query = attention.W_Q @ h + attention.b_Q
-    scores = np.array([attention.K_0 @ query, *((attention.W_K @ o + attention.b_K) @ query for o in others)])
-    values = np.array([attention.V_0, *(attention.W_V @ o + attention.b_V for o in others)], float)
-    seen.append(Looked(layer, kind, scores, values))
-    return values[scores == scores.max()].mean(axis=0)
+    written_out = replace(net.decoder, blocks=tuple(block.expanded() for block in net.layers))
+    decoder = WatchedDecoder(written_out, net.start(start).tokens.astype(float))
+    seen = [decoder.step() for _ in range(len(facts) + 1)]
+    return DecodedRun(net, facts, [s.start for s in seen], [s.hidden for s in seen], [s.looks for s in seen])
 
 
 def _facts(machine: TuringMachine, start: Configuration, offset: int) -> Iterator[Facts]:

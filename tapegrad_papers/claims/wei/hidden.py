@@ -8,7 +8,6 @@ import numpy as np
 from tapegrad.machines.library import ready
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.layers import Attention, FeedForward
 from tapegrad_papers.claims.wei.decoder import DecodedRun, Facts, transformer
 
 LARGEST_CONSTANT = 16.0
@@ -26,17 +25,6 @@ def mistakes(
             wrong += not np.array_equal(found, run.expected(**groups(facts)))
             total += 1
     return wrong, total
-
-
-def one_norm(*modules: Attention | FeedForward | None) -> float:
-    """The 1-norm of attentions and of first ReLU layers; corrections are counted elsewhere."""
-    total = 0.0
-    for module in modules:
-        if isinstance(module, FeedForward):
-            total += float(np.abs(module.W_1).sum() + np.abs(module.b_1).sum())
-        elif module is not None:
-            total += sum(float(np.abs(matrix).sum()) for matrix in vars(module).values())
-    return total
 
 
 def norm_ratios(
@@ -82,7 +70,7 @@ def attends_to_one(runs: Sequence[DecodedRun], kind: str) -> bool:
         for run in runs
         for seen in run.looked[1:]
         for look in seen
-        if look.layer == look_up_layer(run) and look.kind == kind
+        if look.block == look_up_layer(run) and look.kind == kind
     )
 
 
@@ -92,7 +80,7 @@ def gap_checks(runs: Sequence[DecodedRun], first: int, last: int | None = None) 
     for run in runs:
         wanted = range(run.first_search + first, run.first_search + (first if last is None else last) + 1)
         for seen in run.looked:
-            for look in (look for look in seen if look.layer in wanted and look.kind == "decoder"):
+            for look in (look for look in seen if look.block in wanted and look.kind == "self"):
                 best = look.scores == look.scores.max()
                 if not best.all():
                     leads.append(float(look.scores.max() - look.scores[~best].max()))

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.networks.backends.numpy import chain
+from tapegrad.networks.form import Dense, Matrix
 from tapegrad_papers.theory.blocks import Chain
 from tapegrad_papers.theory.relu_chain import relu_chain
 from tapegrad_papers.wei.section_3 import adder, compiled_relu, dense, every_pattern
@@ -35,11 +37,9 @@ class CorrectedNetwork:
 
 
 def apply(layers: Matrices, values: NDArray[np.float64], linear: bool = False) -> NDArray[np.float64]:
-    """W, b, W, b, ... with a ReLU after each, or none after the last."""
-    for W, b in zip(layers[::2], layers[1::2], strict=True):
-        values = values @ W.T + b
-        values = values if linear else np.maximum(values, 0)
-    return values
+    """W, b, W, b, ... with a ReLU after each, or none."""
+    maps = [Matrix(W, b) for W, b in zip(layers[::2], layers[1::2], strict=True)]
+    return chain(tuple(Dense(own, "linear" if linear else "relu") for own in maps), values.T).T
 
 
 def corrected_adder(bits: int) -> CorrectedNetwork:

@@ -12,7 +12,7 @@ from tapegrad.compile import compile
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.questions import NONE, compared_bits
+from tapegrad.targets.transformer.program import NONE, compared_bits
 from tapegrad_papers.theory.affine import Affine
 from tapegrad_papers.theory.layerwise import layerwise_bound, uncorrected_log10
 from tapegrad_papers.theory.score_gap import Scores, score_gaps
@@ -145,9 +145,10 @@ def test_score_gaps_are_those_of_real_scores(palindrome):
         gaps = score_gaps(attention)
         assert gaps.null == 1
         assert gaps.keys == 2
-        hidden = random.integers(0, 2, (300, attention.W_Q.shape[1]))
-        queries, keys = hidden @ attention.W_Q.T + attention.b_Q, hidden @ attention.W_K.T + attention.b_K
-        null = queries @ attention.K_0
+        query, key = attention.query.dense(), attention.key.dense()
+        hidden = random.integers(0, 2, (300, query.width))
+        queries, keys = hidden @ query.weight.T + query.bias, hidden @ key.weight.T + key.bias
+        null = queries @ attention.null_key
         assert (null == null[0]).all()
         scores = np.unique(queries @ keys.T)
         best = null[0] + 1
@@ -160,19 +161,20 @@ def test_attended_positions_stay_within_the_radius(palindrome):
     random = np.random.default_rng(3)
     for attention in attentions(palindrome.net):
         scores = Scores.of(attention)
-        norm = math.sqrt(attention.W_Q.shape[1])
+        asking, answering = attention.query.dense(), attention.key.dense()
+        norm = math.sqrt(asking.width)
         s = next(2.0**-k for k in range(30) if scores.stay(2.0**-k, (norm, 2.0**-k), (norm, 2.0**-k)))
         assert not scores.stay(1.0, (norm, 0.0), (norm, 0.0))
         for _ in range(20):
-            asks, answers = random.integers(0, 2, (2, attention.W_Q.shape[1]))
+            asks, answers = random.integers(0, 2, (2, asking.width))
 
             def moved(array, s=s):
                 noise = random.normal(size=np.shape(array))
                 return array + s * noise / np.linalg.norm(noise)
 
-            before = (attention.W_Q @ asks + attention.b_Q) @ (attention.W_K @ answers + attention.b_K)
-            query = moved(attention.W_Q) @ moved(asks) + attention.b_Q
-            after = query @ (moved(attention.W_K) @ moved(answers) + attention.b_K)
+            before = (asking.weight @ asks + asking.bias) @ (answering.weight @ answers + answering.bias)
+            query = moved(asking.weight) @ moved(asks) + asking.bias
+            after = query @ (moved(answering.weight) @ moved(answers) + answering.bias)
             assert abs(after - before) < scores.gaps.null
 
 
@@ -187,7 +189,7 @@ def test_weight_that_goes_astray_under_noise_is_as_claimed():
     leeway = math.log(1.5) / net.temperature
     largest = 0.0
     for attention in attentions(net):
-        scores, width = Scores.of(attention, leeway), attention.W_Q.shape[1]
+        scores, width = Scores.of(attention, leeway), attention.query.width
         norm = math.sqrt(width)
         s = next(2.0**-k for k in range(40) if scores.stay(2.0**-k, (norm, 2.0**-k), (norm, 2.0**-k)))
 
@@ -196,10 +198,11 @@ def test_weight_that_goes_astray_under_noise_is_as_claimed():
             return array + s * noise / np.linalg.norm(noise)
 
         def all_scores(move, asks, answers, attention=attention):
-            query = move(attention.W_Q) @ move(asks) + attention.b_Q
-            key = move(attention.W_K)
-            keys = [key @ move(answer) + attention.b_K for answer in answers]
-            return np.array([move(attention.K_0), *keys]) @ query
+            asking, answering = attention.query.dense(), attention.key.dense()
+            query = move(asking.weight) @ move(asks) + asking.bias
+            key = move(answering.weight)
+            keys = [key @ move(answer) + answering.bias for answer in answers]
+            return np.array([move(attention.null_key), *keys]) @ query
 
         for _ in range(5):
             asks, answers = random.integers(0, 2, width), np.zeros((steps + 1, width), int)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tapegrad.circuits.model import Gate
-from tapegrad.targets.relu import corrections, gadgets, units
+from tapegrad.targets.relu import build, constants
 from tapegrad.targets.transformer import net as transformer_net
 from tapegrad_papers import wei
 from tapegrad_papers.theory.blocks import TwoLayers
@@ -15,19 +15,19 @@ from tests.papers.checking import failing
 
 
 def test_an_or_gate_that_is_an_and_gate(monkeypatch):
-    monkeypatch.setitem(gadgets.GADGETS, Gate.OR, gadgets.GADGETS[Gate.AND])
+    monkeypatch.setitem(constants.GADGETS, Gate.OR, constants.GADGETS[Gate.AND])
     assert failing(wei, "Proposition B.2") == ["Proposition B.2"]
 
 
 def test_gates_with_a_weight_off_by_a_tenth(monkeypatch):
-    rows = gadgets.OUT_ROWS.copy()
+    rows = constants.OUT_ROWS.copy()
     rows[Gate.OR] += [0.1, 0, 0]
-    monkeypatch.setattr(units, "OUT_ROWS", rows)
+    monkeypatch.setattr(build, "OUT_ROWS", rows)
     assert failing(wei, "Lemma B.1", "Lemma 3.2") == ["Lemma B.1", "Lemma 3.2"]
 
 
 def test_corrections_that_cut_elsewhere(monkeypatch):
-    monkeypatch.setitem(corrections.CORRECTIONS, "thirds", corrections.CORRECTIONS["quarters"])
+    monkeypatch.setitem(constants.CORRECTIONS, "thirds", constants.CORRECTIONS["quarters"])
     assert failing(wei, "Proposition 3.4") == ["Proposition 3.4"]
 
 
@@ -46,7 +46,9 @@ def test_a_null_key_that_always_wins(monkeypatch):
     changed_layer(
         monkeypatch,
         "was the cell written",
-        lambda layer: eqx.tree_at(lambda part: part.self_attention.K_0, layer, layer.self_attention.K_0 + 2),
+        lambda layer: eqx.tree_at(
+            lambda part: part.self_attention.null_key, layer, layer.self_attention.null_key + 2
+        ),
     )
     statements = ["Lemma C.3", "Claim C.4", "Lemma C.8"]
     assert failing(wei, *statements) == statements
@@ -54,10 +56,10 @@ def test_a_null_key_that_always_wins(monkeypatch):
 
 def test_a_table_with_the_moves_left_out(monkeypatch):
     def without_moves(layer):
-        W_1 = layer.feed_forward.W_1.copy()
-        writes_moves = np.flatnonzero((W_1 != 0).sum(axis=1) > 1)
-        W_1[writes_moves[-1]] = 0
-        return eqx.tree_at(lambda part: part.feed_forward.W_1, layer, W_1)
+        table = layer.feed_forward[0].map
+        writes_moves = np.flatnonzero(np.bincount(table.rows) > 1)
+        values = np.where(table.rows == writes_moves[-1], 0, table.values)
+        return eqx.tree_at(lambda part: part.feed_forward[0].map.values, layer, values)
 
     changed_layer(monkeypatch, "apply the machine's table", without_moves)
     assert failing(wei, "Lemma C.1", "Lemma C.2") == ["Lemma C.1", "Lemma C.2"]
@@ -65,7 +67,8 @@ def test_a_table_with_the_moves_left_out(monkeypatch):
 
 def test_an_encoder_attention_that_copies_nothing(monkeypatch):
     def silent(layer):
-        return eqx.tree_at(lambda part: part.encoder_attention.W_V, layer, 0 * layer.encoder_attention.W_V)
+        value = layer.encoder_attention.value
+        return eqx.tree_at(lambda part: part.encoder_attention.value.values, layer, 0 * value.values)
 
     changed_layer(monkeypatch, "copy the last write", silent)
     assert failing(wei, "Lemma C.7", "Lemma C.8") == ["Lemma C.7", "Lemma C.8"]

@@ -97,12 +97,12 @@ def test_norms_are_those_of_the_dense_matrices(adder):
     net = transformer("increment", 4)
     total = sum(np.abs(a).sum() for a in (net.h_0, net.E, net.theta_cls))
     for layer in net.layers:
-        feed = layer.feed_forward
-        names = ("W_1", "b_1", "W_2", "b_2", "W_3", "b_3")
-        total += sum(np.abs(getattr(feed, name)).sum() for name in names)
-        for attention in (layer.self_attention, layer.encoder_attention):
-            if attention is not None:
-                total += sum(np.abs(a).sum() for a in vars(attention).values())
+        maps = [dense.map for dense in layer.expanded().feed_forward]
+        assert len(maps) == 3
+        for attention in layer.attentions():
+            maps += [attention.query, attention.key, attention.value]
+            total += np.abs(attention.null_key).sum() + np.abs(attention.null_value).sum()
+        total += sum(np.abs(m.dense().weight).sum() + np.abs(m.bias).sum() for m in maps)
     assert transformer_norm(net) == pytest.approx(float(total))
 
 

@@ -139,14 +139,14 @@ def test_the_checker_refuses_another_table_of_rules():
 def test_the_five_maps_written_out_are_the_filter():
     """Dense matrices, plain numpy: V5 V4 relu(V3 V2 relu(V1 patch))."""
     net = RcnnNet.of(sampled(3, 4), "ternary", 3)
-    dense = [m.dense() for m in net.filter.maps]  # type: ignore[union-attr]
+    dense = [m.dense() for m in net.filter.maps]
     carry = net.start(sampled(3, 4).start([["1", "2"]], (0, 0)))
     padded = np.pad(carry.grid[0], 1, constant_values=1 / 6)
     expected = np.empty_like(carry.grid[0])
     for r, c in np.ndindex(*expected.shape):
         x = padded[r : r + 3, c : c + 3].ravel()
         for i, matrix in enumerate(dense):
-            x = matrix[:, :-1] @ x + matrix[:, -1]
+            x = matrix.weight @ x + matrix.bias
             x = np.maximum(x, 0) if i in (0, 2) else x
         expected[r, c] = x[0]
     assert np.abs(net.step(carry).grid[0] - expected).max() < 1e-10

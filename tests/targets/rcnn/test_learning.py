@@ -8,10 +8,10 @@ import pytest
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import GRID_LEARNERS, nearest_neighbour, single_coordinate, start
 from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.networks.backends.jax import chain
 from tapegrad.precision import in_double
-from tapegrad.targets.rcnn.many import predict_many
 from tapegrad.targets.rcnn.network import Frame, Rcnn
-from tapegrad.targets.rcnn.predicting import NotHalted, configuration, predict, roll_out
+from tapegrad.targets.rcnn.predicting import NotHalted, configuration, predict, predict_many, roll_out
 from tapegrad.targets.rcnn.training import memorise
 from tests.learners.on_grid.oracles import ORACLES, problem
 
@@ -93,8 +93,7 @@ def test_the_jacobian_is_as_prescribed_on_every_patch_met():
     @in_double
     def jacobian(P):
         def one(patch):
-            h = network.filter.hidden(patch[:, None])  # type: ignore[union-attr]
-            return network.filter.maps[4](network.filter.maps[3](h))[0, 0]  # type: ignore[union-attr]
+            return chain(network.filter.convolution.layers, patch)[0]
 
         return np.asarray(jax.jit(jax.vmap(jax.grad(one)))(jnp.asarray(P)))
 

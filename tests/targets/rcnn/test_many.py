@@ -11,16 +11,20 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import GridMachine, GridRule
-from tapegrad.targets.rcnn import many, predicting
+from tapegrad.targets.rcnn import predicting, training
 from tapegrad.targets.rcnn.cells import COMPUTE, Cells
-from tapegrad.targets.rcnn.digits import cell_values
+from tapegrad.targets.rcnn.encoding import cell_values
 from tapegrad.targets.rcnn.fast import Roller
-from tapegrad.targets.rcnn.many import memorise_many, predict_many
 from tapegrad.targets.rcnn.network import Frame, Rcnn
-from tapegrad.targets.rcnn.outcomes import Outcome
-from tapegrad.targets.rcnn.points import distinct_points, outcomes_on
-from tapegrad.targets.rcnn.predicting import NotHalted, predict
-from tapegrad.targets.rcnn.training import memorise
+from tapegrad.targets.rcnn.predicting import (
+    NotHalted,
+    Outcome,
+    distinct_points,
+    outcomes_on,
+    predict,
+    predict_many,
+)
+from tapegrad.targets.rcnn.training import memorise, memorise_many
 from tapegrad_papers.goel.definitions import printed_head
 from tests.targets.rcnn.test_learning import TOLERANCE, lemma_2
 
@@ -176,7 +180,7 @@ def test_filters_of_all_machines_are_trained_by_one_compiled_program(encoding):
         memorise_many(networks, X, y)
 
     train(2)
-    compiled: Any = many._all_steps
+    compiled: Any = training._all_steps
     before = compiled._cache_size()
     train(40)
     assert compiled._cache_size() == before

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tapegrad.machines.sampler import random_grid_machine
+from tapegrad.targets.rcnn.exactness import count_weights, filter_size, initialisation_set, weight_values
 from tapegrad.targets.rcnn.net import RcnnNet
-from tapegrad.targets.rcnn.size import filter_size
-from tapegrad.targets.rcnn.weights import count_weights, initialisation_set, weight_values
 
 
 @pytest.mark.parametrize("states", [3, 4, 8, 50, 200])
@@ -27,5 +26,5 @@ def test_two_states_are_the_exception_to_the_claimed_width():
 @pytest.mark.parametrize("seed", range(3))
 def test_every_filter_draws_its_weights_from_the_set(seed):
     machine = random_grid_machine(states=5, symbols=3, seed=seed)
-    used = weight_values(RcnnNet.of(machine, "ternary", 2).filter)  # type: ignore[arg-type]
+    used = weight_values(RcnnNet.of(machine, "ternary", 2).filter)
     assert np.isin(used, initialisation_set(5)).all()

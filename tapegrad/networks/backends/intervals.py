@@ -6,12 +6,12 @@ number (so flushing to zero is covered). A fused multiply-add skips a rounding, 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
-
-from tapegrad.targets.relu.gadgets import Row
 
 ZERO = Fraction(0)
 
@@ -82,10 +82,12 @@ class Rounding:
         exact = a + b
         return exact if point(0) in (a, b) else exact.widened(self.slack(exact))
 
-    def affine(self, row: Row, x: Interval, y: Interval) -> Interval:
-        """`first * x + second * y + bias`, the unit's value before the ReLU, in this order."""
-        first, second, bias = (Fraction(number) for number in row)
-        return self.sum(self.sum(self.product(first, x), self.product(second, y)), point(bias))
+    def affine(
+        self, weights: Sequence[float | Fraction], bias: float | Fraction, inputs: Sequence[Interval]
+    ) -> Interval:
+        """`weights . inputs + bias`, a unit's value before its activation, summed in this order."""
+        terms = [self.product(Fraction(w), x) for w, x in zip(weights, inputs, strict=True)]
+        return reduce(self.sum, [*terms, point(Fraction(bias))])
 
     def _represents(self, value: Fraction) -> bool:
         odd = abs(value.numerator)

@@ -1,4 +1,4 @@
-"""Each kind of gate as two ReLU layers with bits in, a bit out, and weights in {-1, 0, 1}.
+"""The weights of the construction: each kind of gate as two ReLU layers, and the correction between layers.
 
 Lemma B.1 gives a circuit layer the shape `relu(W2 relu(W1 h + b1) + b2)`. Its gates are (Proposition B.2)
 
@@ -8,13 +8,22 @@ and the rest follow in the same shape: NAND = 1 - AND and NOR = 1 - OR only chan
 constant is a bias of the second layer and has no hidden unit. XOR takes two hidden units, since one is
 monotone in some linear form of (a, b) and XOR in none: XOR = |a - b| = relu(a - b) + relu(b - a), and
 XNOR = 1 - XOR.
+
+Correction layers stand between two circuit layers and take values near a bit to that bit. Proposition 3.4:
+`round(z) = 3 relu(z - 1/3) - 3 relu(z - 2/3)` is 0 below 1/3 and 1 above 2/3. In general
+`s relu(z - low) - s relu(z - high)` with `s = 1 / (high - low)`, so a value less than `min(low, 1 - high)`
+away from a bit is mended: that is the radius.
 """
 
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
 from tapegrad.circuits.model import Gate
+
+DTYPES = ("float32", "float64")
 
 
 class Row(NamedTuple):
@@ -63,5 +72,35 @@ HIDDEN_ROWS = np.zeros((16, 2, 3))
 OUT_ROWS = np.zeros((16, 3))
 for _kind, _gadget in GADGETS.items():
     HIDDEN_COUNT[_kind] = len(_gadget.hidden)
-    HIDDEN_ROWS[_kind, : len(_gadget.hidden)] = np.reshape(_gadget.hidden, (-1, 3))
+    HIDDEN_ROWS[_kind, : len(_gadget.hidden)] = np.array(_gadget.hidden).reshape(-1, 3)
     OUT_ROWS[_kind] = _gadget.out
+
+
+@dataclass(frozen=True)
+class Correction:
+    """`s relu(z - low) - s relu(z - high)`: two hidden units and one that takes their difference."""
+
+    low: Fraction
+    high: Fraction
+    line: str
+
+    def rows(self, dtype: str) -> tuple[tuple[Row, Row], Row]:
+        """The hidden units and the unit that reads them, as numbers of this precision."""
+        number = np.dtype(dtype).type
+        slope = float(1 / (self.high - self.low))
+        hidden = Row(1, 0, -float(number(self.low))), Row(1, 0, -float(number(self.high)))
+        return hidden, Row(slope, -slope, 0)
+
+
+CORRECTIONS: dict[str, Correction | None] = {
+    "thirds": Correction(Fraction(1, 3), Fraction(2, 3), "Proposition 3.4"),
+    "quarters": Correction(
+        Fraction(1, 4), Fraction(3, 4), "Proposition 3.4 with quarters, which have no rounding error"
+    ),
+    "none": None,
+}
+
+
+def relu_layers(correction: str) -> int:
+    """How many ReLU layers one circuit layer takes: two for the gates, two for the correction."""
+    return 2 if CORRECTIONS[correction] is None else 4

@@ -1,0 +1,115 @@
+"""Layers in compiled loops: the same arithmetic as in JAX, without what the compiler would add to it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from numba import prange
+
+from tapegrad.errors import Refused
+from tapegrad.jit import njit
+from tapegrad.networks.form import Dense, Stack
+
+BLOCK = 64
+"""Patterns that go through a stack together: a block stays in the processor's cache."""
+
+
+def run_stack(
+    stack: Stack, values: Float[np.ndarray, "units patterns"], first: int, last: int
+) -> Float[np.ndarray, "rows patterns"]:
+    """The layers of a stack from `first` up to `last` (not included)."""
+    inputs, weights, biases = (np.asarray(a) for a in (stack.inputs, stack.weights, stack.biases))
+    if inputs.shape[1] != 2:
+        raise Refused("the compiled loop is for units with two inputs")
+    bounds = stack.bounds[first : last + 1]
+    return _run_stack(np.asarray(values), inputs, weights, biases, bounds, last == stack.layers)
+
+
+@njit(parallel=True)
+def _run_stack(values, inputs, weights, biases, bounds, linear):  # pragma: no cover - compiled
+    """The values (units, patterns) after the layers that `bounds` delimits; a ReLU follows each,
+    except the last one where `linear` is set."""
+    patterns = values.shape[1]
+    layers = len(bounds) - 1
+    width = bounds[layers] - bounds[layers - 1]
+    rows = values.shape[0]
+    for layer in range(layers):
+        rows = max(rows, bounds[layer + 1] - bounds[layer])
+    result = np.empty((width, patterns), values.dtype)
+    for block in prange((patterns + BLOCK - 1) // BLOCK):
+        first = block * BLOCK
+        size = min(BLOCK, patterns - first)
+        here = np.zeros((rows, BLOCK), values.dtype)
+        there = np.zeros((rows, BLOCK), values.dtype)
+        for row in range(values.shape[0]):
+            for p in range(size):
+                here[row, p] = values[row, first + p]
+        for layer in range(layers):
+            start = bounds[layer]
+            # The least value that passes: a ReLU cuts at 0, the linear layer nowhere.
+            floor = values.dtype.type(-np.inf if linear and layer == layers - 1 else 0)
+            for unit in range(bounds[layer + 1] - start):
+                u = start + unit
+                x, y = here[inputs[u, 0]], here[inputs[u, 1]]
+                w, v, bias = weights[u, 0], weights[u, 1], biases[u]
+                out = there[unit]
+                for p in range(BLOCK):
+                    z = w * x[p] + v * y[p] + bias
+                    out[p] = z if z > floor else floor
+            here, there = there, here
+        for row in range(width):
+            for p in range(size):
+                result[row, first + p] = here[row, p]
+    return result
+
+
+class ColumnLayers(NamedTuple):
+    """Maps one below the other, each as the entries of its columns. A map reads the places from `inputs[i]`
+    on and writes those from `outputs[i]` on."""
+
+    column_start: Int[np.ndarray, " columns"]
+    rows: Int[np.ndarray, " entries"]
+    values: Float[np.ndarray, " entries"]
+    bias: Float[np.ndarray, " rows"]
+    inputs: Int[np.ndarray, " maps"]
+    outputs: Int[np.ndarray, " maps"]
+    relu: Bool[np.ndarray, " layers"]
+
+
+def column_layers(layers: Sequence[Dense]) -> ColumnLayers:
+    """Dense layers in the form that `run_columns` reads."""
+    maps = [layer.map.entries() for layer in layers]
+    inputs = np.concatenate([[0], np.cumsum([own.width for own in maps])])
+    columns = np.concatenate([start + own.columns for start, own in zip(inputs, maps, strict=False)])
+    order = np.argsort(columns, kind="stable")
+    return ColumnLayers(
+        np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=inputs[-1]))]),
+        np.concatenate([own.rows for own in maps])[order],
+        np.concatenate([own.values for own in maps]).astype(np.float64)[order],
+        np.concatenate([own.bias for own in maps]).astype(np.float64),
+        inputs,
+        np.concatenate([[0], np.cumsum([len(own) for own in maps])]),
+        np.array([layer.activation == "relu" for layer in layers]),
+    )
+
+
+@njit(nogil=True)
+def run_columns(layers, x, watched):  # pragma: no cover - compiled
+    """The layers on one vector, what is 0 skipped; and whether one of the units `watched` of the last ReLU
+    layer is above 1/2."""
+    active = False
+    for i in range(len(layers.relu)):
+        after = layers.bias[layers.outputs[i] : layers.outputs[i + 1]].copy()
+        for place in range(len(x)):
+            if x[place] != 0:
+                column = layers.inputs[i] + place
+                for e in range(layers.column_start[column], layers.column_start[column + 1]):
+                    after[layers.rows[e]] += layers.values[e] * x[place]
+        if layers.relu[i]:
+            after = np.maximum(after, 0.0)
+            active = False  # the last ReLU decides
+            for unit in watched:
+                active |= unit < len(after) and after[unit] > 0.5
+        x = after
+    return x, active

@@ -1,0 +1,104 @@
+"""Layers in plain NumPy, and a decoder that tells what every attention looks at."""
+
+from functools import reduce
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from tapegrad.networks.form import Activation, Affine, Attention, Decoder, Dense, Matrix
+
+Vector = Float[np.ndarray, " width"]
+
+
+def affine(own: Affine | Matrix, x: Float[np.ndarray, "columns ..."]) -> Float[np.ndarray, "rows ..."]:
+    """`A x + b`, for a vector or for columns."""
+    bias = np.asarray(own.bias).reshape(-1, *[1] * (x.ndim - 1))
+    if isinstance(own, Matrix):
+        return np.asarray(own.weight) @ x + bias
+    terms = own.values.reshape(-1, *[1] * (x.ndim - 1)) * x[own.columns]
+    sums = np.zeros((len(own), *x.shape[1:]), terms.dtype)
+    np.add.at(sums, own.rows, terms)
+    return sums + bias
+
+
+def activate(activation: Activation, z: np.ndarray) -> np.ndarray:
+    """The activation of what a map gave."""
+    if activation == "linear":
+        return z
+    z = np.maximum(z, 0)
+    if activation == "relu":
+        return z
+    cut = np.maximum(z - activation.low, 0) - np.maximum(z - activation.high, 0)
+    return np.maximum(activation.gain * cut, 0)
+
+
+def chain(layers: tuple[Dense, ...], x: Float[np.ndarray, "columns ..."]) -> np.ndarray:
+    """Layers one after the other."""
+    return reduce(lambda values, layer: activate(layer.activation, affine(layer.map, values)), layers, x)
+
+
+class Look(NamedTuple):
+    """One attention at one step. Scores, weights and values have the null key's first; then come the steps up
+    to this one, or the tokens."""
+
+    block: int
+    kind: Literal["self", "encoder"]
+    scores: Float[np.ndarray, " places"]
+    weights: Float[np.ndarray, " places"]
+    values: Float[np.ndarray, "places width"]
+
+
+class Watched(NamedTuple):
+    """One decoder step: what it started from, the vector after each block, and where its attentions
+    looked."""
+
+    start: Vector
+    hidden: list[Vector]
+    looks: list[Look]
+
+
+class WatchedDecoder:
+    """Takes one decoder step after the other; `output` is the last one's. It computes in the precision of the
+    tokens."""
+
+    def __init__(self, decoder: Decoder, tokens: Float[np.ndarray, "cells width"]) -> None:
+        self.decoder, self.tokens = decoder, tokens
+        self.output: Vector = np.asarray(decoder.start).astype(tokens.dtype)
+        self._past: list[tuple[list[Vector], list[Vector]]] = [([], []) for _ in decoder.blocks]
+        self._steps = 0
+
+    def step(self) -> Watched:
+        """The next decoder step."""
+        h, times = self.output.copy(), list(self.decoder.time)
+        h[times] += self._steps >> np.arange(len(times)) & 1
+        seen = Watched(h, [], [])
+        for number, block in enumerate(self.decoder.blocks):
+            if (attention := block.self_attention) is not None:
+                keys, values = self._past[number]
+                keys.append(affine(attention.key, h))
+                values.append(affine(attention.value, h))
+                scores, weights, seen_values, h = self._attend(attention, h, keys, values)
+                seen.looks.append(Look(number, "self", scores, weights, seen_values))
+            if (attention := block.encoder_attention) is not None:
+                of_tokens = (list(affine(side, self.tokens.T).T) for side in (attention.key, attention.value))
+                scores, weights, seen_values, h = self._attend(attention, h, *of_tokens)
+                seen.looks.append(Look(number, "encoder", scores, weights, seen_values))
+            h = chain(block.feed_forward, h).astype(self.tokens.dtype)
+            seen.hidden.append(h)
+        self.output = h
+        self._steps += 1
+        return seen
+
+    def _attend(
+        self, attention: Attention, h: Vector, keys: list[Vector], values: list[Vector]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Vector]:
+        """Scores, weights and values, and the vector with what was attended to."""
+        scores = np.stack([np.asarray(attention.null_key), *keys]) @ affine(attention.query, h)
+        if self.decoder.temperature is None:
+            shares = (scores == scores.max()).astype(h.dtype)
+        else:
+            shares = np.exp(self.decoder.temperature * (scores - scores.max()))
+        weights = (shares / shares.sum()).astype(h.dtype)
+        all_values = np.stack([np.asarray(attention.null_value), *values])
+        return scores, weights, all_values, h + weights @ all_values

@@ -1,0 +1,235 @@
+"""Layers as PyTorch modules. Dense layers take rows: a tensor of shape (..., width)."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tapegrad.networks.form import (
+    Activation,
+    Affine,
+    Attention,
+    Block,
+    Convolution,
+    Correction,
+    Decoder,
+    Dense,
+    Matrix,
+    Stack,
+)
+
+
+class AffineModule(nn.Module):
+    """`x A^T + b` by the entries of A."""
+
+    rows: Tensor
+    columns: Tensor
+
+    def __init__(self, own: Affine) -> None:
+        super().__init__()
+        self.register_buffer("rows", _tensor(own.rows))
+        self.register_buffer("columns", _tensor(own.columns))
+        self.values, self.bias = nn.Parameter(_tensor(own.values)), nn.Parameter(_tensor(own.bias))
+
+    def forward(self, x: Tensor) -> Tensor:
+        start = self.bias.expand(*x.shape[:-1], -1)
+        return start.index_add(-1, self.rows, self.values * x[..., self.columns])
+
+
+class FanIn(nn.Module):
+    """`x W^T + b` where every row of W has the same few entries: row u reads `x[inputs[u]]`. What a
+    `nn.Linear` does with a matrix of zeros, in the space of the entries; `dense()` writes that one out."""
+
+    inputs: Tensor
+
+    def __init__(self, inputs: Tensor, weight: Tensor, bias: Tensor, width: int) -> None:
+        super().__init__()
+        self.register_buffer("inputs", inputs)
+        self.weight, self.bias = nn.Parameter(weight), nn.Parameter(bias)
+        self.width = width
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.width == 0:  # rows of constants name place 0, which an empty layer does not have
+            x = nn.functional.pad(x, (0, 1))
+        return (x[:, self.inputs] * self.weight).sum(-1) + self.bias
+
+    def dense(self) -> nn.Linear:
+        """The same layer as PyTorch writes it."""
+        rows = len(self.bias)
+        weight = torch.zeros(rows, self.width, dtype=self.bias.dtype)
+        if self.width:
+            number = torch.arange(rows)[:, None].expand_as(self.inputs)
+            # Added, not set: both inputs of a row may be the same.
+            weight.index_put_((number, self.inputs), self.weight.detach(), accumulate=True)
+        return linear(weight, self.bias.detach())
+
+    def extra_repr(self) -> str:
+        return f"{self.width} -> {len(self.bias)}"
+
+
+class CorrectionModule(nn.Module):
+    """A ReLU, and the correction after it."""
+
+    def __init__(self, own: Correction) -> None:
+        super().__init__()
+        self.own = own
+
+    def forward(self, z: Tensor) -> Tensor:
+        numbers = (self.own.low, self.own.high, self.own.gain)
+        low, high, gain = (torch.tensor(number, dtype=z.dtype) for number in numbers)
+        z = torch.relu(z)
+        return torch.relu(gain * torch.relu(z - low) - gain * torch.relu(z - high))
+
+
+class AttentionModule(nn.Module):
+    """`h + mean of the values with the best scores`, or by their softmax; with a null key and value."""
+
+    def __init__(self, attention: Attention, temperature: float | None) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (
+            map_module(own) for own in (attention.query, attention.key, attention.value)
+        )
+        self.null_key = nn.Parameter(_tensor(attention.null_key))
+        self.null_value = nn.Parameter(_tensor(attention.null_value))
+        self.temperature = temperature
+
+    def forward(self, h: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        scores = torch.cat([self.null_key[None], keys]) @ self.query(h)
+        if self.temperature is None:
+            best = (scores == scores.max()).to(h.dtype)
+            weights = best / best.sum()
+        else:
+            weights = torch.softmax(self.temperature * scores, 0)
+        return h + weights @ torch.cat([self.null_value[None], values])
+
+
+class BlockModule(nn.Module):
+    """Attention to the past, attention to the tokens, dense layers."""
+
+    def __init__(self, block: Block, temperature: float | None) -> None:
+        super().__init__()
+        self.purpose = block.purpose
+        own, encoder = block.self_attention, block.encoder_attention
+        self.self_attention = None if own is None else AttentionModule(own, temperature)
+        self.encoder_attention = None if encoder is None else AttentionModule(encoder, temperature)
+        self.feed_forward = chain(block.feed_forward)
+
+    def forward(self, h: Tensor, past: list[tuple[Tensor, Tensor]], tokens: Tensor) -> Tensor:
+        """One step; `past` holds key and value of earlier steps, and gets those of this one."""
+        if (own := self.self_attention) is not None:
+            past.append((own.key(h), own.value(h)))
+            keys, values = (torch.stack(column) for column in zip(*past, strict=True))
+            h = own(h, keys, values)
+        if (encoder := self.encoder_attention) is not None:
+            h = encoder(h, encoder.key(tokens), encoder.value(tokens))
+        return self.feed_forward(h)
+
+
+class DecoderModule(nn.Module):
+    """`module(tokens, steps)` gives the outputs of all steps as rows, up to the halt."""
+
+    def __init__(self, decoder: Decoder, steps: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(BlockModule(block, decoder.temperature) for block in decoder.blocks)
+        self.start = nn.Parameter(_tensor(decoder.start))
+        self.halting = chain(decoder.halting)
+        self.time, self.steps = list(decoder.time), steps
+
+    def forward(self, tokens: Tensor, steps: int | None = None) -> Tensor:
+        most = self.steps if steps is None else min(steps, self.steps)
+        past: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self.blocks]
+        h, outputs = self.start, []
+        for step in range(most + 1):
+            time = torch.zeros_like(h)
+            time[self.time] = (step >> torch.arange(len(self.time)) & 1).to(h)
+            h = h + time
+            for block, own in zip(self.blocks, past, strict=True):
+                h = block(h, own, tokens)
+            outputs.append(h)
+            if self.halting(h)[0] > 0.5:
+                break
+        return torch.stack(outputs)
+
+
+class ConvolutionModule(nn.Module):
+    """Dense layers on the 3x3 patch of every cell, cut out. Takes and gives grids (channels, rows,
+    columns)."""
+
+    def __init__(self, convolution: Convolution) -> None:
+        super().__init__()
+        self.layers, self.padding = chain(convolution.layers), convolution.padding
+        self.corners = convolution.corners()
+
+    def forward(self, grid: Tensor) -> Tensor:
+        rows, columns = grid.shape[1:]
+        padded = nn.functional.pad(grid, (1, 1, 1, 1), value=self.padding)
+        shifts = [padded[:, r : r + rows, c : c + columns] for r, c in self.corners]
+        patches = torch.stack(shifts, 1).reshape(-1, rows * columns).T
+        return self.layers(patches).T.reshape(-1, rows, columns)
+
+
+def convolution(own: Convolution) -> nn.Module:
+    """PyTorch's own convolutions where the value outside is 0 and the maps are written out."""
+    maps = [layer.map for layer in own.layers if isinstance(layer.map, Matrix)]
+    if own.padding != 0 or len(maps) < len(own.layers) or len(own.cells) < 9:
+        return ConvolutionModule(own)
+    parts: list[nn.Module] = []
+    for layer, written in zip(own.layers, maps, strict=True):
+        size, channels = (1, written.width) if parts else (3, own.channels)
+        bias = bool(np.asarray(written.bias).any())
+        made = nn.Conv2d(channels, len(written), size, padding=size // 2, bias=bias)
+        with torch.no_grad():
+            made.weight.copy_(_tensor(written.weight).reshape(made.weight.shape))
+            if made.bias is not None:
+                made.bias.copy_(_tensor(written.bias))
+        parts += [made, *_activation(layer.activation)]
+    return nn.Sequential(*parts)
+
+
+class StackModule(nn.Sequential):
+    """Layers of units with few inputs, a ReLU between any two. Takes and gives rows of values."""
+
+    def __init__(self, stack: Stack) -> None:
+        super().__init__()
+        for layer in range(stack.layers):
+            own = slice(int(stack.bounds[layer]), int(stack.bounds[layer + 1]))
+            inputs, weights, biases = (_tensor(a[own]) for a in (stack.inputs, stack.weights, stack.biases))
+            self.append(FanIn(inputs.long(), weights, biases, stack.size(layer - 1)))
+            self.append(nn.ReLU())
+        del self[-1]  # the last layer is linear
+
+    def dense(self) -> nn.Sequential:
+        """The same network made of `nn.Linear` and `nn.ReLU` alone, for nets that are not too wide."""
+        return nn.Sequential(*(part.dense() if isinstance(part, FanIn) else nn.ReLU() for part in self))
+
+
+def map_module(own: Affine | Matrix) -> nn.Module:
+    """An affine map, in the storage that it comes in."""
+    if isinstance(own, Affine):
+        return AffineModule(own)
+    return linear(_tensor(own.weight), _tensor(own.bias))
+
+
+def chain(layers: tuple[Dense, ...]) -> nn.Sequential:
+    """Layers one after the other."""
+    parts = [[map_module(layer.map), *_activation(layer.activation)] for layer in layers]
+    return nn.Sequential(*(module for part in parts for module in part))
+
+
+def _activation(activation: Activation) -> list[nn.Module]:
+    if isinstance(activation, Correction):
+        return [CorrectionModule(activation)]
+    return [nn.ReLU()] if activation == "relu" else []
+
+
+def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
+    """A `nn.Linear` with these parameters."""
+    rows, width = weight.shape
+    made = nn.Linear(width, rows, dtype=weight.dtype, device="meta").to_empty(device="cpu")
+    with torch.no_grad():
+        made.weight.copy_(weight)
+        made.bias.copy_(bias)
+    return made
+
+
+def _tensor(array: object) -> Tensor:
+    return torch.tensor(np.asarray(array))

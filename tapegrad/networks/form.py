@@ -1,0 +1,418 @@
+"""Layers as data: what a network is, apart from how it is evaluated.
+
+An affine map is kept by its nonzero entries (`Affine`) or written out (`Matrix`); a `Dense` layer is a map
+and an activation. `Attention`, `Block` and `Decoder` make transformers, `Convolution` networks on grids,
+`Stack` deep networks whose units read few inputs each. All are pytrees; what is no array is static.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int
+from numpy.typing import NDArray
+
+from tapegrad.errors import BrokenNet
+
+Class = TypeVar("Class")
+
+MOST_TERMS = 8
+"""Terms of a formula that are written out."""
+
+
+def static(**options: Any) -> Any:
+    """A field that is no array, and part of what is compiled."""
+    return field(metadata={"static": True}, **options)
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
+def tree(cls: type[Class]) -> type[Class]:
+    """A frozen dataclass whose arrays are the leaves of a pytree. (An `eqx.Module` would do, but every
+    look-up of a method on one costs as much as the method.)"""
+    return jax.tree_util.register_dataclass(dataclass(frozen=True, eq=False)(cls))
+
+
+Key = tuple[str | int, ...]
+"""A coordinate: its group, then which state, symbol or bit it stands for."""
+
+Numbers = Array | np.ndarray
+"""Weights are kept as NumPy arrays; under a JAX transformation they are traced."""
+
+
+@tree
+class Matrix:
+    """`x -> A x + b`, written out."""
+
+    weight: Float[Numbers, "*layers rows columns"]
+    bias: Float[Numbers, "*layers rows"]
+
+    @property
+    def width(self) -> int:
+        """How many inputs it reads."""
+        return self.weight.shape[-1]
+
+    def __len__(self) -> int:
+        return self.bias.shape[-1]
+
+    def dense(self) -> "Matrix":
+        """Itself."""
+        return self
+
+    def entries(self) -> "Affine":
+        """The same by its entries."""
+        return Affine.of(np.asarray(self.weight), np.asarray(self.bias))
+
+
+@tree
+class Affine:
+    """`x -> A x + b` by row, column and value of every entry of A that is not 0, row by row: compiled maps
+    have few entries among many places. Entries at the same place add up."""
+
+    rows: Int[np.ndarray, " entries"]
+    columns: Int[np.ndarray, " entries"]
+    values: Float[np.ndarray, " entries"]
+    bias: Float[np.ndarray, " rows"]
+    width: int = static()
+
+    @classmethod
+    def of(cls, weight: NDArray[np.floating], bias: NDArray[np.floating]) -> Self:
+        """From an ordinary matrix."""
+        rows, columns = np.nonzero(weight)
+        return cls(rows, columns, weight[rows, columns], np.asarray(bias), weight.shape[1])
+
+    @classmethod
+    def from_triples(
+        cls,
+        triples: Iterable[tuple[int, int, float]],
+        shape: tuple[int, int],
+        bias: NDArray[np.floating] | None = None,
+    ) -> Self:
+        """From rows, columns and values in any order, in double precision."""
+        ordered = sorted(triples, key=lambda triple: triple[0])
+        rows, columns, values = zip(*ordered, strict=True) if ordered else ((), (), ())
+        return cls(
+            np.array(rows, np.int64),
+            np.array(columns, np.int64),
+            np.array(values, np.float64),
+            np.zeros(shape[0]) if bias is None else bias,
+            shape[1],
+        )
+
+    def __len__(self) -> int:
+        return len(self.bias)
+
+    def entries(self) -> "Affine":
+        """Itself."""
+        return self
+
+    def dense(self) -> Matrix:
+        """The same written out."""
+        weight = np.zeros((len(self.bias), self.width), self.values.dtype)
+        np.add.at(weight, (self.rows, self.columns), self.values)
+        return Matrix(weight, self.bias)
+
+    def row(self, number: int) -> Iterator[tuple[int, float]]:
+        """The entries of a row: column and value."""
+        first, last = np.searchsorted(self.rows, (number, number + 1))
+        return zip(self.columns[first:last].tolist(), self.values[first:last].tolist(), strict=True)
+
+    def restricted(self, rows: Int[np.ndarray, " some"]) -> "Affine":
+        """These rows (in rising order) alone."""
+        kept = np.isin(self.rows, rows)
+        places = np.searchsorted(rows, self.rows[kept])
+        return Affine(places, self.columns[kept], self.values[kept], self.bias[rows], self.width)
+
+    def between(self, rows: Int[np.ndarray, " some"], columns: Int[np.ndarray, " few"]) -> Matrix:
+        """The map between these rows and columns (in rising order) alone, written out."""
+        own = self.restricted(rows)
+        kept = np.isin(own.columns, columns)
+        weight = np.zeros((len(rows), len(columns)), own.values.dtype)
+        np.add.at(weight, (own.rows[kept], np.searchsorted(columns, own.columns[kept])), own.values[kept])
+        return Matrix(weight, own.bias)
+
+    def reads(self) -> NDArray[np.bool_]:
+        """For each row whether it has an entry."""
+        return np.bincount(self.rows, minlength=len(self.bias)) > 0
+
+    def largest(self) -> Float[np.ndarray, " rows"]:
+        """For each row the sum of the magnitudes of its entries and of its bias: what bounds its value where
+        inputs are in [-1, 1]."""
+        return np.bincount(self.rows, np.abs(self.values), len(self.bias)) + np.abs(self.bias)
+
+
+class Rows:
+    """An affine map in the making: for each row its entries, its bias and the reason for it."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.entries: list[dict[int, float]] = [{} for _ in range(count)]
+        self.bias = [0.0] * count
+        self.reasons = [""] * count
+
+    def add(self, entries: Iterable[tuple[int, float]], bias: float = 0.0, reason: str = "") -> int:
+        """One more row; its number is given back."""
+        self.entries.append({})
+        self.bias.append(0.0)
+        self.reasons.append("")
+        self.set(len(self.bias) - 1, entries, bias, reason)
+        return len(self.bias) - 1
+
+    def set(
+        self, row: int, entries: Iterable[tuple[int, float]], bias: float = 0.0, reason: str = ""
+    ) -> None:
+        """What a row is, whatever it was; weights of one column add up."""
+        own: dict[int, float] = {}
+        for column, weight in entries:
+            own[column] = own.get(column, 0.0) + weight
+        self.entries[row], self.bias[row], self.reasons[row] = own, bias, reason
+
+    def affine(self, width: int, dtype: type[np.floating] = np.float64) -> Affine:
+        """The map on vectors of this width."""
+        counts = [len(own) for own in self.entries]
+        columns = [column for own in self.entries for column in own]
+        values = [value for own in self.entries for value in own.values()]
+        rows = np.repeat(np.arange(len(counts)), counts)
+        return Affine(
+            rows, np.array(columns, np.int64), np.array(values, dtype), np.array(self.bias, dtype), width
+        )
+
+
+@dataclass(frozen=True)
+class Correction:
+    """`gain (relu(z - low) - relu(z - high))` after a ReLU, with `gain = 1 / (high - low)`: everything within
+    `min(low, 1 - high)` of a bit becomes that bit (Wei, Chen, Ma, Proposition 3.4)."""
+
+    low: float
+    high: float
+
+    @property
+    def gain(self) -> float:
+        """The slope between the two kinks."""
+        return 1 / (self.high - self.low)
+
+    @property
+    def radius(self) -> float:
+        """How far from a bit a value may be."""
+        return min(self.low, 1 - self.high)
+
+    def layers(self, width: int, dtype: type[np.floating] = np.float32) -> "tuple[Dense, Dense]":
+        """The same as two ReLU layers for vectors of this width: two copies of every coordinate, each minus a
+        threshold, and the difference of the two times the gain."""
+        one, zero = np.arange(width), np.zeros(width, dtype)
+        gain = np.full(width, self.gain, dtype)
+        thresholds = np.repeat(np.array([-self.low, -self.high], dtype), width)
+        cuts = Affine(np.arange(2 * width), np.tile(one, 2), np.ones(2 * width, dtype), thresholds, width)
+        sides = np.stack([one, one + width], axis=1).reshape(-1)
+        signed = np.stack([gain, -gain], axis=1).reshape(-1)
+        difference = Affine(np.repeat(one, 2), sides, signed, zero, 2 * width)
+        return Dense(cuts, "relu"), Dense(difference, "relu")
+
+
+Activation = Literal["linear", "relu"] | Correction
+
+
+@tree
+class Dense:
+    """A map, and the activation of what it gives."""
+
+    map: Affine | Matrix
+    activation: Activation = static()
+
+    def expanded(self) -> "tuple[Dense, ...]":
+        """The same with ReLU layers in place of a correction."""
+        if not isinstance(self.activation, Correction):
+            return (self,)
+        return Dense(self.map, "relu"), *self.activation.layers(len(self.map))
+
+
+@tree
+class Attention:
+    """`h + mean of the values with the best scores`, or their mean by softmax; a score is the product of the
+    query of `h` with a key, and a null key and a null value stand beside those of the vectors attended to."""
+
+    query: Affine | Matrix
+    key: Affine | Matrix
+    value: Affine | Matrix
+    null_key: Float[Numbers, "*layers rows"]
+    null_value: Float[Numbers, "*layers width"]
+
+    def targets(self) -> Int[np.ndarray, " some"]:
+        """The coordinates that it can add to."""
+        value = self.value.entries()
+        return np.flatnonzero(value.reads() | (value.bias != 0) | (np.asarray(self.null_value) != 0))
+
+
+@tree
+class Block:
+    """One layer of a decoder: attention to the vectors of earlier steps and this one, attention to the tokens
+    of an encoder, then dense layers. An attention that is not there is the identity."""
+
+    purpose: str = static()
+    feed_forward: tuple[Dense, ...]
+    self_attention: Attention | None = None
+    encoder_attention: Attention | None = None
+
+    def attentions(self) -> tuple[Attention, ...]:
+        """Those it has."""
+        return tuple(a for a in (self.self_attention, self.encoder_attention) if a is not None)
+
+    def attended(self) -> Int[np.ndarray, " some"]:
+        """The coordinates that its attentions can add to."""
+        return np.concatenate([np.zeros(0, np.intp), *(a.targets() for a in self.attentions())])
+
+    def expanded(self) -> "Block":
+        """The same with ReLU layers in place of corrections."""
+        layers = tuple(layer for dense in self.feed_forward for layer in dense.expanded())
+        return Block(self.purpose, layers, self.self_attention, self.encoder_attention)
+
+
+@tree
+class Decoder:
+    """Blocks run again and again, each step on the output of the one before plus the number of the step."""
+
+    blocks: tuple[Block, ...]
+    start: Float[Numbers, " width"]
+    """What the first step reads."""
+    halting: tuple[Dense, ...]
+    """Layers whose one output is above 1/2 where the decoder has ended."""
+    time: tuple[int, ...] = static()
+    """The coordinates to which the bits of the step's number are added, lowest first."""
+    temperature: float | None = static()
+    """By how much softmax magnifies scores; None for hard-max."""
+
+
+@tree
+class Convolution:
+    """Dense layers on the 3x3 patch of every cell of a grid, with a value for the cells outside. Inputs are
+    numbered channel by channel, and for each by the cells of the patch that are read."""
+
+    layers: tuple[Dense, ...]
+    channels: int = static()
+    padding: float = static()
+    cells: tuple[int, ...] = static(default=tuple(range(9)))
+    """The cells of the patch that are read, counted row by row."""
+
+    def corners(self) -> list[tuple[int, int]]:
+        """Row and column, in a grid with one cell more on every side, where the shift of each cell begins."""
+        return [divmod(cell, 3) for cell in self.cells]
+
+
+@tree
+class Stack:
+    """Layers one after the other, each unit with the same small number of inputs: unit u of a layer is
+    `relu(sum of weights[u, k] * x[inputs[u, k]] + biases[u])` where x is the layer before. Units of layer i
+    stand from `bounds[i]` to `bounds[i + 1]`; the last layer is linear. An input that is not used is 0 and
+    has weight 0."""
+
+    inputs: Int[Numbers, "units fan_in"]
+    weights: Float[Numbers, "units fan_in"]
+    biases: Float[Numbers, " units"]
+    bounds: Int[np.ndarray, " ends"]
+    width: int = static()
+    """How many values the first layer reads."""
+
+    @property
+    def layers(self) -> int:
+        """How many there are, the linear one included."""
+        return len(self.bounds) - 1
+
+    def size(self, layer: int) -> int:
+        """Units of a layer; layer -1 are the inputs."""
+        return self.width if layer < 0 else int(self.bounds[layer + 1] - self.bounds[layer])
+
+    def layer(self, number: int) -> Affine:
+        """The map of one layer by its entries; two inputs from one place make one entry."""
+        own = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
+        weights, inputs = np.asarray(self.weights[own]), np.asarray(self.inputs[own])
+        rows, sides = np.nonzero(weights)
+        width = max(self.size(number - 1), 1)
+        places, which = np.unique(rows * width + inputs[rows, sides], return_inverse=True)
+        values = np.zeros(len(places), weights.dtype)
+        np.add.at(values, which, weights[rows, sides])
+        biases, width_before = np.asarray(self.biases[own]), self.size(number - 1)
+        return Affine(places // width, places % width, values, biases, width_before)
+
+    def check(self) -> "Stack":
+        """Itself, if every input of every unit exists in the layer before: backends rely on it."""
+        bounds, total = self.bounds, len(self.biases)
+        if (
+            bounds.ndim != 1
+            or len(bounds) < 2
+            or bounds[0] != 0
+            or bounds[-1] != total
+            or (np.diff(bounds) < 0).any()
+        ):
+            raise BrokenNet("the layers of the network do not follow one another")
+        if self.inputs.ndim != 2 or len(self.inputs) != total or self.weights.shape != self.inputs.shape:
+            raise BrokenNet("not every unit has as many inputs as weights")
+        sizes = np.diff(bounds)
+        # A layer of constants may follow an empty one; its units then name place 0 with weight 0.
+        room = np.maximum(np.append(self.width, sizes[:-1]), 1)
+        if ((self.inputs < 0) | (self.inputs >= np.repeat(room, sizes)[:, None])).any():
+            raise BrokenNet("a unit reads from outside the layer before it")
+        return self
+
+
+class Coordinates:
+    """The named coordinates of a vector, in groups: a key is a group, then what in it is meant."""
+
+    meanings: ClassVar[Mapping[str, str]]
+    """What the coordinates of each group mean, with {} for the rest of the key."""
+
+    def keys(self) -> list[Key]:
+        """The key of every coordinate, in order."""
+        raise NotImplementedError
+
+    @cached_property
+    def _index(self) -> dict[Key, int]:
+        return {key: number for number, key in enumerate(self.keys())}
+
+    @property
+    def width(self) -> int:
+        """How many coordinates there are."""
+        return len(self._index)
+
+    def at(self, *key: str | int) -> int:
+        """The number of a coordinate: `at("st", state)`, `at("pos2", bit)`, `at("start")`, ..."""
+        return self._index[key]
+
+    def group(self, *names: str) -> list[int]:
+        """All coordinates of these groups, in order."""
+        return [number for key, number in self._index.items() if key[0] in names]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The name of every coordinate, in order: no two alike, whatever the parts of keys are called."""
+        return tuple(
+            f"{group}[{','.join(map(_quoted, rest))}]" if rest else str(group) for group, *rest in self._index
+        )
+
+    def meaning(self, coordinate: int) -> str:
+        """A coordinate in words."""
+        group, *rest = list(self._index)[coordinate]
+        return self.meanings[str(group)].format(" and ".join(map(str, rest)))
+
+
+def _quoted(part: str | int) -> str:
+    text = str(part)
+    return json.dumps(text) if set(text) & set(',[]":') else text
+
+
+def formula(terms: Iterable[tuple[str, float]], bias: float) -> str:
+    """`x[3] + 2 x[5] - 1` for the names and weights of a row's inputs; long sums are cut short."""
+    terms = list(terms)
+    parts = [_term(weight, name) for name, weight in terms]
+    if bias or not terms:
+        parts.append(f"{'-' if bias < 0 else '+'} {abs(bias):.9g}")
+    if len(parts) > MOST_TERMS:
+        parts = [*parts[: MOST_TERMS - 1], f"+ ... ({len(parts)} terms)"]
+    text = " ".join(parts)
+    return text.removeprefix("+ ") if text.startswith("+") else text.replace("- ", "-", 1)
+
+
+def _term(weight: float, name: str) -> str:
+    size = "" if abs(weight) == 1 else f"{abs(weight):g} "
+    return f"{'-' if weight < 0 else '+'} {size}{name}"

@@ -1,0 +1,378 @@
+"""From clauses to the filter, in both encodings.
+
+Ternary (Goel et al., B.1, B.4): one real number for each cell, five linear maps and two ReLUs,
+`V5 (V4 relu(V3 V2 relu(V1 patch)))`. What is asked of a cell is whether its number lies in one of a few
+intervals, and costs a few ReLUs: flat bumps on the line of the values that it can have.
+
+Channels: one channel for each fact, small integer weights, an ordinary convolution. The same clauses: a
+question about a cell is a linear form in its channels, 1 where it holds and at most 0 where it does not, so
+one layer of ReLUs decides a clause: `relu(n) - relu(n - 1)` with `n = 4 * (sum - needs) + 2`, which is 2 or
+more, or -2 or less. All numbers are small integers, exact in any precision that holds `largest_sum`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float, Float32, Int
+from numpy.typing import NDArray
+
+from tapegrad.errors import Refused
+from tapegrad.networks.backends.jax import convolve
+from tapegrad.networks.form import Activation, Affine, Convolution, Dense, Matrix, Rows
+from tapegrad.targets.rcnn.cells import Cells, Clause, Predicate
+from tapegrad.targets.rcnn.encoding import (
+    COMPUTING,
+    MEMORISING,
+    PADDING,
+    SYMBOLS,
+    TRACE,
+    WORK,
+    Encoding,
+    cell_values,
+    channel_names,
+    digit_names,
+    effect_digits,
+)
+
+MAPS = ("V1", "V2", "V3", "V4", "V5")
+ACTIVATIONS: tuple[Activation, ...] = ("relu", "linear", "relu", "linear", "linear")
+PASSING_SLOPE = -9 / 2
+"""A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
+
+
+LARGEST_FILTER = 1 << 27
+"""Most weights of a filter that is built."""
+
+
+def form(predicate: Predicate, cells: Cells) -> tuple[dict[int, int], int]:
+    """The linear form of a question: weights by channel, and a constant."""
+    symbols = {SYMBOLS + a: 1 for a in range(cells.symbols - 1)}
+    heads = {SYMBOLS + cells.symbols - 1 + q: 1 for q in range(cells.states)}
+    symbol, head = SYMBOLS + predicate.symbol - 1, SYMBOLS + cells.symbols - 1 + predicate.state
+    not_open = {WORK: -1, COMPUTING: -1, MEMORISING: -1}
+    match predicate.kind:
+        case "work":
+            return {WORK: 1}, 0
+        case "memory":
+            return {MEMORISING: 1}, 0
+        case "compute":
+            return {COMPUTING: 1}, 0
+        case "symbol":
+            return {symbol: 1} | dict.fromkeys(heads, -1), 0
+        case "head" if predicate.symbol > 0:
+            return {head: 1, symbol: 1}, -1
+        case "head":
+            return {head: 1} | dict.fromkeys(symbols, -1), 0
+        case "empty":
+            return not_open | dict.fromkeys(symbols, -1), 1
+        case "open":
+            return not_open, 1
+        case "data":
+            return symbols | {WORK: -1, COMPUTING: -1}, 0
+        case _:
+            return symbols | {WORK: 1, COMPUTING: -2, MEMORISING: -1}, 0
+
+
+class Filter(eqx.Module):
+    """The layers that are applied to the patch of every cell, again and again."""
+
+    convolution: Convolution
+    rule_units: Int[np.ndarray, " rules"]
+    """The units of the last ReLU layer of which one is active where the head stands on a rule."""
+
+    @property
+    def channels(self) -> int:
+        """Numbers of a cell."""
+        return self.convolution.channels
+
+    @property
+    def maps(self) -> tuple[Affine | Matrix, ...]:
+        """The affine maps, in order."""
+        return tuple(layer.map for layer in self.convolution.layers)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision that it runs in."""
+        return np.dtype(self.maps[0].bias.dtype)
+
+    def __call__(self, grid: Float[Array, "channels rows columns"]) -> Float[Array, "channels rows columns"]:
+        """One layer of the network on the whole grid."""
+        return convolve(self.convolution, grid)
+
+    def rule_applies(self, grid: Float[Array, "channels rows columns"]) -> Bool[Array, ""]:
+        """Whether some cell holds a head on a rule: false once the machine has halted."""
+        activations = [layer.activation for layer in self.convolution.layers]
+        depth = len(activations) - activations[::-1].index("relu")
+        return (convolve(self.convolution, grid, depth)[self.rule_units] > 0.5).any()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Its arrays for saving: five maps by their entries, or a kernel and what mixes its units."""
+        rule_units = {"rule_units": np.asarray(self.rule_units)}
+        if self.convolution.channels == 1:
+            parts = [_saved(name, own.entries()) for name, own in zip(MAPS, self.maps, strict=True)]
+            return {key: value for part in parts for key, value in part.items()} | rule_units
+        first, mix = (own.dense() for own in self.maps)
+        kernel = np.asarray(first.weight).reshape(len(first), self.channels, 3, 3)
+        return {"kernel": kernel, "bias": np.asarray(first.bias), "mix": np.asarray(mix.weight)} | rule_units
+
+
+def build_filter(encoding: Encoding, clauses: Sequence[Clause]) -> tuple[Filter, dict[str, list[str]]]:
+    """The filter of these clauses, with the names of its units."""
+    build = ternary_filter if encoding.name == "ternary" else channel_filter
+    return build(encoding.cells, clauses)
+
+
+def filter_from(encoding: Encoding, arrays: Mapping[str, NDArray[Any]]) -> Filter:
+    """The filter again, from its arrays."""
+    rule_units = np.asarray(arrays["rule_units"])
+    if encoding.name == "ternary":
+        return _of_maps([_loaded(name, arrays) for name in MAPS], rule_units)
+    kernel, bias, mix = (np.asarray(arrays[name]) for name in ("kernel", "bias", "mix"))
+    return _of_kernel(kernel, bias, mix, rule_units)
+
+
+def _saved(name: str, own: Affine) -> dict[str, NDArray[Any]]:
+    parts = {"rows": own.rows, "columns": own.columns, "values": own.values, "bias": own.bias}
+    return {f"{name}.{part}": np.asarray(array) for part, array in parts.items()} | {
+        f"{name}.width": np.array([own.width])
+    }
+
+
+def _loaded(name: str, arrays: Mapping[str, NDArray[Any]]) -> Affine:
+    parts = [np.asarray(arrays[f"{name}.{part}"]) for part in ("rows", "columns", "values", "bias")]
+    return Affine(*parts, width=int(arrays[f"{name}.width"][0]))
+
+
+def _of_maps(maps: Sequence[Affine], rule_units: Int[np.ndarray, " rules"]) -> Filter:
+    layers = tuple(Dense(own, activation) for own, activation in zip(maps, ACTIVATIONS, strict=True))
+    return Filter(Convolution(layers, 1, PADDING), rule_units)
+
+
+def _of_kernel(
+    kernel: Float32[np.ndarray, "units channels 3 3"],
+    bias: Float32[np.ndarray, " units"],
+    mix: Float32[np.ndarray, "channels units"],
+    rule_units: Int[np.ndarray, " rules"],
+) -> Filter:
+    first = Dense(Matrix(kernel.reshape(len(kernel), -1), bias), "relu")
+    second = Dense(Matrix(mix, np.zeros(len(mix), mix.dtype)), "linear")
+    return Filter(Convolution((first, second), len(mix), 0.0), rule_units)
+
+
+@dataclass(frozen=True)
+class Bump:
+    """`constant + sum(slopes[i] * relu(v - kinks[i]))`."""
+
+    kinks: tuple[float, ...]
+    slopes: tuple[float, ...]
+    constant: float = 0.0
+
+    def __call__(self, v: float) -> float:
+        pairs = zip(self.kinks, self.slopes, strict=True)
+        return self.constant + sum(slope * max(v - kink, 0.0) for kink, slope in pairs)
+
+
+def indicator(ordered: NDArray[np.float64], places: NDArray[np.int64]) -> list[Bump]:
+    """Flat bumps, one for each run of neighbouring values, that add up to 1 at the values in these places of
+    the (ordered) list and to 0 at the others.
+
+    Each edge lies in the gap between a value inside and its neighbour outside: a third of the gap flat at
+    0, a third rising, a third flat at 1. So errors up to a third of the gap change nothing, and the
+    derivative is 0 at every value.
+    """
+    runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(places) else []
+    return [_flat(ordered, int(run[0]), int(run[-1])) for run in runs]
+
+
+def _flat(ordered: NDArray[np.float64], first: int, last: int) -> Bump:
+    kinks: list[float] = []
+    slopes: list[float] = []
+    constant = 1.0
+    if first > 0:
+        constant = 0.0
+        kinks, slopes = _ramp(ordered[first - 1], ordered[first], +1)
+    if last < len(ordered) - 1:
+        falling = _ramp(ordered[last], ordered[last + 1], -1)
+        kinks, slopes = kinks + falling[0], slopes + falling[1]
+    return Bump(tuple(kinks), tuple(slopes), constant)
+
+
+def _ramp(low: float, high: float, sign: int) -> tuple[list[float], list[float]]:
+    third = (high - low) / 3
+    return [float(low + third), float(high - third)], [float(sign / third), float(-sign / third)]
+
+
+def passing(ordered: NDArray[np.float64], place: int, slope: float) -> Bump:
+    """The bump that is 1 at the value in this place, with this derivative there, and flat 0 elsewhere."""
+    centre = float(ordered[place])
+    width = float(min(np.diff(ordered[max(place - 1, 0) : place + 2]))) / 3
+    rise, fall = (1 - slope * width) / width, -(1 + slope * width) / width
+    kinks = (centre - 2 * width, centre - width, centre + width, centre + 2 * width)
+    return Bump(kinks, (rise, slope - rise, fall - slope, -fall))
+
+
+MOST_TERMS = 32
+"""Kinks that the answer to a question has, at most: four for each of eight runs of values."""
+ANSWER_MARGIN = 1 / 20
+"""A clause adds up at most five answers, and is decided with 1/4 to spare."""
+
+
+class Questions:
+    """The bumps that answer questions. They depend on the contents of a cell alone, not on the machine, and
+    are kept: machines with as many symbols and states share them."""
+
+    def __init__(self, cells: Cells) -> None:
+        values = cell_values(cells)
+        possible = np.flatnonzero(cells.possible)
+        order = possible[np.argsort(values[possible])]
+        self.cells = cells
+        self.ordered: NDArray[np.float64] = values[order]
+        self.place = np.full(cells.count, -1)
+        self.place[order] = np.arange(len(order))
+        self._known: dict[tuple[Predicate, float | None], list[Bump]] = {}
+        self._require_precision()
+
+    def bumps(self, predicate: Predicate, slope: float | None) -> list[Bump]:
+        """What adds up to the answer; with a slope, the one value of a yes is passed on with it."""
+        key = (predicate, slope)
+        if key not in self._known:
+            places = np.sort(self.place[predicate.contents(self.cells)])
+            places = places[places >= 0]
+            flat = slope is None
+            self._known[key] = (
+                indicator(self.ordered, places) if flat else [passing(self.ordered, int(places[0]), slope)]
+            )
+        return self._known[key]
+
+    def _require_precision(self) -> None:
+        """The steepest ramp rises by 1 on a third of the least gap; each term of an answer is rounded, and is
+        no larger than slope times range."""
+        gap, span = float(np.diff(self.ordered).min()), float(np.ptp(self.ordered))
+        rounding = MOST_TERMS * float(np.finfo(np.float64).eps) * span * 3 / gap
+        if not rounding < ANSWER_MARGIN:
+            raise Refused(
+                f"{self.cells.symbols:,} symbols and {self.cells.states:,} states need numbers that differ "
+                f"by {gap:.3g}, too little for double precision",
+                advice='Take encoding="channels", or use fewer states.',
+            )
+
+
+@lru_cache(maxsize=8)
+def questions_about(cells: Cells) -> Questions:
+    """The questions about a cell with these contents."""
+    return Questions(cells)
+
+
+def channel_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[Filter, dict[str, list[str]]]:
+    """The filter, and the names of its units and channels."""
+    channels = channel_names(cells)
+    units = 2 * len(clauses) + sum(clause.passes for clause in clauses)
+    if units * (10 * len(channels) + 1) > LARGEST_FILTER:
+        raise Refused(
+            f"the filter would have {units:,} units for {len(channels):,} channels, and as a whole more than "
+            f"{LARGEST_FILTER:,} weights",
+            advice='Use fewer states, or take encoding="ternary", which keeps only weights that are not 0.',
+        )
+    kernel = np.zeros((units, len(channels), 3, 3), dtype=np.float32)
+    bias = np.zeros(len(kernel), dtype=np.float32)
+    mix = np.zeros((len(channels), len(kernel)), dtype=np.float32)
+    names, rule_units = [], []
+    for clause in clauses:
+        unit = len(names)
+        weights, constant = _sum(clause, cells, len(channels))
+        for offset, sign in ((2, 1), (1, -1)):
+            kernel[len(names)], bias[len(names)] = 4 * weights, 4 * (constant - clause.needs) + offset
+            mix[_channels_of(clause, cells), len(names)] = sign
+            names.append(clause.reason)
+        if clause.rule:
+            rule_units.append(unit)
+        if clause.passes:
+            kernel[len(names)], bias[len(names)] = 2 * weights, 2 * (constant - clause.needs) + 1
+            kernel[len(names), TRACE, 1, 1] = 1
+            mix[TRACE, [len(names), unit, unit + 1]] = 1, -1, 1
+            names.append(f"{clause.reason}: gradient")
+    found = _of_kernel(kernel, bias, mix, np.array(rule_units, dtype=np.int64))
+    return found, {"units": names, "channels": channels}
+
+
+def _sum(clause: Clause, cells: Cells, channels: int) -> tuple[NDArray[np.float32], int]:
+    weights = np.zeros((channels, 3, 3), dtype=np.float32)
+    constant = 0
+    signed = [(literal, 1) for literal in clause.when] + [(literal, -1) for literal in clause.unless]
+    for literal, sign in signed:
+        per_channel, extra = form(literal.predicate, cells)
+        constant += sign * extra
+        for channel, weight in per_channel.items():
+            weights[channel, literal.at[0] + 1, literal.at[1] + 1] += sign * weight
+    return weights, constant
+
+
+def _channels_of(clause: Clause, cells: Cells) -> list[int]:
+    effect = clause.effect
+    found = [
+        channel
+        for channel, set_ in ((WORK, effect.work), (COMPUTING, effect.compute), (MEMORISING, effect.memory))
+        if set_
+    ]
+    if effect.symbol:
+        found.append(SYMBOLS + effect.symbol - 1)
+    if effect.head is not None:
+        found.append(SYMBOLS + cells.symbols - 1 + effect.head)
+    return found
+
+
+def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[Filter, dict[str, list[str]]]:
+    """The filter, and the names of its units, map by map."""
+    questions = questions_about(cells)
+    relus, bumps, units = Rows(), Rows(), Rows()
+    contribution: list[tuple[int, int, float]] = []
+    rule_units: list[int] = []
+    known: dict[tuple[Any, ...], int] = {}
+
+    def question(at: tuple[int, int], predicate: Predicate, slope: float | None) -> int:
+        key = (at, predicate, slope)
+        if key not in known:
+            found = questions.bumps(predicate, slope)
+            known[key] = _add_bumps(found, at, f"{predicate} at {at}", relus, bumps)
+        return known[key]
+
+    for clause in clauses:
+        row = []
+        for i, literal in enumerate(clause.when):
+            slope = PASSING_SLOPE if clause.passes and i == 0 else None
+            row.append((question(literal.at, literal.predicate, slope), 1.0))
+        row += [(question(literal.at, literal.predicate, None), -1.0) for literal in clause.unless]
+        thresholds = [(clause.needs - 1 / 2, 2.0)] if clause.passes else _clip(clause.needs)
+        for threshold, weight in thresholds:
+            unit = units.add(row, -threshold, clause.reason)
+            if clause.rule and weight > 0:
+                rule_units.append(unit)
+            for digit, amount in enumerate(effect_digits(clause.effect, cells)):
+                if amount:
+                    contribution.append((digit, unit, weight * amount))
+    maps = [relus.affine(9), bumps.affine(len(relus.bias)), units.affine(len(bumps.bias))]
+    digits = digit_names(cells)
+    place = 3.0 ** -np.arange(len(digits))
+    maps.append(Affine.from_triples(contribution, (len(place), len(units.bias))))
+    maps.append(Affine.from_triples([(0, i, float(p)) for i, p in enumerate(place)], (1, len(place))))
+    reasons = (relus.reasons, bumps.reasons, units.reasons, digits, ["cell value"])
+    return _of_maps(maps, np.array(rule_units, dtype=np.int64)), dict(zip(MAPS, reasons, strict=True))
+
+
+def _clip(needs: int) -> list[tuple[float, float]]:
+    """`2 relu(sum - (needs - 3/4)) - 2 relu(sum - (needs - 1/4))`: 0 or 1, flat with margin 1/4 at every
+    integer sum, so neither rounding nor gradient gets through."""
+    return [(needs - 3 / 4, 2.0), (needs - 1 / 4, -2.0)]
+
+
+def _add_bumps(found: list[Bump], at: tuple[int, int], name: str, relus: Rows, bumps: Rows) -> int:
+    cell = 3 * (at[0] + 1) + at[1] + 1
+    row = []
+    for bump in found:
+        for kink, slope in zip(bump.kinks, bump.slopes, strict=True):
+            row.append((relus.add([(cell, 1.0)], -kink, f"{name}: kink at {kink:.6g}"), slope))
+    return bumps.add(row, sum(bump.constant for bump in found), name)

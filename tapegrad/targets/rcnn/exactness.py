@@ -1,0 +1,149 @@
+"""What can be said of a filter from its arrays or from the machine's table alone: how far every threshold is
+from being crossed, how large it is, and the chance that random weights are the ones wanted."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.machines.grid import GridMachine
+from tapegrad.targets.rcnn.build import PASSING_SLOPE, Filter, questions_about, ternary_filter
+from tapegrad.targets.rcnn.cells import Cells, Clause, clauses_of
+from tapegrad.targets.rcnn.encoding import Encoding, channel_names, digit_names, effect_digits
+
+
+def claims(filter: Filter, encoding: Encoding) -> dict[str, Any]:
+    """The least distance of a meaningful value from a kink, and the largest sum of magnitudes in a row, which
+    bounds rounding; both exact to check, so that no gain is taken on trust."""
+    table = encoding.table()[encoding.cells.possible]
+    if encoding.name == "channels":
+        return {"encoding": "channels", "integers": True, "largest_sum": largest_sum(filter)}
+    return {
+        "encoding": "ternary",
+        "least_gap": float(np.diff(np.unique(table[:, 0])).min()),
+        "kink_margin": kink_margin(filter, table[:, 0]),
+        "bump_rounding": bump_rounding(filter, table[:, 0]),
+    }
+
+
+def largest_sum(filter: Filter) -> int:
+    """Bound on every pre-activation: channels are 0 or 1."""
+    return int(filter.maps[0].entries().largest().max())
+
+
+def kink_margin(filter: Filter, values: NDArray[np.float64]) -> float:
+    """Least distance of a cell's value from a kink of the first layer."""
+    ordered, kinks = np.sort(values), -filter.maps[0].bias
+    above = np.clip(np.searchsorted(ordered, kinks), 1, len(ordered) - 1)
+    return float(np.minimum(np.abs(kinks - ordered[above - 1]), np.abs(ordered[above] - kinks)).min())
+
+
+def bump_rounding(filter: Filter, values: NDArray[np.float64]) -> float:
+    """Bound on the rounding error of a question's answer: for each term one rounding in the difference, the
+    product and the sum, of numbers no larger than slope times range."""
+    span = float(values.max() - values.min())
+    second = filter.maps[1].entries()
+    largest = np.bincount(second.rows, np.abs(second.values) * span, len(second.bias)) + np.abs(second.bias)
+    terms = np.bincount(second.rows, minlength=len(second.bias)) + 2
+    return float((np.finfo(np.float64).eps * terms * largest).max())
+
+
+@dataclass(frozen=True)
+class FilterSize:
+    """`dense` counts every place of the filter's matrices, the paper's O(s^2); `weights` those that are not
+    zero, O(s); `parameters` the numbers that a saved net consists of."""
+
+    width: int
+    depth: int
+    dense: int
+    weights: int
+    parameters: int
+    bytes: int
+
+
+def filter_size(machine: GridMachine, encoding: str) -> FilterSize:
+    """The size of the filter of a machine."""
+    cells = Cells(len(machine.alphabet), len(machine.states))
+    clauses = clauses_of(machine)
+    rules = sum(clause.rule for clause in clauses) + 3 * cells.states * cells.symbols
+    return _ternary(cells, clauses, rules) if encoding == "ternary" else _channels(cells, clauses, rules)
+
+
+def _ternary(cells: Cells, clauses: list[Clause], rules: int) -> FilterSize:
+    questions = {
+        (literal.at, literal.predicate, clause.passes and i == 0)
+        for clause in clauses
+        for i, literal in enumerate((*clause.when, *clause.unless))
+    }
+    about = questions_about(cells)
+    kinks = sum(
+        len(bump.kinks)
+        for _, predicate, passes in questions
+        for bump in about.bumps(predicate, PASSING_SLOPE if passes else None)
+    )
+    copies = [1 if clause.passes else 2 for clause in clauses]
+    units = sum(copies)
+    asked = sum(n * len((*c.when, *c.unless)) for n, c in zip(copies, clauses, strict=True))
+    told = sum(
+        n * sum(map(bool, effect_digits(c.effect, cells))) for n, c in zip(copies, clauses, strict=True)
+    )
+    place = len(digit_names(cells))
+    weights = [kinks, kinks, asked, told, place]
+    biases = [kinks, len(questions), units, place, 1]
+    shapes = [(kinks, 9), (len(questions), kinks), (units, len(questions)), (place, units), (1, place)]
+    parameters = 3 * sum(weights) + sum(biases) + len(shapes) + rules
+    dense = sum(rows * (columns + 1) for rows, columns in shapes)
+    width = max(rows for rows, _ in shapes)
+    return FilterSize(width, 5, dense, sum(weights) + sum(biases), parameters, 8 * parameters)
+
+
+def _channels(cells: Cells, clauses: list[Clause], rules: int) -> FilterSize:
+    channels = len(channel_names(cells))
+    units = 2 * len(clauses) + sum(clause.passes for clause in clauses)
+    dense = units * channels * 10 + units
+    return FilterSize(units, 2, dense, dense, dense + rules, 4 * dense + 8 * rules)
+
+
+def weight_values(filter: Filter) -> NDArray[np.float64]:
+    """The distinct weights and biases of a filter, 0 included."""
+    parts = [part for m in filter.maps for part in (m.entries().values, m.bias)]
+    return np.unique(np.concatenate([[0.0], *parts]))
+
+
+def initialisation_set(states: int) -> NDArray[np.float64]:
+    """U_s: every weight that the filter of a learner with this many states can have. It depends on s alone,
+    as the questions do; which of them are asked where, and what is added up, is decided by zeros."""
+    idle = idle_machine(states)
+    return weight_values(ternary_filter(Cells(3, states), clauses_of(idle))[0])
+
+
+def idle_machine(states: int) -> GridMachine:
+    """A learner that halts at once, with this many states."""
+    names = tuple(f"q{i}" for i in range(states))
+    return GridMachine({}, names[0], name="idle", alphabet=("+", "-"), states=names)
+
+
+@dataclass(frozen=True)
+class WeightCount:
+    """What the theorem claims for s states, and what the filter here has."""
+
+    states: int
+    width: int
+    claimed_width: int
+    dense_parameters: int
+    nonzero_weights: int
+    values: int
+    claimed_values: int
+    log10_success: float
+    """Of drawing this very filter, every place of its five matrices uniformly from U_s."""
+
+
+def count_weights(machine: GridMachine) -> WeightCount:
+    """Counts for the ternary filter of a learner."""
+    size, states = filter_size(machine, "ternary"), len(machine.states)
+    values = len(initialisation_set(states))
+    success = -size.dense * math.log10(values)
+    claimed = 24 * 16 * states + 5
+    return WeightCount(states, size.width, 100 * states, size.dense, size.weights, values, claimed, success)
