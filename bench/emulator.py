@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tapegrad._compile import compile
+from tapegrad._verify import verify
 from tapegrad.circuits import UInt
-from tapegrad.compile import compile
 from tapegrad.learners import FunctionLearner, parity
 from tapegrad.targets.emulator.constants import NOISE, Constants, drift, gate_weight
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
-from tapegrad.verify import verify
 
 
 def rows() -> list[dict]:

@@ -3,9 +3,9 @@
 import time
 from typing import Any
 
+from tapegrad._compile import Compiled, compile
+from tapegrad._sources import find
 from tapegrad.circuits.model import Circuit
-from tapegrad.compile import Compiled, compile
-from tapegrad.sources import find
 from tapegrad_papers.theory.layerwise import layerwise_bound, uncorrected_log10
 from tapegrad_papers.wei.attack import attack
 from tapegrad_papers.wei.bounds import margin_constants

@@ -12,9 +12,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from tapegrad._compile import compile
 from tapegrad.circuits import UInt, trace
 from tapegrad.circuits.model import Circuit
-from tapegrad.compile import compile
 from tapegrad.targets.relu import ReluNet
 
 WIDTHS = (10, 31, 100)

@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 from automata.tm.dtm import DTM
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
 from tapegrad.machines.compiled import run
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.targets.extended.examples import EXAMPLES

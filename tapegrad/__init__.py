@@ -8,17 +8,17 @@ print(tg.verify(net))
 
 from importlib import metadata
 
+from tapegrad._compile import Compiled, compile, estimate
+from tapegrad._saved import check, load, save
+from tapegrad._sources import read, register
+from tapegrad._verify import Report, verify
 from tapegrad.circuits import Array, Bit, Circuit, Int, Traced, UInt, trace, where
-from tapegrad.compile import Compiled, compile, estimate
 from tapegrad.errors import TapegradError
 from tapegrad.learners import FunctionLearner, Learner
 from tapegrad.machines import GridBuilder, GridMachine, MachineBuilder, TuringMachine
-from tapegrad.saved import check, load, save
 from tapegrad.show.page import watch
 from tapegrad.source import SourceKind
-from tapegrad.sources import read, register
 from tapegrad.targets import all_targets
-from tapegrad.verify import Report, verify
 
 __version__ = metadata.version("tapegrad")
 

@@ -22,13 +22,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._files import read_net, what_is_broken, write_net
+from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.errors import BrokenNet, DataError, InputError
-from tapegrad.files import read_net, what_is_broken, write_net
 from tapegrad.learners import CircuitLearner, Learner, Samples, parity
 from tapegrad.learners.on_grid import GridLearner
 from tapegrad.machines.grid import GridMachine
-from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.fast import Roller

@@ -1,7 +1,7 @@
 """What a source is: its protocol, the record that each kind of source fills in, and what a rewriting of one
 source into another gives back.
 
-A new kind of source is a folder with a `SourceKind`, and one line in `tapegrad.sources`.
+A new kind of source is a folder with a `SourceKind`, and one line in `tapegrad._sources`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._panels import Fields, Panel
 from tapegrad.errors import InputError, Refused
-from tapegrad.panels import Fields, Panel
 
 State = Any
 """What a source's interpreter yields: a configuration, a batch of bits, the memory of a learner."""

@@ -13,6 +13,9 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from tapegrad._compile import compile
+from tapegrad._files import write_atomically
+from tapegrad._sources import find, inputs_for, parse_options
 from tapegrad.circuits.model import Circuit
 from tapegrad.commands.output import (
     DISAGREED,
@@ -27,10 +30,7 @@ from tapegrad.commands.output import (
     progress_bar,
 )
 from tapegrad.commands.search import Exponent, Pairs, Seed, States, TaskName, Writes, family_of, list_tasks
-from tapegrad.compile import compile
 from tapegrad.errors import InputError, Refused
-from tapegrad.files import write_atomically
-from tapegrad.sources import find, inputs_for, parse_options
 from tapegrad_papers import abbe_sandon, goel, wei, welper
 from tapegrad_papers.ledger import Claim, Entry, Status, page, run_claims
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tapegrad.sources import parse_options
+from tapegrad._sources import parse_options
 
 
 def tapegrad(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

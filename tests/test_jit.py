@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-import tapegrad.jit
+import tapegrad._jit
 
 CALLER = """
-from toy.jit import njit
+from toy._jit import njit
 from toy.callee import helped
 @njit()
 def answer(x):
     return helped(x) + 1
 """
 CALLEE = """
-from toy.jit import njit
+from toy._jit import njit
 from toy.constants import FACTOR
 @njit()
 def helped(x):
@@ -35,7 +35,7 @@ def toy(tmp_path: Path) -> Path:
     """A package of three files with the real decorator."""
     package = tmp_path / "toy"
     package.mkdir()
-    shutil.copy(tapegrad.jit.__file__, package / "jit.py")
+    shutil.copy(tapegrad._jit.__file__, package / "_jit.py")
     files = {"__init__": "", "constants": "FACTOR = 10\n", "callee": CALLEE, "caller": CALLER}
     for name, text in files.items():
         (package / f"{name}.py").write_text(text)
@@ -94,6 +94,6 @@ def test_a_package_that_cannot_be_written_works_without_a_cache(
 
 
 def test_no_function_goes_round_this_cache() -> None:
-    package = Path(tapegrad.jit.__file__).parent
+    package = Path(tapegrad._jit.__file__).parent
     for file in package.rglob("*.py"):
-        assert "cache=True" not in file.read_text(), f"{file} asks for numba's own cache: use tapegrad.jit"
+        assert "cache=True" not in file.read_text(), f"{file} asks for numba's own cache: use tapegrad._jit"

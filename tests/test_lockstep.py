@@ -5,13 +5,13 @@ import dataclasses
 import pytest
 
 import tapegrad as tg
+from tapegrad._lockstep import ENDED, STOPPED, Lockstep
+from tapegrad._verify import run_and_verify
 from tapegrad.commands import run as run_command
 from tapegrad.errors import Refused
 from tapegrad.learners import library as learners
-from tapegrad.lockstep import ENDED, STOPPED, Lockstep
 from tapegrad.machines import library as machines
 from tapegrad.machines.model import TuringMachine
-from tapegrad.verify import run_and_verify
 
 
 def compiled(name: str, cells: int = 32) -> tg.Compiled:

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tapegrad.optimise import OnSimplex, descend, train
-from tapegrad.precision import in_double
+from tapegrad._optimise import OnSimplex, descend, train
+from tapegrad._precision import in_double
 
 
 @in_double

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tapegrad as tg
-from tapegrad import sources
+from tapegrad import _sources as sources
 from tapegrad.cli import app
 from tapegrad.errors import BrokenNet, FormatError
 from tapegrad.machines.model import RIGHT, Configuration, Rule, TuringMachine

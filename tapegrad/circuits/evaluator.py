@@ -8,9 +8,9 @@ circuit is not. The program is run once for each block of patterns.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tapegrad._jit import njit
 from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate
 from tapegrad.errors import InputError
-from tapegrad.jit import njit
 
 Words = NDArray[np.uint64]
 """A row for each input or output; bit j of word k belongs to pattern 64 k + j."""

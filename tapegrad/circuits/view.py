@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
 from tapegrad.circuits.model import Bits, Circuit, Gate
-from tapegrad.panels import Cells, CellsFrame, Fields, Panel
 
 BUS = re.compile(r"(.+)\[([0-9]+)\]")
 """A bit of a value, as in `a[3]`."""

@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
-from tapegrad.campaign import STEPS
-from tapegrad.campaign import campaign as run_campaign
+from tapegrad._campaign import STEPS
+from tapegrad._campaign import campaign as run_campaign
+from tapegrad._sources import parse_options
 from tapegrad.commands.output import (
     DISAGREED,
     AsJson,
@@ -15,7 +16,6 @@ from tapegrad.commands.output import (
     print_json,
     steps_progress,
 )
-from tapegrad.sources import parse_options
 
 
 def campaign(

@@ -9,13 +9,13 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from tapegrad._compile import compile
+from tapegrad._sources import parse_inputs, route
+from tapegrad._verify import verify
 from tapegrad.circuits import library as circuits
 from tapegrad.commands.output import DISAGREED, AsJson, console, errors, print_json
-from tapegrad.compile import compile
 from tapegrad.machines import library as machines
-from tapegrad.sources import parse_inputs, route
 from tapegrad.targets import Example, Target, all_targets
-from tapegrad.verify import verify
 
 ATTACHED = "tapegrad.demo"
 """The entry point group of further demonstrations: functions that return rows of a value beside a rival's."""

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
+from tapegrad._compile import compile as compile_source
+from tapegrad._files import write_atomically, write_folder
+from tapegrad._saved import load
+from tapegrad._sources import find, parse_options
 from tapegrad.commands.output import AsJson, SetOption, console, print_json
-from tapegrad.compile import compile as compile_source
 from tapegrad.errors import InputError
-from tapegrad.files import write_atomically, write_folder
 from tapegrad.interop.exporting import FORMS, Subject, check_form, exported
-from tapegrad.saved import load
-from tapegrad.sources import find, parse_options
 from tapegrad_check.folder import CONFIG
 
 

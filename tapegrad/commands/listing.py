@@ -7,6 +7,17 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from tapegrad._compile import compile as compile_source
+from tapegrad._compile import estimate as estimate_source
+from tapegrad._sources import (
+    all_formats,
+    all_kinds,
+    find,
+    kind_of,
+    parse_options,
+    ready_names,
+    source_to_json,
+)
 from tapegrad.commands.output import (
     AsJson,
     InputOption,
@@ -18,10 +29,7 @@ from tapegrad.commands.output import (
     print_json,
 )
 from tapegrad.commands.player import write_page
-from tapegrad.compile import compile as compile_source
-from tapegrad.compile import estimate as estimate_source
 from tapegrad.show.recorder import MOST_STEPS
-from tapegrad.sources import all_formats, all_kinds, find, kind_of, parse_options, ready_names, source_to_json
 from tapegrad.targets import all_targets
 
 

@@ -5,6 +5,11 @@ from typing import Annotated
 
 import typer
 
+from tapegrad._compile import compile as compile_source
+from tapegrad._saved import check as check_folder
+from tapegrad._saved import load, save
+from tapegrad._sources import find, parse_inputs, parse_options
+from tapegrad._verify import verify as verify_net
 from tapegrad.commands.output import (
     DISAGREED,
     AsJson,
@@ -18,11 +23,6 @@ from tapegrad.commands.output import (
     print_json,
     steps_progress,
 )
-from tapegrad.compile import compile as compile_source
-from tapegrad.saved import check as check_folder
-from tapegrad.saved import load, save
-from tapegrad.sources import find, parse_inputs, parse_options
-from tapegrad.verify import verify as verify_net
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tapegrad.compile import Progress as Report
+from tapegrad._compile import Progress as Report
 
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
 errors = Console(stderr=True, highlight=False)

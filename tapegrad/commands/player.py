@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from tapegrad._compile import Compiled
+from tapegrad._files import write_atomically
+from tapegrad._saved import load
+from tapegrad._sources import find, parse_options
 from tapegrad.commands.output import DISAGREED, console, print_json, steps_progress
-from tapegrad.compile import Compiled
 from tapegrad.errors import InputError
-from tapegrad.files import write_atomically
-from tapegrad.saved import load
 from tapegrad.show.recorder import EXAMPLE, SECONDS, compiled_example, compiled_source, inputs_for
-from tapegrad.sources import find, parse_options
 from tapegrad_check.folder import CONFIG
 
 

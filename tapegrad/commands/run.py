@@ -5,6 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
+from tapegrad._compile import Compiled, compile_for
+from tapegrad._sources import find, inputs_for, kind_of, parse_options
+from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
     DISAGREED,
     SUCCESS,
@@ -21,12 +24,9 @@ from tapegrad.commands.output import (
     print_json,
     steps_progress,
 )
-from tapegrad.compile import Compiled, compile_for
 from tapegrad.errors import InputError
 from tapegrad.source import imported
-from tapegrad.sources import find, inputs_for, kind_of, parse_options
 from tapegrad.targets import check_target
-from tapegrad.verify import run_and_verify
 
 DRAWN = 2_000
 """Most steps in a figure."""

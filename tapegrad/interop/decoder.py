@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.compile import Compiled
+from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.machines.model import LEFT, RIGHT, Configuration

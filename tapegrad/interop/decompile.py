@@ -13,9 +13,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._compile import Compiled
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Circuit, Gate
-from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.form import Stack

@@ -4,7 +4,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tapegrad.compile import Compiled
+from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 import torch
 from transformer_lens import HookedTransformer, HookedTransformerConfig, TransformerLensKeyValueCache
 
-from tapegrad.compile import Compiled
+from tapegrad._compile import Compiled
 from tapegrad.errors import InputError
 from tapegrad.interop.decoder import (
     HALT,

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import onnx
 
-from tapegrad.compile import Compiled
+from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.backends.onnx import LARGEST, GraphWriter

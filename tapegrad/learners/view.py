@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.circuits.view import MOST_BITS
 from tapegrad.learners.model import Learner, LearnerState
-from tapegrad.panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.source import shortened
 
 BITS_IN_A_ROW = 16

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad._jit import njit
 from tapegrad.errors import InputError, Refused
-from tapegrad.jit import njit
 from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
 from tapegrad.machines.model import Configuration, TuringMachine
 

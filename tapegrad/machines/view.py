@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Table
 from tapegrad.machines.grid import GridConfiguration, GridMachine
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, Rule, Symbols, TuringMachine
-from tapegrad.panels import Cells, CellsFrame, Fields, Panel, Table
 from tapegrad.source import shortened
 
 _MOVES = {LEFT: "left", STAY: "stay", RIGHT: "right"}

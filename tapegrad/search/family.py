@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._jit import njit
 from tapegrad.errors import Refused
-from tapegrad.jit import njit
 from tapegrad.learners.on_grid import finish
 from tapegrad.machines.builder import GridBuilder
 from tapegrad.machines.grid import MOVES, GridMachine, GridRule

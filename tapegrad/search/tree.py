@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.jit import njit
+from tapegrad._jit import njit
 from tapegrad.search.family import clear_entry, option_count, set_entry
 
 # Runs of partly known machines, compiled: the inner loop of every search.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from tapegrad.compile import Compiled
-from tapegrad.files import write_atomically
+from tapegrad._compile import Compiled
+from tapegrad._files import write_atomically
 from tapegrad.show.recorder import MOST_STEPS, Recording, record
 
 _SCRIPTS = ("panels.js", "player.js")

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tapegrad.compile import Compiled, Progress, compile, compile_for
-from tapegrad.lockstep import Lockstep
-from tapegrad.panels import plain
+from tapegrad._compile import Compiled, Progress, compile, compile_for
+from tapegrad._lockstep import Lockstep
+from tapegrad._panels import plain
+from tapegrad._sources import Found, inputs_for, kind_of
 from tapegrad.show.views import net_view
-from tapegrad.sources import Found, inputs_for, kind_of
 from tapegrad.targets import target_named
 
 # A run as plain data: what the page needs to show it, and nothing else.

@@ -19,10 +19,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from tapegrad._sources import ready_names
 from tapegrad.errors import InputError
 from tapegrad.show.page import assembled, asset, filled
 from tapegrad.show.recorder import EXAMPLE, SECONDS
-from tapegrad.sources import ready_names
 from tapegrad.targets import all_targets
 
 LOOPBACK = "127.0.0.1"

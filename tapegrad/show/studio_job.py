@@ -8,9 +8,9 @@ import json
 import sys
 from typing import Any
 
+from tapegrad._sources import find_text, parse_options
 from tapegrad.errors import FormatError, TapegradError
 from tapegrad.show.recorder import EXAMPLE, MOST_STEPS, compiled_example, compiled_source, record
-from tapegrad.sources import find_text, parse_options
 
 MOST_FRAMES = 300
 MOST_MEMORY = 16 << 30

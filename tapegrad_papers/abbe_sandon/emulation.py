@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._verify import verify
 from tapegrad.learners import FunctionLearner, best_of, conjunction, dictator, doubling, majority, parity
 from tapegrad.targets.emulator.constants import ExactConstants
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tapegrad.targets.emulator.target import practical_size
-from tapegrad.verify import verify
 from tapegrad_papers.abbe_sandon import PAPER
 from tapegrad_papers.abbe_sandon.cross_predictability import all_bits
 from tapegrad_papers.abbe_sandon.memory import counter

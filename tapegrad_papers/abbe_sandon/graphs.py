@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._compile import compile
 from tapegrad.circuits import Array, Bit, Circuit, all_of, any_of, trace
-from tapegrad.compile import compile
 from tapegrad.errors import InputError
 from tapegrad.targets.relu import ReluNet
 from tapegrad_papers.abbe_sandon.rivals import Errors, fit

@@ -6,16 +6,16 @@ from itertools import pairwise
 
 import numpy as np
 
+from tapegrad._compile import compile
+from tapegrad._verify import verify
 from tapegrad.circuits import Circuit, Gate, UInt
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.compile import compile
 from tapegrad.learners import CircuitLearner, FunctionLearner, Learner, conjunction, majority, parity
 from tapegrad.targets.emulator import loss
 from tapegrad.targets.emulator.build import build_exact
 from tapegrad.targets.emulator.constants import ExactConstants
 from tapegrad.targets.emulator.graph import THRESHOLDS, GraphBuilder
 from tapegrad.targets.emulator.paper_nets import ExactNet
-from tapegrad.verify import verify
 from tapegrad_papers.abbe_sandon import PAPER
 from tapegrad_papers.abbe_sandon.cross_predictability import all_bits
 from tapegrad_papers.ledger import Outcome, holds

@@ -5,14 +5,14 @@ from itertools import product
 
 import numpy as np
 
+from tapegrad._compile import compile
+from tapegrad._verify import verify
 from tapegrad.circuits import Gate
-from tapegrad.compile import compile
 from tapegrad.errors import Refused
 from tapegrad.learners import best_of, dictator, majority, parity
 from tapegrad.targets.emulator.constants import AFTER, BEFORE, DIGITS, NOISE, PATH, RATE, READ, power
 from tapegrad.targets.emulator.graph import THRESHOLDS
 from tapegrad.targets.emulator.paper_nets import NoisyNet
-from tapegrad.verify import verify
 from tapegrad_papers.abbe_sandon import PAPER
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
 

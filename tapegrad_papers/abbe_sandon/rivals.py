@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tapegrad import learners
-from tapegrad.compile import compile
+from tapegrad._compile import compile
 from tapegrad.learners import on_grid as grid_learners
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tapegrad.targets.rcnn.network import Rcnn

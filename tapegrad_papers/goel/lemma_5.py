@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.precision import in_double
+from tapegrad._precision import in_double
 from tapegrad.targets.rcnn.exactness import initialisation_set
 from tapegrad.targets.rcnn.lemma5 import LEMMA_6, FiveLayers, interpolate
 from tapegrad_papers.goel import PAPER

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.sampler import random_grid_machine
-from tapegrad.precision import in_double
 from tapegrad.targets.rcnn.encoding import cell_values
 from tapegrad.targets.rcnn.exactness import count_weights, initialisation_set, weight_values
 from tapegrad.targets.rcnn.net import RcnnNet, Sheet

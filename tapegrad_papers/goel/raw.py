@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError
-from tapegrad.precision import in_double
 from tapegrad.targets.rcnn.encoding import PADDING
 from tapegrad.targets.rcnn.exactness import initialisation_set
 from tapegrad.targets.rcnn.predicting import distinct_points

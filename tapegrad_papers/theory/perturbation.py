@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from tapegrad.precision import in_double
+from tapegrad._precision import in_double
 from tapegrad_papers.theory.problem import Problem
 from tapegrad_papers.wei.attack import Vector, flattened
 

@@ -6,11 +6,11 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import ArrayLike
 
+from tapegrad._precision import in_double
 from tapegrad.circuits.model import batch_of_bits
 from tapegrad.errors import Refused
 from tapegrad.networks.backends.jax import affine
 from tapegrad.networks.form import Dense, Matrix
-from tapegrad.precision import in_double
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.relu.constants import relu_layers
 from tapegrad_papers.theory.problem import Parameters, Problem, feed

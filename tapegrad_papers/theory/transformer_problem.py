@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.backends.jax import Group, Memory, StackedDecoder, decoder_step, empty_memory
 from tapegrad.networks.form import Affine, Attention, Block, Dense, Matrix
-from tapegrad.precision import in_double
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.net import KINDS, SIDES, Decoding
 from tapegrad_papers.theory.problem import Parameters, Problem, feed

@@ -5,10 +5,10 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from tapegrad.compile import Compiled, compile
+from tapegrad._compile import Compiled, compile
+from tapegrad._precision import in_double
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.precision import in_double
 from tapegrad_papers.claims.wei.decoder import decoded_runs, transformer
 from tapegrad_papers.claims.wei.perturbed import CorrectedNetwork, apply, corrected_adder, noisy
 from tapegrad_papers.ledger import Outcome, fails_as_printed, holds, holds_corrected

@@ -10,8 +10,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import Refused
-from tapegrad.precision import in_double
 from tapegrad_papers.theory.problem import Parameters, Problem
 
 Vector = NDArray[np.float64]

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tapegrad._files import write_atomically
+from tapegrad._precision import in_double
 from tapegrad.errors import Refused
-from tapegrad.files import write_atomically
-from tapegrad.precision import in_double
 from tapegrad_papers.theory.problem import Parameters, Problem, corrected
 from tapegrad_papers.wei.attack import attack
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._compile import Compiled
 from tapegrad.circuits.model import Circuit
-from tapegrad.compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet

@@ -8,9 +8,9 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._compile import compile
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit
-from tapegrad.compile import compile
 from tapegrad.targets.relu import ReluNet
 from tapegrad_papers.ledger import Outcome, asymptotic, holds
 from tapegrad_papers.wei import PAPER, samples

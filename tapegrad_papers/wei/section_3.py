@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._compile import Compiled, compile
+from tapegrad._verify import verify
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.model import Circuit, Gate
-from tapegrad.compile import Compiled, compile
 from tapegrad.targets.relu import ReluNet, constants
-from tapegrad.verify import verify
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
 from tapegrad_papers.theory.layerwise import uncorrected_log10
 from tapegrad_papers.theory.perturbation import perturbation_test

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.precision import in_double
+from tapegrad._precision import in_double
 from tapegrad.targets.descent import loss as functions
 from tapegrad.targets.descent import loss as orthogonal_module
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat

@@ -12,9 +12,9 @@ import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
+from tapegrad._optimise import OnSimplex, descend
+from tapegrad._precision import in_double
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
-from tapegrad.optimise import OnSimplex, descend
-from tapegrad.precision import in_double
 from tapegrad.source import Source
 from tapegrad.targets.descent.loss import TracingLoss, Weights
 from tapegrad.targets.descent.net import Descent

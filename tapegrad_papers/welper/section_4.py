@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import triple_states
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
-from tapegrad.precision import in_double
 from tapegrad.targets.descent import loss as functions
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.simplex.build import key

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._precision import in_double
 from tapegrad.machines.library.ready import busy_beaver
-from tapegrad.precision import in_double
 from tapegrad.targets.descent import loss as switches
 from tapegrad.targets.descent.loss import deepest, widest
 from tapegrad.targets.descent.net import Descent

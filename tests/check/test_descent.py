@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._saved import load, save
+from tapegrad._verify import verify
 from tapegrad.machines.library.ready import busy_beaver
-from tapegrad.saved import load, save
-from tapegrad.verify import verify
 from tapegrad_check import CheckError, check
 from tapegrad_check.simplex import check as check_simplex
 from tapegrad_check.tape import check as check_tape

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._sources import parse_inputs
 from tapegrad.errors import InputError
 from tapegrad.learners.library import READY, example_samples, ready
-from tapegrad.sources import parse_inputs
 
 
 @pytest.mark.parametrize("name", READY)

@@ -2,11 +2,11 @@
 
 import pytest
 
+from tapegrad._sources import route
 from tapegrad.circuits import library as circuits
 from tapegrad.learners import parity
 from tapegrad.lowering.tables import to_grid
 from tapegrad.machines import library as machines
-from tapegrad.sources import route
 from tapegrad.targets import target_named
 
 MACHINE = machines.ready("increment")

@@ -6,11 +6,11 @@ import threading
 import pytest
 
 import tapegrad as tg
+from tapegrad._sources import find
 from tapegrad.machines.model import TuringMachine
 from tapegrad.show.page import page
 from tapegrad.show.recorder import record
 from tapegrad.show.studio import Studio
-from tapegrad.sources import find
 from tests.show.chrome import Chrome, installed
 from tests.show.test_page import hostile_machine
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._sources import find, read
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.show.recorder import Recording, record
-from tapegrad.sources import find, read
 from tapegrad.targets import all_targets
 
 

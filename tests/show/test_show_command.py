@@ -5,8 +5,8 @@ import json
 from typer.testing import CliRunner
 
 import tapegrad as tg
+from tapegrad._sources import find
 from tapegrad.cli import app
-from tapegrad.sources import find
 
 runner = CliRunner()
 

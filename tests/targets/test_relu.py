@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import sha256
+from tapegrad._compile import Compiled, compile, estimate
+from tapegrad._saved import load, save
+from tapegrad._verify import verify
 from tapegrad.circuits import Array, UInt, trace
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.compile import Compiled, compile, estimate
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.saved import load, save
 from tapegrad.targets.relu import TARGET, ReluNet
-from tapegrad.verify import verify
 
 CORRECTIONS = ("thirds", "quarters", "none")
 PLAIN = {

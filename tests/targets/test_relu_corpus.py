@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tapegrad._compile import compile
+from tapegrad._verify import verify
 from tapegrad.circuits.formats import read
-from tapegrad.compile import compile
 from tapegrad.targets.relu import ReluNet
-from tapegrad.verify import verify
 
 CORPUS = os.environ.get("TAPEGRAD_CORPUS", "")
 pytestmark = pytest.mark.skipif(not CORPUS, reason="TAPEGRAD_CORPUS is not set")

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapegrad_check.relu as checker
+from tapegrad._compile import compile
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.compile import compile
 from tapegrad.networks.backends.intervals import Interval, Rounding, at_least, at_most
 from tapegrad.targets.relu.constants import CORRECTIONS
 from tapegrad.targets.relu.exactness import prove

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tapegrad.compile import Compiled
+from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.interop.pytorch.training import DescentModule, EmulatorModule

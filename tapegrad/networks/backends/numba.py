@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numba import prange
 
+from tapegrad._jit import njit
 from tapegrad.errors import Refused
-from tapegrad.jit import njit
 from tapegrad.networks.form import Dense, Stack
 
 BLOCK = 64

@@ -7,7 +7,7 @@ without such a file is shown by its decoded state alone.
 from importlib import import_module
 from importlib.util import find_spec
 
-from tapegrad.compile import Compiled
+from tapegrad._compile import Compiled
 from tapegrad.show.views.decoded import DecodedView
 from tapegrad.show.views.view import NetView
 from tapegrad.targets import Carry

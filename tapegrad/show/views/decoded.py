@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tapegrad.compile import Compiled
-from tapegrad.panels import Fields, Panel
-from tapegrad.sources import kind_of
+from tapegrad._compile import Compiled
+from tapegrad._panels import Fields, Panel
+from tapegrad._sources import kind_of
 from tapegrad.targets import Carry
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.circuits.view import MOST_BITS
 from tapegrad.learners.model import Samples
 from tapegrad.learners.view import BITS_IN_A_ROW, bit_rows, bit_widths
-from tapegrad.panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.panels import Cells, CellsFrame, Panel
+from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.targets.rcnn.net import RcnnNet, Sheet
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._panels import Cells, CellsFrame, Panel
+from tapegrad._precision import in_double
 from tapegrad.networks.backends.jax import room, run_stack
-from tapegrad.panels import Cells, CellsFrame, Panel
-from tapegrad.precision import in_double
 from tapegrad.targets.relu.constants import relu_layers
 from tapegrad.targets.relu.net import Activations, ReluNet
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.panels import Fields, Panel, Simplex
+from tapegrad._panels import Fields, Panel, Simplex
 from tapegrad.show.views.tape import FIRST_STEP
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.simplex.net import SimplexNet

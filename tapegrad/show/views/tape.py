@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.panels import Cells, CellsFrame, Panel, Simplex
+from tapegrad._panels import Cells, CellsFrame, Panel, Simplex
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.tape.explain import state_of, symbols
 from tapegrad.targets.tape.net import TapeNet

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.backends.numpy import WatchedDecoder
-from tapegrad.panels import Cells, CellsFrame, Panel
 from tapegrad.targets.transformer.net import Decoding, TransformerNet
 
 NULL = -1

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from tapegrad.panels import Panel
+from tapegrad._panels import Panel
 from tapegrad.targets import Carry
 
 

@@ -2,7 +2,7 @@
 
 In order: functions on a simplex (appendix A), the two switches (section 5) and f_perp (appendix C); the
 extended network made of them, and its squared error, which is the loss; how many layers that makes. The
-update rule is `tapegrad.optimise.descend`: conditional gradient for the point on the simplex, plain gradient
+update rule is `tapegrad._optimise.descend`: conditional gradient for the point on the simplex, plain gradient
 descent for everything else.
 
 The paper writes each function on a simplex as ReLU(n^T x - d) with a normal n that involves every

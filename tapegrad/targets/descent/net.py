@@ -8,9 +8,9 @@ import jax
 import numpy as np
 from jax import Array
 
+from tapegrad._optimise import OnSimplex, Trained, train
+from tapegrad._precision import in_double
 from tapegrad.errors import Refused
-from tapegrad.optimise import OnSimplex, Trained, train
-from tapegrad.precision import in_double
 from tapegrad.targets.descent.loss import SquaredError, Weights
 from tapegrad.targets.net import Net
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.jit import njit
+from tapegrad._jit import njit
 from tapegrad.targets.emulator.graph import Graph
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from tapegrad.precision import in_double
+from tapegrad._precision import in_double
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.numbers import Exact, Number
 

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import TuringMachine
-from tapegrad.precision import in_double
 from tapegrad.targets.descent.loss import Arrays, ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, lower, lower_function

@@ -1,4 +1,4 @@
-"""A trained extended network as a folder: the same three files as every saved net (`tapegrad.files`).
+"""A trained extended network as a folder: the same three files as every saved net (`tapegrad._files`).
 
 `config.json` describes primary network, formats and algorithm; `model.safetensors` holds the graph, the data
 and every trained weight; `certificate.json` says what training came to: theta, the output and its loss.
@@ -11,11 +11,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._files import EXTENDED, read_net, what_is_broken, write_net
+from tapegrad._precision import in_double
+from tapegrad._sources import source_from_json, source_to_json
+from tapegrad._witness import compare, witnesses
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.files import EXTENDED, read_net, what_is_broken, write_net
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.precision import in_double
-from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm
@@ -26,7 +27,6 @@ from tapegrad.targets.tape.build import Graph, build_graph
 from tapegrad.targets.tape.constants import Constants
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
-from tapegrad.witness import compare, witnesses
 from tapegrad_check.tape import check_extended
 
 # Primary networks, number formats and algorithms as plain JSON and arrays

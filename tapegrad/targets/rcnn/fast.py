@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._jit import njit
 from tapegrad.errors import BrokenNet, Refused
-from tapegrad.jit import njit
 from tapegrad.networks.backends.numba import column_layers, run_columns
 from tapegrad.targets.rcnn.build import Filter
 from tapegrad.targets.rcnn.cells import HEAD

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.backends.jax import chain
 from tapegrad.networks.form import Activation, Affine, Dense
-from tapegrad.precision import in_double
 
 LARGEST = 1 << 26
 """Most weights that are built."""

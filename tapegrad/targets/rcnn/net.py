@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
-from tapegrad.precision import in_double
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.build import Filter, build_filter, filter_from
 from tapegrad.targets.rcnn.cells import COMPUTE, HEAD, Cells, clauses_of

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.grid import Cell, GridConfiguration
-from tapegrad.precision import in_double
 from tapegrad.targets.rcnn.cells import HEAD
 from tapegrad.targets.rcnn.encoding import CLOSE
 from tapegrad.targets.rcnn.fast import Roller

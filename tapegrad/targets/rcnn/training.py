@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.form import Convolution, Dense, Matrix
-from tapegrad.precision import in_double
 from tapegrad.targets.rcnn.build import Filter
 from tapegrad.targets.rcnn.cells import MEMORY, OUTSIDE, UNKNOWN, Cells
 from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, Encoding

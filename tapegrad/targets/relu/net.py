@@ -10,12 +10,12 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt8
 from numpy.typing import ArrayLike, NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.circuits.layered import LayerState
 from tapegrad.circuits.model import Gate, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.backends.jax import resized, room, run_stack
 from tapegrad.networks.form import Stack
-from tapegrad.precision import in_double
 from tapegrad.targets.net import Net
 from tapegrad.targets.relu.constants import CORRECTIONS, DTYPES, relu_layers
 from tapegrad.targets.relu.exactness import prove

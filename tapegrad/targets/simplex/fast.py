@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.jit import njit
+from tapegrad._jit import njit
 
 _SLOPE = 2.0
 

@@ -7,8 +7,8 @@ import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._optimise import OnSimplex
 from tapegrad.machines.model import Configuration
-from tapegrad.optimise import OnSimplex
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,

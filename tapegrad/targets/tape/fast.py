@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.jit import njit
+from tapegrad._jit import njit
 from tapegrad.targets.descent.loss import SLOPE_BACKWARD, SLOPE_FORWARD
 
 HALTED, OUT_OF_BUDGET, LEFT_TAPE = 0, 1, 2

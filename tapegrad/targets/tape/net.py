@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.precision import in_double
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,

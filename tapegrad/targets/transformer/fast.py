@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.jit import njit
+from tapegrad._jit import njit
 from tapegrad.targets.transformer.program import Program
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
 from tapegrad.machines.library import ready
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine

@@ -5,8 +5,8 @@ from itertools import combinations, permutations
 import numpy as np
 import pytest
 
-from tapegrad.compile import compile
-from tapegrad.verify import verify
+from tapegrad._compile import compile
+from tapegrad._verify import verify
 from tapegrad_papers.abbe_sandon import hidden_digits
 from tapegrad_papers.abbe_sandon.graphs import (
     aer,

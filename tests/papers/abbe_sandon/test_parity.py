@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._verify import verify
 from tapegrad.learners import parity, robust_parity
 from tapegrad.targets.emulator.net import PracticalNet
-from tapegrad.verify import verify
 from tapegrad_papers.abbe_sandon.parity import eliminated, headline, learn, noise_sweep
 
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tapegrad._compile import compile
 from tapegrad.circuits.builder import CircuitBuilder
-from tapegrad.compile import compile
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import RIGHT, Rule, TuringMachine
 from tapegrad.targets.relu import ReluNet

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from tapegrad._compile import compile
 from tapegrad.circuits.builder import CircuitBuilder
-from tapegrad.compile import compile
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.targets.transformer import TransformerNet

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from tapegrad._compile import compile
 from tapegrad.circuits.library import ready as ready_circuit
-from tapegrad.compile import compile
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine

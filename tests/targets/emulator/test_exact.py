@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapegrad._compile import compile, estimate
+from tapegrad._verify import verify
 from tapegrad.circuits import UInt
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.compile import compile, estimate
 from tapegrad.errors import Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, conjunction, dictator, majority, parity
 from tapegrad.targets.emulator import loss
@@ -19,7 +20,6 @@ from tapegrad.targets.emulator.build import build_exact
 from tapegrad.targets.emulator.constants import ExactConstants
 from tapegrad.targets.emulator.numbers import Exact, Field
 from tapegrad.targets.emulator.paper_nets import ExactNet
-from tapegrad.verify import verify
 
 LEARNERS = [
     (parity(3), lambda x: x[:, 0] ^ x[:, 2]),

@@ -6,15 +6,15 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tapegrad.compile import compile, estimate
+from tapegrad._compile import compile, estimate
+from tapegrad._precision import in_double
+from tapegrad._verify import Report, verify
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import Learner, conjunction, dictator, majority, parity
-from tapegrad.precision import in_double
 from tapegrad.targets.emulator import loss, paper_nets
 from tapegrad.targets.emulator.build import build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, NOISE, PATH, RATE, power
 from tapegrad.targets.emulator.paper_nets import NoisyNet
-from tapegrad.verify import Report, verify
 
 # Learners that are done within so many samples, and samples of which the first ones suffice.
 CASES = [

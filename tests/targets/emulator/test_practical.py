@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapegrad._compile import compile, estimate
+from tapegrad._verify import verify
 from tapegrad.circuits import UInt
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.compile import compile, estimate
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, Learner, parity
 from tapegrad.targets.emulator.build import build_practical
 from tapegrad.targets.emulator.constants import Constants, choose, drift, gate_weight
 from tapegrad.targets.emulator.loss import blocks_of
 from tapegrad.targets.emulator.net import PracticalNet
-from tapegrad.verify import verify
 from tests.learners.cases import CASES, Case
 
 

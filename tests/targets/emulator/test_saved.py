@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._precision import in_double
+from tapegrad._saved import load, save
+from tapegrad._sources import source_to_json
+from tapegrad._verify import verify
 from tapegrad.errors import InputError
 from tapegrad.learners import CircuitLearner, conjunction, parity
-from tapegrad.precision import in_double
-from tapegrad.saved import load, save
-from tapegrad.sources import source_to_json
 from tapegrad.targets import target_named
 from tapegrad.targets.emulator import loss
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
-from tapegrad.verify import verify
 from tapegrad_check import CheckError, check
 from tapegrad_check.emulator import check as check_arrays
 from tests.learners.cases import CASES, Case

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
+from tapegrad._precision import in_double
 from tapegrad.circuits.types import Int
 from tapegrad.errors import InputError, Refused, SourceError
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.precision import in_double
 from tapegrad.targets.extended import FixedPoint, FloatingPoint, extend, linear
 from tapegrad.targets.extended.primary import MLP
 from tests.targets.extended.algorithms import copy_bits

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
-from tapegrad.precision import in_double
 from tapegrad.targets.descent.loss import halt_switch, label_switch, orthogonal
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, require_in_format
 from tapegrad.targets.extended.primary import MLP, linear, perceptron

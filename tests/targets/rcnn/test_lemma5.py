@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
-from tapegrad.precision import in_double
 from tapegrad.targets.rcnn.lemma5 import interpolate
 
 

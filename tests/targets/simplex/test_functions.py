@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from tapegrad.precision import in_double
+from tapegrad._precision import in_double
 from tapegrad.targets.descent.loss import SLOPE_BACKWARD, SLOPE_FORWARD, corner, directed, edge, skew
 
 SIZES = (3, 4, 6)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
 from tapegrad.machines.compiled import run
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine

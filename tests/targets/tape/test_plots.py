@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
 from tapegrad.errors import InputError
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.targets.descent.history import record

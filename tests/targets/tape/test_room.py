@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapegrad.compile import compile, compile_for
+from tapegrad._compile import compile, compile_for
+from tapegrad._verify import verify
 from tapegrad.errors import InputError, Refused, TapegradError
 from tapegrad.machines import library as machines
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.targets.tape import target
-from tapegrad.verify import verify
 from tests.targets.tape.random_machines import random_machine, random_start
 
 

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapegrad.compile import compile, estimate
+from tapegrad._compile import compile, estimate
+from tapegrad._precision import in_double
+from tapegrad._verify import verify
 from tapegrad.errors import InputError, Refused
 from tapegrad.lowering.tables import triple_states
 from tapegrad.machines.library.ready import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.precision import in_double
 from tapegrad.targets import target_named
 from tapegrad.targets.tape.constants import choose
 from tapegrad.targets.tape.net import TapeNet, build
 from tapegrad.targets.tape.target import layers, paper_width
-from tapegrad.verify import verify
 from tests.targets.tape.random_machines import random_machine, random_start
 
 CELLS, STEPS = 128, 40

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compile import Compiled
+from tapegrad._compile import Compiled
+from tapegrad._sources import kind_of
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import State, imported
-from tapegrad.sources import kind_of
 from tapegrad.targets import Carry
 
 ENDED = "the source has halted"

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tapegrad_check
+from tapegrad._compile import Compiled, compile, defaults, prepare
+from tapegrad._files import EXTENDED, read_net, what_is_broken, write_net
+from tapegrad._sources import source_from_json, source_to_json
+from tapegrad._witness import compare, digest, witnesses
 from tapegrad.circuits.layered import LayeredCircuit
-from tapegrad.compile import Compiled, compile, defaults, prepare
 from tapegrad.errors import BrokenNet
-from tapegrad.files import EXTENDED, read_net, what_is_broken, write_net
 from tapegrad.source import Arrays, Rewriting
-from tapegrad.sources import source_from_json, source_to_json
 from tapegrad.targets import target_named
-from tapegrad.witness import compare, digest, witnesses
 from tapegrad_check import CheckReport
 
 _SOURCE, _LOWERED = "source.", "lowered."

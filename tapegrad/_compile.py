@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tapegrad._sources import parse_inputs, route
 from tapegrad.errors import Refused
 from tapegrad.source import Rewriting, Source, State
-from tapegrad.sources import parse_inputs, route
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:

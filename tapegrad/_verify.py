@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.compile import Compiled, Progress, Run
+from tapegrad._compile import Compiled, Progress, Run
+from tapegrad._lockstep import Leaps, Lockstep
+from tapegrad._sources import kind_of
 from tapegrad.errors import InputError
-from tapegrad.lockstep import Leaps, Lockstep
-from tapegrad.sources import kind_of
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._sources import source_to_json
 from tapegrad.errors import BrokenNet
 from tapegrad.source import Rewriting
-from tapegrad.sources import source_to_json
 
 
 def witnesses(passes: Iterable[Rewriting]) -> list[dict[str, str]]:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tapegrad.compile import compile
+from tapegrad._compile import compile
+from tapegrad._sources import all_kinds
+from tapegrad._verify import verify
 from tapegrad.errors import Refused, TapegradError
-from tapegrad.sources import all_kinds
-from tapegrad.verify import verify
 
 STEPS = 200
 """Most steps of a net on one input; a random machine need not halt."""

@@ -42,7 +42,7 @@ def sources_stamp() -> str:
     from: what is compiled into a function comes from there."""
     texts = {path: path.read_bytes() for path in _PACKAGE.rglob("*.py")}
     name = _PACKAGE.name.encode()
-    uses_numba = re.compile(rb"^(?:from|import) (?:numba|" + name + rb"\.jit)\b", re.MULTILINE)
+    uses_numba = re.compile(rb"^(?:from|import) (?:numba|" + name + rb"\._jit)\b", re.MULTILINE)
     imported = re.compile(rb"^from " + name + rb"\.([\w.]+) import", re.MULTILINE)
     compiled = {path for path, text in texts.items() if uses_numba.search(text)}
     for path in tuple(compiled):
