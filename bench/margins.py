@@ -6,9 +6,8 @@ from typing import Any
 from tapegrad._compile import Compiled, compile
 from tapegrad._sources import find
 from tapegrad.circuits.model import Circuit
-from tapegrad_papers.theory.layerwise import layerwise_bound, uncorrected_log10
 from tapegrad_papers.wei.attack import attack
-from tapegrad_papers.wei.bounds import margin_constants
+from tapegrad_papers.wei.bounds import layerwise_bound, margin_constants, uncorrected_log10
 from tapegrad_papers.wei.margins import chain_of, patterns, problem_of
 
 CIRCUITS = ("adder4", "parity8")

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tapegrad
-from tapegrad.commands import campaign, demo, export, listing, net_folder, player, run, search, train_with
+from tapegrad.commands import campaign, demo, listing, nets, player, run, search, train_with
 from tapegrad.commands.output import BAD_INPUT, console, errors, print_json
 from tapegrad.errors import InputError, TapegradError
 
@@ -72,10 +72,10 @@ def _options(
 
 for command in (
     run.run,
-    net_folder.compile,
-    net_folder.verify,
-    net_folder.check,
-    export.export,
+    nets.compile,
+    nets.verify,
+    nets.check,
+    nets.export,
     listing.show,
     listing.estimate,
     listing.explain,

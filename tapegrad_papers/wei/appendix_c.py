@@ -12,9 +12,13 @@ import numpy as np
 from tapegrad.machines.library import ready
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import one_norm
-from tapegrad_papers.claims.wei.decoder import DecodedRun, Facts, decoded_runs, transformer
-from tapegrad_papers.claims.wei.hidden import (
+from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
+from tapegrad_papers.wei import PAPER
+from tapegrad_papers.wei.hidden import (
+    DecodedRun,
+    Facts,
     attends_to_one,
+    decoded_runs,
     gap_checks,
     look_up_layer,
     looked_up_groups,
@@ -22,10 +26,9 @@ from tapegrad_papers.claims.wei.hidden import (
     norm_checks,
     norm_ratios,
     state_groups,
+    transformer,
 )
-from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
-from tapegrad_papers.theory.transformer_sizes import transformer_sizes
-from tapegrad_papers.wei import PAPER
+from tapegrad_papers.wei.samples import transformer_sizes
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,22 @@ from tapegrad._compile import Compiled, compile
 from tapegrad._precision import in_double
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad_papers.claims.wei.decoder import decoded_runs, transformer
-from tapegrad_papers.claims.wei.perturbed import CorrectedNetwork, apply, corrected_adder, noisy
 from tapegrad_papers.ledger import Outcome, fails_as_printed, holds, holds_corrected
-from tapegrad_papers.theory.blocks import TwoLayers
-from tapegrad_papers.theory.problem import Problem
-from tapegrad_papers.theory.relu_problem import relu_problem
-from tapegrad_papers.theory.transformer_chain import transformer_chain
 from tapegrad_papers.wei import PAPER
 from tapegrad_papers.wei.attack import attack
+from tapegrad_papers.wei.blocks import TwoLayers
 from tapegrad_papers.wei.bounds import MarginConstants, margin_constants
+from tapegrad_papers.wei.chains import transformer_chain
+from tapegrad_papers.wei.hidden import (
+    CorrectedNetwork,
+    apply,
+    corrected_adder,
+    decoded_runs,
+    noisy,
+    transformer,
+)
 from tapegrad_papers.wei.margins import chain_of, problem_of
+from tapegrad_papers.wei.problems import Problem, relu_problem
 from tapegrad_papers.wei.section_3 import adder, compiled_relu, every_pattern
 
 

@@ -16,8 +16,8 @@ from jax import Array
 from tapegrad._files import write_atomically
 from tapegrad._precision import in_double
 from tapegrad.errors import Refused
-from tapegrad_papers.theory.problem import Parameters, Problem, corrected
 from tapegrad_papers.wei.attack import attack
+from tapegrad_papers.wei.problems import Parameters, Problem, corrected
 
 GRID = 3000
 """Points of the grid for values between 0 and 1: a multiple of 6, so that 1/3, 1/2 and 2/3 are on it."""

@@ -11,15 +11,11 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad_papers.theory.blocks import Chain
-from tapegrad_papers.theory.layerwise import layerwise_bound, uncorrected_log10
-from tapegrad_papers.theory.problem import Problem
-from tapegrad_papers.theory.relu_chain import relu_chain
-from tapegrad_papers.theory.relu_problem import relu_problem
-from tapegrad_papers.theory.transformer_chain import transformer_chain
-from tapegrad_papers.theory.transformer_problem import transformer_problem
 from tapegrad_papers.wei.attack import attack
-from tapegrad_papers.wei.bounds import MarginConstants, margin_constants
+from tapegrad_papers.wei.blocks import Chain
+from tapegrad_papers.wei.bounds import MarginConstants, layerwise_bound, margin_constants, uncorrected_log10
+from tapegrad_papers.wei.chains import relu_chain, transformer_chain
+from tapegrad_papers.wei.problems import Problem, relu_problem, transformer_problem
 
 MOST_PATTERNS = 64
 

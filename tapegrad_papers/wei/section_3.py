@@ -14,14 +14,12 @@ from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.targets.relu import ReluNet, constants
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
-from tapegrad_papers.theory.layerwise import uncorrected_log10
-from tapegrad_papers.theory.perturbation import perturbation_test
-from tapegrad_papers.theory.relu_chain import relu_chain
-from tapegrad_papers.theory.relu_problem import relu_problem
 from tapegrad_papers.wei import PAPER
-from tapegrad_papers.wei.attack import attack
-from tapegrad_papers.wei.bounds import margin_constants
+from tapegrad_papers.wei.attack import attack, perturbation_test
+from tapegrad_papers.wei.bounds import margin_constants, uncorrected_log10
+from tapegrad_papers.wei.chains import relu_chain
 from tapegrad_papers.wei.claim_3_5 import claim_3_5 as chain_margins
+from tapegrad_papers.wei.problems import relu_problem
 from tapegrad_papers.wei.samples import relu_norm, width_rows
 
 

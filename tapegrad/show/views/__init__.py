@@ -8,8 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from tapegrad._compile import Compiled
-from tapegrad.show.views.decoded import DecodedView
-from tapegrad.show.views.view import NetView
+from tapegrad.show.views.decoded import DecodedView, NetView
 from tapegrad.targets import Carry
 
 

@@ -1,6 +1,6 @@
 """The view of a target that has none of its own: the state that the net decodes to."""
 
-from typing import Any
+from typing import Any, Protocol
 
 from tapegrad._compile import Compiled
 from tapegrad._panels import Fields, Panel
@@ -25,3 +25,22 @@ class DecodedView:
         lowered = self.compiled.lowered
         shown = "between two steps" if state is None else kind_of(lowered).state_text(lowered, state)
         return [{"state": shown}], self.compiled.net.deviation(carry)
+
+
+# What a view of a net provides.
+
+
+class NetView(Protocol):
+    """The weights or activations that matter for a target, at every step of one run."""
+
+    step_name: str
+    """What a step is called: `gradient step`, `decoder step`, ..."""
+    curve_name: str
+    sees_every_step: bool
+    """Whether `frame` must be called for every step, in order, and not just for those that are kept."""
+    panels: list[Panel]
+    notes: list[str]
+
+    def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
+        """What each panel shows, and the height of the curve."""
+        ...

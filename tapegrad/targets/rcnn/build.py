@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from tapegrad.errors import Refused
 from tapegrad.networks.backends.jax import convolve
 from tapegrad.networks.form import Activation, Affine, Convolution, Dense, Matrix, Rows
-from tapegrad.targets.rcnn.cells import Cells, Clause, Predicate
 from tapegrad.targets.rcnn.encoding import (
     COMPUTING,
     MEMORISING,
@@ -31,7 +30,10 @@ from tapegrad.targets.rcnn.encoding import (
     SYMBOLS,
     TRACE,
     WORK,
+    Cells,
+    Clause,
     Encoding,
+    Predicate,
     cell_values,
     channel_names,
     digit_names,

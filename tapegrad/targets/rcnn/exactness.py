@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 
 from tapegrad.machines.grid import GridMachine
 from tapegrad.targets.rcnn.build import PASSING_SLOPE, Filter, questions_about, ternary_filter
-from tapegrad.targets.rcnn.cells import Cells, Clause, clauses_of
-from tapegrad.targets.rcnn.encoding import Encoding, channel_names, digit_names, effect_digits
+from tapegrad.targets.rcnn.encoding import (
+    Cells,
+    Clause,
+    Encoding,
+    channel_names,
+    clauses_of,
+    digit_names,
+    effect_digits,
+)
 
 
 def claims(filter: Filter, encoding: Encoding) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from tapegrad._jit import njit
 from tapegrad.errors import BrokenNet, Refused
 from tapegrad.networks.backends.numba import column_layers, run_columns
 from tapegrad.targets.rcnn.build import Filter
-from tapegrad.targets.rcnn.cells import HEAD
-from tapegrad.targets.rcnn.encoding import CLOSE, Encoding
+from tapegrad.targets.rcnn.encoding import CLOSE, HEAD, Encoding
 
 RESTS, CUT_OFF, LOST, STRAY, _NEEDS_ROOM = 0, 1, 2, 3, 4
 """How a run of layers ended: the last one changed nothing; there were no more; the head left the grid; the

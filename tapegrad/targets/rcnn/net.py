@@ -14,8 +14,7 @@ from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.build import Filter, build_filter, filter_from
-from tapegrad.targets.rcnn.cells import COMPUTE, HEAD, Cells, clauses_of
-from tapegrad.targets.rcnn.encoding import ENCODINGS, Encoding, Grid
+from tapegrad.targets.rcnn.encoding import COMPUTE, ENCODINGS, HEAD, Cells, Encoding, Grid, clauses_of
 from tapegrad.targets.rcnn.exactness import claims
 from tapegrad.targets.rcnn.explain import explain, unit_names
 from tapegrad.targets.rcnn.fast import Roller

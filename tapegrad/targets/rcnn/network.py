@@ -14,8 +14,7 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import BLANK, MINUS, PLUS, Frame
 from tapegrad.machines.grid import GridMachine
 from tapegrad.targets.rcnn.build import Filter, build_filter
-from tapegrad.targets.rcnn.cells import UNKNOWN, Cells, clauses_of
-from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, WORK, Encoding
+from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, UNKNOWN, WORK, Cells, Encoding, clauses_of
 
 ANSWER_SLOPE = 18
 """Slope of the head at a memorising cell; with the rate 1/54 a sample is written as a third of itself."""

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.grid import Cell, GridConfiguration
-from tapegrad.targets.rcnn.cells import HEAD
-from tapegrad.targets.rcnn.encoding import CLOSE
+from tapegrad.targets.rcnn.encoding import CLOSE, HEAD
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Rcnn, check_engine
 from tapegrad.targets.rcnn.training import Progress, check_features, on_threads

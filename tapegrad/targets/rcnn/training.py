@@ -24,8 +24,7 @@ from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.form import Convolution, Dense, Matrix
 from tapegrad.targets.rcnn.build import Filter
-from tapegrad.targets.rcnn.cells import MEMORY, OUTSIDE, UNKNOWN, Cells
-from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, Encoding
+from tapegrad.targets.rcnn.encoding import CLOSE, MEMORY, OUTSIDE, SYMBOLS, TRACE, UNKNOWN, Cells, Encoding
 from tapegrad.targets.rcnn.network import Rcnn, check_engine
 
 RATE = 1 / 54

@@ -12,11 +12,10 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import RIGHT, Rule, TuringMachine
 from tapegrad.targets.relu import ReluNet
-from tapegrad_papers.theory.layerwise import layerwise_bound
-from tapegrad_papers.theory.perturbation import perturbation_test
-from tapegrad_papers.theory.problem import Problem
-from tapegrad_papers.wei.attack import attack
+from tapegrad_papers.wei.attack import attack, perturbation_test
+from tapegrad_papers.wei.bounds import layerwise_bound
 from tapegrad_papers.wei.margins import all_layer_margins, chain_of, problem_of
+from tapegrad_papers.wei.problems import Problem
 
 
 def gate(kind: str, **options):

@@ -8,8 +8,8 @@ from tapegrad.circuits.model import Gate
 from tapegrad.targets.relu import build, constants
 from tapegrad.targets.transformer import net as transformer_net
 from tapegrad_papers import wei
-from tapegrad_papers.theory.blocks import TwoLayers
 from tapegrad_papers.wei import samples
+from tapegrad_papers.wei.blocks import TwoLayers
 from tapegrad_papers.wei.bounds import MarginConstants
 from tests.papers.checking import failing
 

@@ -13,17 +13,18 @@ from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad_papers.theory.transformer_sizes import size_table, transformer_sizes
 from tapegrad_papers.wei.samples import (
     corollary_a_1,
     lemma_2_3,
     log_covering_number,
     rademacher_bound,
     relu_norm,
+    size_table,
     surrogate_loss,
     theorem_3_1,
     theorem_4_1,
     transformer_norm,
+    transformer_sizes,
     width_rows,
 )
 

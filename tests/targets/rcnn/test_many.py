@@ -12,8 +12,7 @@ from tapegrad.learners.on_grid import single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.targets.rcnn import predicting, training
-from tapegrad.targets.rcnn.cells import COMPUTE, Cells
-from tapegrad.targets.rcnn.encoding import cell_values
+from tapegrad.targets.rcnn.encoding import COMPUTE, Cells, cell_values
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import (

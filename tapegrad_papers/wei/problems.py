@@ -1,6 +1,7 @@
-"""A transformer on one input as a function of all its matrices, weights shared by all decoder steps."""
+"""A net on given inputs as a function of all its parameters: what attacks and noise work on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -8,14 +9,137 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import ArrayLike
 
 from tapegrad._precision import in_double
+from tapegrad.circuits.model import batch_of_bits
 from tapegrad.errors import InputError, Refused
-from tapegrad.networks.backends.jax import Group, Memory, StackedDecoder, decoder_step, empty_memory
+from tapegrad.networks.backends.jax import (
+    Group,
+    Memory,
+    StackedDecoder,
+    affine,
+    decoder_step,
+    dense,
+    empty_memory,
+)
 from tapegrad.networks.form import Affine, Attention, Block, Dense, Matrix
+from tapegrad.targets.relu import ReluNet
+from tapegrad.targets.relu.constants import relu_layers
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.net import KINDS, SIDES, Decoding
-from tapegrad_papers.theory.problem import Parameters, Problem, feed
+
+Parameters = Any
+"""A pytree of ordinary matrices, zeros included, in stacks of layers."""
+
+LEAK = 0.2
+"""Slope of a ReLU that is off, in the slopes that guide an attack."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """`margins(parameters, guide)` are the outputs with the sign that makes them positive as long as the
+    predictions are right. `guide` is 0 or 1: at 1 the values are the same, but their derivatives pass through
+    corrections and ReLUs that are off, where the true ones vanish. They only tell an attack where to look."""
+
+    parameters: Parameters
+    real: Parameters
+    """1 for every parameter; 0 for padding, with which layers are brought to one shape to compile quickly."""
+    margins: Callable[[Parameters, float], Array]
+    bits: Callable[[Parameters], Array]
+    """Everything that is decoded from the net, as bits."""
+    windows: tuple[Parameters, ...]
+    """Parts of the net, as pytrees of 0 and 1 for each layer: neighbours with nothing corrected in between.
+    Noise spread over more than one part is corrected in each, and wasted."""
+
+
+def relu(z: Array, guide: float) -> Array:
+    """`max(z, 0)`; with a guide its derivative is never 0."""
+    off = LEAK * jnp.minimum(z, 0)
+    return jnp.maximum(z, 0) + guide * (off - jax.lax.stop_gradient(off))
+
+
+def feed(layers: tuple[Dense, ...], values: Array, guide: float, computing: int) -> Array:
+    """Layers of which the first few compute and the rest correct."""
+    for layer in layers[:computing]:
+        values = dense(layer, values, lambda z: relu(z, guide))
+    before = values
+    for layer in layers[computing:]:
+        values = dense(layer, values, lambda z: relu(z, 0.0))
+    return corrected(before, values, guide) if layers[computing:] else values
+
+
+def corrected(before: Array, after: Array, guide: float) -> Array:
+    """`after`; with a guide its derivative also has that of `before`, as if nothing had been corrected."""
+    return after + guide * (before - jax.lax.stop_gradient(before))
+
+
+# A ReLU net on a batch of patterns as a function of its dense matrices.
+
+
+LARGEST = 1 << 23
+"""Most numbers, padding included, in a net that is attacked."""
+
+
+@in_double
+def relu_problem(net: ReluNet, bits: ArrayLike) -> Problem:
+    """`F(x, theta)` of section 3 for every pattern: `W_d relu(... relu(W_0 x + b_0) ...) + b_d`."""
+    width = max(len(net.input_names), int(np.diff(net.stack.bounds).max()), net.padded_width or 0)
+    if (net.depth + 1) * width * width > LARGEST:
+        raise Refused(
+            f"{net.depth + 1} layers of width {width:,} are too many parameters to attack",
+            advice="Try a smaller circuit.",
+        )
+    if not net.output_names:
+        raise Refused("the net has no outputs, so no change can flip one")
+    given = batch_of_bits(bits, net.input_names, "net")
+    batch = jnp.asarray(np.pad(given.astype(float), ((0, 0), (0, width - given.shape[1]))))
+    parameters, real = _stacked(net, width)
+    each = relu_layers(net.correction)
+
+    def outputs(p: Parameters, guide: float) -> Array:
+        def circuit_layer(values: Array, matrices: tuple[Array, Array]) -> tuple[Array, None]:
+            layers = tuple(Dense(Matrix(*pair), "relu") for pair in zip(*matrices, strict=True))
+            return feed(layers, values, guide, 2), None
+
+        grouped = jax.tree.map(lambda a: a[:-1].reshape(-1, each, *a.shape[1:]), (p["W"], p["b"]))
+        values, _ = lax.scan(circuit_layer, batch.T, grouped)
+        return affine(Matrix(p["W"][-1], p["b"][-1]), values).T[:, : len(net.output_names)]
+
+    signs = jnp.sign(jax.jit(outputs)(parameters, 0.0))
+    return Problem(
+        parameters=parameters,
+        real=real,
+        margins=lambda p, guide: (signs * outputs(p, guide)).reshape(-1),
+        bits=lambda p: outputs(p, 0.0) > 0,
+        windows=_windows(net.depth + 1, each),
+    )
+
+
+def _stacked(net: ReluNet, width: int) -> tuple[Parameters, Parameters]:
+    """All `W_i` and `b_i` in two arrays, and which of their entries there are."""
+    shapes = {"W": (net.depth + 1, width, width), "b": (net.depth + 1, width)}
+    found = {name: np.zeros(shape) for name, shape in shapes.items()}
+    real = {name: np.zeros(shape) for name, shape in shapes.items()}
+    for layer in range(net.depth + 1):
+        weight, bias = net.dense_layer(layer)
+        rows, columns = weight.shape
+        found["W"][layer, :rows, :columns], found["b"][layer, :rows] = weight, bias
+        real["W"][layer, :rows, :columns] = real["b"][layer, :rows] = 1
+    return jax.tree.map(jnp.asarray, found), jax.tree.map(jnp.asarray, real)
+
+
+def _windows(layers: int, each: int) -> tuple[Parameters, ...]:
+    """The gates of a circuit layer with the corrections before and after them. A net without corrections
+    has one window: everything."""
+    number = np.arange(layers)
+    first = range(0, layers, each) if each == 4 else [None]
+    on = [(number >= f - 2) & (number < f + 4) if f is not None else number >= 0 for f in first]
+    return tuple({"W": jnp.asarray(o[:, None, None], float), "b": jnp.asarray(o[:, None], float)} for o in on)
+
+
+# A transformer on one input as a function of all its matrices, weights shared by all decoder steps.
+
 
 MOST_STEPS = 512
 """Longest runs that are attacked."""
@@ -58,7 +182,9 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
         real=real,
         margins=margins,
         bits=lambda p: outputs(p, 0.0) > 0.5,
-        windows=_windows(parameters) if corrections else (jax.tree.map(lambda _: jnp.ones(()), parameters),),
+        windows=_decoder_windows(parameters)
+        if corrections
+        else (jax.tree.map(lambda _: jnp.ones(()), parameters),),
     )
 
 
@@ -88,8 +214,8 @@ def _matrices(layer: Block) -> Iterator[tuple[str, np.ndarray]]:
         yield f"{name}W_{letter}", np.asarray(written.weight)
         yield f"{name}b_{letter}", np.asarray(written.bias)
 
-    for number, dense in enumerate(layer.feed_forward, 1):
-        yield from both("", str(number), dense.map)
+    for number, own in enumerate(layer.feed_forward, 1):
+        yield from both("", str(number), own.map)
     for kind, field in KINDS.items():
         if (attention := getattr(layer, field)) is not None:
             for letter, side in SIDES.items():
@@ -141,7 +267,7 @@ def _group(matrices: Mapping[str, Array]) -> Group:
     return Group(Block("", layers, attention("dec"), attention("enc")), to, to)
 
 
-def _windows(parameters: Parameters) -> tuple[Parameters, ...]:
+def _decoder_windows(parameters: Parameters) -> tuple[Parameters, ...]:
     """Each layer with the correction of the layer before it; the read-out with the last correction; h_0
     with the first layer, and E with the layer that looks at the input."""
     groups = parameters["groups"]

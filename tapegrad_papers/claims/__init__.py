@@ -1,1 +1,0 @@
-"""The ledger of claims: every numbered statement of the four papers as a function that can fail."""
