@@ -4,10 +4,9 @@ python examples/pytorch_tape.py
 """
 
 import tapegrad as tg
-from tapegrad.interop.pytorch import to_torch
 
 compiled = tg.compile(tg.read("1RB1RZ_1LB0RC_1LC1LA"), "tape", cells=32)
-module = to_torch(compiled).start(compiled.start())  # weights s (state), T (tape), H (head), z (labels)
+module = tg.to_torch(compiled).start(compiled.start())  # weights s (state), T (tape), H (head), z (labels)
 on_simplex, sgd = module.optimisers()  # conditional gradient for s, torch.optim.SGD for all the rest
 
 steps = 0

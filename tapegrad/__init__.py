@@ -14,6 +14,7 @@ from tapegrad._sources import read, register
 from tapegrad._verify import Report, verify
 from tapegrad.circuits import Array, Bit, Circuit, Int, Traced, UInt, trace, where
 from tapegrad.errors import TapegradError
+from tapegrad.interop.exporting import to_onnx, to_torch
 from tapegrad.learners import FunctionLearner, Learner
 from tapegrad.machines import GridBuilder, GridMachine, MachineBuilder, TuringMachine
 from tapegrad.show.page import watch
@@ -47,6 +48,8 @@ __all__ = [
     "read",
     "register",
     "save",
+    "to_onnx",
+    "to_torch",
     "trace",
     "verify",
     "watch",

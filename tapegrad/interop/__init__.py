@@ -1,3 +1,2 @@
-"""Nets in other people's tools. Each folder needs one extra, so nothing is imported here: say
-`from tapegrad.interop.pytorch import to_torch`, `.onnx import to_onnx`, `.lens import to_transformer_lens`
-or `.decompile import decompile`."""
+"""Networks in other people's tools. Each needs an extra, so nothing is imported here. `tapegrad.to_torch` and
+`tapegrad.to_onnx` import theirs when called; `.lens` has `to_transformer_lens`, `.decompile` has `decompile`."""

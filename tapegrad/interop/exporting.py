@@ -1,35 +1,31 @@
 """Every form that a net, a circuit or a machine can leave in, as the bytes of its files."""
 
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-from tapegrad._compile import Compiled
-from tapegrad.errors import Refused
-
-if TYPE_CHECKING:
-    from tapegrad.targets.net import Net
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors.numpy import save as tensors_to_bytes
 
+from tapegrad._compile import Compiled
 from tapegrad.circuits import formats as circuit_formats
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.tracer import Traced
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
 from tapegrad.learners import Learner
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.grid import GridMachine
 from tapegrad.machines.model import TuringMachine
 from tapegrad.source import Format, Source
 
-# Parts that need another tool: imported when asked for, with a word on what to install.
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
+    from tapegrad.targets.net import Net
 
 EXTRAS = {"pytorch": "torch", "onnx": "onnx"}
 """For each part of `tapegrad.interop` that `part` imports, the extra that it needs."""
@@ -44,6 +40,17 @@ def part(name: str) -> ModuleType:
             f"this export needs a package that is not installed: {error}",
             advice=f"Try: pip install 'tapegrad[{EXTRAS[name]}]'.",
         ) from error
+
+
+def to_torch(compiled: "Compiled | Net") -> Any:
+    """The network as a PyTorch `nn.Module`, made from its arrays alone (extra `torch`). Forward targets give the
+    network's outputs; training targets take its steps under PyTorch's automatic differentiation."""
+    return part("pytorch").to_torch(compiled)
+
+
+def to_onnx(compiled: "Compiled | Net") -> "ModelProto":
+    """The network as an ONNX model (extra `onnx`), for targets whose step is a forward pass."""
+    return part("onnx").to_onnx(compiled)
 
 
 def net_of(compiled: "Compiled | Net") -> "Net":
@@ -103,7 +110,7 @@ def _to_torch(subject: Subject, context: int) -> Files:
 
     from tapegrad.targets.relu.net import ReluNet  # brings JAX
 
-    module = part("pytorch").to_torch(subject.net)
+    module = to_torch(subject.net)
     net = subject.net.net
     if isinstance(net, ReluNet):
         widths = [len(net.input_names), *np.diff(net.stack.bounds).tolist()]
@@ -116,7 +123,7 @@ def _to_torch(subject: Subject, context: int) -> Files:
 
 
 def _to_onnx(subject: Subject, context: int) -> Files:
-    return part("onnx").to_onnx(subject.net).SerializeToString()
+    return to_onnx(subject.net).SerializeToString()
 
 
 def _to_transformer_lens(subject: Subject, context: int) -> Files:
