@@ -43,8 +43,8 @@ def part(name: str) -> ModuleType:
 
 
 def to_torch(compiled: "Compiled | Net") -> Any:
-    """The network as a PyTorch `nn.Module`, made from its arrays alone (extra `torch`). Forward targets give the
-    network's outputs; training targets take its steps under PyTorch's automatic differentiation."""
+    """The network as a PyTorch `nn.Module`, made from its arrays alone (extra `torch`). Forward targets give
+    the network's outputs; training targets take its steps under PyTorch's automatic differentiation."""
     return part("pytorch").to_torch(compiled)
 
 
