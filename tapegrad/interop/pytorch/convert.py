@@ -9,7 +9,7 @@ from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.interop.pytorch.training import DescentModule, EmulatorModule
-from tapegrad.networks.backends.torch import DecoderModule, StackModule, convolution
+from tapegrad.networks.backends.pytorch import DecoderModule, StackModule, convolution
 from tapegrad.targets.emulator.net import EmulatorNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.encoding import SYMBOLS, TRACE, WORK
