@@ -12,7 +12,10 @@ from tests.shapes import checked
 SHAPED = [
     *(f"tapegrad.targets.{name}" for name in ("descent", "extended", "simplex.loss", "tape.loss")),
     "tapegrad.targets.emulator.loss",
-    "tapegrad.networks",
+    *(
+        f"tapegrad.networks.{name}"
+        for name in ("form", "backends.jax", "backends.numpy", "backends.intervals")
+    ),
 ]
 """Where arrays have shapes. Not the fast engines: numba compiles functions as they stand, or not at all."""
 

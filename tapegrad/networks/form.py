@@ -7,9 +7,9 @@ and an activation. `Attention`, `Block` and `Decoder` make transformers, `Convol
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
@@ -32,15 +32,38 @@ def static(**options: Any) -> Any:
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
 def tree(cls: type[Class]) -> type[Class]:
     """A frozen dataclass whose arrays are the leaves of a pytree. (An `eqx.Module` would do, but every
-    look-up of a method on one costs as much as the method.)"""
-    return jax.tree_util.register_dataclass(dataclass(frozen=True, eq=False)(cls))
+    look-up of a method on one costs as much as the method.) A tree is put together again without `__init__`:
+    JAX may have put anything in the place of an array."""
+    made: Any = dataclass(frozen=True, eq=False)(cls)
+    named = {own.name: bool(own.metadata.get("static")) for own in fields(made)}
+    arrays, statics = ([name for name, is_static in named.items() if is_static == kind] for kind in (0, 1))
+
+    def flatten(node: Any) -> tuple[list[Any], tuple[Any, ...]]:
+        pairs = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in arrays]
+        return pairs, tuple(getattr(node, name) for name in statics)
+
+    def unflatten(static_values: tuple[Any, ...], leaves: Iterable[Any]) -> Any:
+        node = object.__new__(made)
+        node.__dict__.update(
+            zip(arrays, leaves, strict=True), **dict(zip(statics, static_values, strict=True))
+        )
+        return node
+
+    jax.tree_util.register_pytree_with_keys(made, flatten, unflatten)
+    return made
 
 
 Key = tuple[str | int, ...]
 """A coordinate: its group, then which state, symbol or bit it stands for."""
 
 Numbers = Array | np.ndarray
-"""Weights are kept as NumPy arrays; under a JAX transformation they are traced."""
+"""Weights are kept as NumPy arrays, or on the device; under a JAX transformation they are traced."""
+
+if TYPE_CHECKING:
+    Entries = np.ndarray
+else:
+    Entries = Numbers
+"""Entries of maps are read as NumPy arrays; only a JAX transformation puts tracers in their place."""
 
 
 @tree
@@ -72,10 +95,10 @@ class Affine:
     """`x -> A x + b` by row, column and value of every entry of A that is not 0, row by row: compiled maps
     have few entries among many places. Entries at the same place add up."""
 
-    rows: Int[np.ndarray, " entries"]
-    columns: Int[np.ndarray, " entries"]
-    values: Float[np.ndarray, " entries"]
-    bias: Float[np.ndarray, " rows"]
+    rows: Int[Entries, " entries"]
+    columns: Int[Entries, " entries"]
+    values: Float[Entries, " entries"]
+    bias: Float[Entries, " rows"]
     width: int = static()
 
     @classmethod
