@@ -12,6 +12,7 @@ from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.machines.model import LEFT, RIGHT, Configuration
+from tapegrad.networks import form
 from tapegrad.targets.net import Net
 from tapegrad.targets.transformer.net import TransformerNet
 
@@ -119,15 +120,13 @@ class Vocabulary:
 # What each coordinate of the residual stream means, and what each head does.
 
 
-Key = tuple[str | int, ...]
-
 RULERS = ("here+", "here-", "wrote+", "wrote-")
 """The head's cell after a token, and the cell that the token wrote to: each as the digits of its positive and
 of its negative part, of which one is 0."""
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class Coordinates(form.Coordinates):
     """The residual stream of the network for a vocabulary and a context length."""
 
     vocabulary: Vocabulary
@@ -138,35 +137,22 @@ class Coordinates:
         """Digits of a token's index."""
         return (self.context - 1).bit_length()
 
-    @property
-    def width(self) -> int:
-        """d_model."""
-        return len(self._index)
-
-    def at(self, *key: str | int) -> int:
-        """`at("state", q)`, `at("here+", bit)`, `at("place")`, ..."""
-        return self._index[key]
-
-    def group(self, *names: str) -> list[int]:
-        """All coordinates of these groups, in order."""
-        return [number for name in names for key, number in self._index.items() if key[0] == name]
-
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Every coordinate by number, as `state[A]`."""
         return tuple(f"{group}[{rest[0]}]" if rest else str(group) for group, *rest in self._index)
 
-    @cached_property
-    def _index(self) -> dict[Key, int]:
+    def keys(self) -> list[form.Key]:
+        """The key of every coordinate, in order."""
         states, symbols = self.vocabulary.states, self.vocabulary.symbols
-        keys: list[Key] = [("begin",), ("move",), *(("state", q) for q in states)]
+        keys: list[form.Key] = [("begin",), ("move",), *(("state", q) for q in states)]
         keys += [("symbol", a) for a in symbols]
         keys += [("sink",), ("index",), ("square",), *(("code", bit) for bit in range(self.bits))]
         keys += [("place",), *((ruler, bit) for ruler in RULERS for bit in range(self.bits))]
         keys += [("read", a) for a in symbols]
         keys += [("next state", q) for q in states] + [("next symbol", a) for a in symbols]
         keys += [*(("next move", move) for move in MOVES), ("halt",)]
-        return {key: number for number, key in enumerate(keys)}
+        return keys
 
 
 MEANING = {

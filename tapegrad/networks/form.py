@@ -6,6 +6,7 @@ and an activation. `Attention`, `Block` and `Decoder` make transformers, `Convol
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -379,15 +380,15 @@ class Stack:
         return self
 
 
-class Coordinates:
+class Coordinates(ABC):
     """The named coordinates of a vector, in groups: a key is a group, then what in it is meant."""
 
     meanings: ClassVar[Mapping[str, str]]
     """What the coordinates of each group mean, with {} for the rest of the key."""
 
+    @abstractmethod
     def keys(self) -> list[Key]:
         """The key of every coordinate, in order."""
-        raise NotImplementedError
 
     @cached_property
     def _index(self) -> dict[Key, int]:
