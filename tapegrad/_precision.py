@@ -11,8 +11,8 @@ R = TypeVar("R")
 
 
 def with_promotion(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs `function` with JAX's standard promotion of types and ranks, which a user may have forbidden in code
-    of their own."""
+    """Runs `function` with JAX's standard promotion of types and ranks, which a user may have forbidden in
+    code of their own."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
