@@ -21,6 +21,7 @@ from tapegrad import cli
 from tapegrad._files import write_atomically, write_folder
 from tapegrad._sources import find, parse_inputs
 from tapegrad.commands import listing, nets
+from tapegrad.commands.output import SafeConsole
 from tapegrad.errors import FormatError, InputError
 from tapegrad.targets import target_named
 from tapegrad_check import __main__ as checker
@@ -176,6 +177,7 @@ def test_the_verdict_outlives_the_reader(
     report = tg.verify(tg.load(tmp_path / "net"))
     wrong = type(report)(**{**vars(report), "agreed": False})
     monkeypatch.setattr(nets, "verify_net", lambda *inputs, **options: wrong)
+    monkeypatch.setattr(nets, "console", SafeConsole())  # it falls silent for good
     for words in (["--json"], []):
         reader, writer = os.pipe()
         os.close(reader)
