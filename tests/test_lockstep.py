@@ -1,17 +1,19 @@
 """Net and source in one pass: the result is the net's, the report that of `verify`."""
 
 import dataclasses
+from itertools import islice
 
 import pytest
 
 import tapegrad as tg
-from tapegrad._lockstep import ENDED, STOPPED, Lockstep
+from tapegrad._lockstep import ENDED, NOTHING, STOPPED, Lockstep
 from tapegrad._verify import run_and_verify
 from tapegrad.commands import run as run_command
 from tapegrad.errors import Refused
 from tapegrad.learners import library as learners
 from tapegrad.machines import library as machines
 from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.sampler import random_machine
 
 
 def compiled(name: str, cells: int = 32) -> tg.Compiled:
@@ -104,3 +106,33 @@ def test_values_that_are_no_numbers_are_a_mismatch(monkeypatch, deviation: float
     report = tg.verify(net, [("1011",)], every=every)
     assert report.mismatch is not None
     assert report.mismatch.expected == "finite values"
+
+
+def halting(count: int) -> list[TuringMachine]:
+    """Machines on two tapes that halt on a missing rule, after a few steps from the blank tapes."""
+    drawn = (random_machine(seed, tapes=2, states=3, halt=0.3) for seed in range(58))
+    return [m for m in drawn if 2 < sum(1 for _ in islice(m.run(m.start()), 20)) < 8][:count]
+
+
+@pytest.mark.parametrize("target", ["transformer", "rcnn"])
+def test_a_missing_rule_on_two_tapes_leaves_the_last_state(target: str) -> None:
+    for machine in halting(2):
+        *_, expected = machine.run(machine.start())
+        net = tg.compile(machine, target)
+        run, report = run_and_verify(net)
+        assert report.agreed, report
+        assert run.halted
+        assert run.state == net.run().state == expected
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_run_that_ends_without_a_state_of_the_source_is_a_mismatch(every: int) -> None:
+    (machine,) = halting(1)
+    net = tg.compile(machine, "transformer")
+    assert tg.verify(net, [()], every=every).agreed
+    (rewriting,) = net.passes
+    lost = dataclasses.replace(net, passes=(dataclasses.replace(rewriting, halted=None),))
+    report = tg.verify(lost, [()], every=every)
+    assert not report.agreed
+    assert report.mismatch is not None
+    assert report.mismatch.found == NOTHING
