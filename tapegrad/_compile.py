@@ -22,7 +22,8 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Run:
-    """What came of running a net on one input: `state` is in terms of the source the user gave."""
+    """What came of running a net on one input: `state` is in terms of the source the user gave, its last one
+    if the net is done, and None where the run was cut off between two of them."""
 
     steps: int
     halted: bool
@@ -55,12 +56,13 @@ class Compiled:
         """A first state of the user's source as a first state of the lowered one."""
         return _encoded(self.passes, state)
 
-    def decode(self, state: State | None) -> State | None:
-        """A state of the lowered source as one of the user's, or None between two of its steps."""
+    def decode(self, state: State | None, *, last: bool = False) -> State | None:
+        """A state of the lowered source as one of the user's, or None between two of its steps; `last` where
+        the lowered source has halted."""
         for rewriting in reversed(self.passes):
             if state is None:
                 return None
-            state = rewriting.decode(state)
+            state = rewriting.decode_last(state) if last else rewriting.decode(state)
         return state
 
     def start(self, *inputs: Any) -> Carry:
@@ -95,10 +97,11 @@ class Compiled:
             taken = self.net.steps_taken(carry)
             if progress is not None:
                 progress(taken)
+        done = self.net.done(carry)
         return Run(
             steps=taken,
-            halted=self.net.done(carry),
-            state=self.decode(self.net.decode(carry)),
+            halted=done,
+            state=self.decode(self.net.decode(carry), last=done),
             carry=carry,
             deviation=self.net.deviation(carry),
             seconds=time.perf_counter() - began,
@@ -107,6 +110,20 @@ class Compiled:
     def explain(self, unit: str) -> str:
         """What a weight or unit stands for, in words."""
         return self.net.explain(unit)
+
+    def built_for(self) -> list[tuple[Any, ...]] | None:
+        """The inputs that the net was built for, as a user writes them; None where it takes any, or where
+        they have no form in the user's terms."""
+        if not self.target.built_for_inputs:
+            return None
+        settings = self.target.with_defaults(
+            {name: value for name, value in self.options.items() if name in self.target.options}
+        )
+        if settings["inputs"] is not None:
+            return [tuple(words) for words in _words(self.source, settings["inputs"])]
+        if self.passes:
+            return None
+        return [(state,) for state in self.target.first_states(self.source, **settings)]
 
 
 def compile(source: Source, target: str, **options: Any) -> Compiled:

@@ -1,10 +1,13 @@
-"""Writing files so that a reader never sees half of one, and the folder of a saved net in particular."""
+"""Reading what may not be a file at all; writing files so that a reader never sees half of one, and the
+folder of a saved net in particular."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as tensors_to_bytes
 
 import tapegrad_check
-from tapegrad.errors import BrokenNet, InputError, TapegradError
+from tapegrad.errors import BrokenNet, FormatError, InputError, TapegradError
 from tapegrad_check.folder import AGAIN, CERTIFICATE, CONFIG, MODEL, VERSION, Folder
 
 EXTENDED = "extended"
@@ -28,18 +31,60 @@ _STALE_AFTER = 3600.0
 """Seconds after which an unfinished folder is taken to be what a killed program left behind."""
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Writes beside the file first, then puts it in place in one step."""
-    path = Path(path)
+LARGEST = 256 << 20
+"""Files that users give are not read if they are larger than this, in bytes."""
+
+_NO_NAME = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
+
+
+def content_of(name: str) -> bytes | None:
+    """What a file holds; None where no file has this name, or none could, since it is a text. A device or a
+    pipe may block or never end, so it is refused."""
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
+        found = os.stat(name)
+        if stat.S_ISDIR(found.st_mode):
+            return None
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{name} is not a regular file", advice="Write it to a file first.")
+        if found.st_size > LARGEST:
+            raise FormatError(f"{name} is larger than {LARGEST >> 20} MiB")
+        with open(name, "rb") as file:
+            return file.read(LARGEST)
+    except ValueError:  # a null character
+        return None
+    except OSError as error:
+        if error.errno in _NO_NAME:
+            return None
+        raise InputError(f"{name} cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """What the system does not let us write is the user's to mend. A device stays what it is."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise InputError(f"{path} is not a regular file", advice="Choose a new name.")
+    try:
+        yield
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Writes beside the file first, then puts it in place in one step. A program that is stopped on the way
+    takes the unfinished file with it."""
+    path = Path(path)
+    with _writing(path):
+        number, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with open(number, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(unfinished, 0o644)
+            os.replace(unfinished, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # it is in place
+                os.unlink(unfinished)
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
@@ -52,34 +97,30 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> No
     that is refused with a reason. Moving the old folder away first would leave no folder at all.
     """
     folder = Path(path)
-    if folder.exists():
-        found = [p.name for p in folder.iterdir()] if folder.is_dir() else [folder.name]
-        strange = [name for name in found if name not in files]
-        if strange:
-            raise InputError(
-                f"{folder} exists and holds {strange[0]!r}, which this program did not write",
-                advice="Choose a new folder.",
-            )
-    unfinished = f".{folder.name}.unfinished-"
-    try:
+    with _writing(folder):
+        if folder.exists():
+            found = [p.name for p in folder.iterdir()] if folder.is_dir() else [folder.name]
+            strange = [name for name in found if name not in files]
+            if strange:
+                raise InputError(
+                    f"{folder} exists and holds {strange[0]!r}, which this program did not write",
+                    advice="Choose a new folder.",
+                )
+        unfinished = f".{folder.name}.unfinished-"
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(folder.parent, unfinished)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=unfinished))
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}") from error
-    try:
-        for name, content in files.items():
-            write_atomically(fresh / name, content)
-        fresh.chmod(0o755)
-        if folder.exists():
-            for name in files:
-                os.replace(fresh / name, folder / name)
-        else:
-            fresh.rename(folder)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        try:
+            for name, content in files.items():
+                write_atomically(fresh / name, content)
+            fresh.chmod(0o755)
+            if folder.exists():
+                for name in files:
+                    os.replace(fresh / name, folder / name)
+            else:
+                fresh.rename(folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _remove_stale(parent: Path, unfinished: str) -> None:

@@ -1,7 +1,7 @@
 """A net and the interpreters of its source, stepped side by side: what `verify` and the player stand on."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -16,6 +16,7 @@ from tapegrad.targets import Carry
 ENDED = "the source has halted"
 STOPPED = "the net has stopped"
 FINITE = "finite values"
+NOTHING = "no state of the source"
 """What is found in place of a state where one side goes on and the other does not."""
 
 
@@ -25,11 +26,13 @@ class Lockstep:
 
     def __init__(self, compiled: Compiled, inputs: tuple[Any, ...], engine: str = "reference") -> None:
         self.compiled, self.engine = compiled, engine
+        self.rules: set[Hashable] = set()
+        """The rules of the user's own source that were exercised, where it has rules."""
         self.source_state: State = compiled.source.start(*inputs)
         self.lowered_state: State = compiled.encode(self.source_state)
         self.carry: Carry = compiled.net.start(self.lowered_state)
         self._lowered: Iterator[State] = compiled.lowered.run(self.lowered_state)
-        self._source: Iterator[State] = compiled.source.run(self.source_state)
+        self._source: Iterator[State] = self._noted(compiled.source.run(self.source_state))
         covered = [p.covers for p in compiled.passes if p.covers is not None]
         self._whole_run_at_once = bool(covered)
         if covered:  # a rewriting of this kind shows only where the source stands at its end
@@ -57,8 +60,7 @@ class Lockstep:
     def _look(self) -> None:
         net = self.compiled.net
         found = net.decode(self.carry)
-        if found is not None:
-            self._compare(found)
+        own = None if found is None else self._compare(found)
         deviation = net.deviation(self.carry)
         if not math.isfinite(deviation):  # `max` would pass over it
             self.agrees = False
@@ -75,8 +77,23 @@ class Lockstep:
                 expected = next(run, ENDED)
                 if expected is not ENDED:
                     self._part(expected, STOPPED)
+            if own is None:  # between two steps of the source, whose last state can still be read
+                own = self.compiled.decode(found, last=True)
+                if not _equal(own, self.source_state):
+                    self._part(self.source_state, NOTHING if own is None else own)
 
-    def _compare(self, found: State) -> None:
+    def _noted(self, states: Iterator[State]) -> Iterator[State]:
+        """The states of the user's own source; a rule is exercised when the state after it is asked for."""
+        source, rules = self.compiled.source, kind_of(self.compiled.source).rules
+        before = None
+        for state in states:
+            if rules is not None and before is not None:
+                self.rules.add(rules.at(source, before))
+            before = state
+            yield state
+
+    def _compare(self, found: State) -> State | None:
+        """Gives back the state of the user's source that was compared, if there was one."""
         expected = next(self._lowered, ENDED)
         self.agrees = _equal(found, expected)
         if not self.agrees:
@@ -86,7 +103,7 @@ class Lockstep:
         # A net that has gone wrong is not decoded further; the interpreters still go on together.
         own = self.compiled.decode(found if self.agrees else self.lowered_state)
         if own is None:
-            return
+            return None
         expected = next(self._source, ENDED)
         self.states += 1
         if not _equal(own, expected):
@@ -94,6 +111,7 @@ class Lockstep:
             self._part(expected, own)
         if expected is not ENDED:
             self.source_state = expected
+        return own
 
     def _part(self, expected: State, found: State) -> None:
         self.parted = self.parted or (expected, found)
@@ -178,7 +196,7 @@ class Leaps:
         interpreter = kind_of(source).compiled_run
         if interpreter is not None:
             own = imported(interpreter)(source, self.first)
-            decoded = self.compiled.decode(self.reached)
+            decoded = self.compiled.decode(self.reached, last=True)
             if decoded != own.final:
-                return own.final, decoded
+                return own.final, NOTHING if decoded is None else decoded
         return None

@@ -1,4 +1,4 @@
-"""Double precision where a network needs it, whatever the user's global JAX flag says."""
+"""The JAX settings that networks are written for, whatever the user's own global ones say."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -10,12 +10,25 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def with_promotion(function: Callable[P, R]) -> Callable[P, R]:
+    """Runs `function` with JAX's standard promotion of types and ranks, which a user may have forbidden in
+    code of their own."""
+
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
 def in_double(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs `function` with 64-bit JAX numbers and leaves the global flag as it was."""
+    """The same with 64-bit JAX numbers."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         with jax.enable_x64(True):
-            return function(*args, **kwargs)
+            return promoting(*args, **kwargs)
 
+    promoting = with_promotion(function)
     return wrapped

@@ -9,11 +9,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from tapegrad._files import content_of
 from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError
 from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
-
-LARGEST = 256 << 20
-"""Files larger than this, in bytes, are not read."""
 
 _PLACES = [
     "tapegrad.machines.kind:TURING_MACHINE",
@@ -95,12 +93,10 @@ def find(text: str) -> Found:
     """A ready name, else an existing file, else the text itself in one of the formats."""
     if any(text in kind.ready for kind in all_kinds()):
         return find_text(text)
-    path = Path(text)
-    if "\n" not in text and len(text) < 4096 and path.is_file():
-        if path.stat().st_size > LARGEST:
-            raise FormatError(f"{path} is larger than {LARGEST >> 20} MiB")
-        return _parsed(path.read_bytes(), str(path))
-    if "\n" not in text and (os.sep in text or path.suffix in _ENDINGS):
+    content = content_of(text)
+    if content is not None:
+        return _parsed(content, str(Path(text)))
+    if "\n" not in text and (os.sep in text or Path(text).suffix in _ENDINGS):
         raise InputError(f"there is no file {text!r}")
     return find_text(text)
 
@@ -111,7 +107,10 @@ def find_text(text: str) -> Found:
         if text in kind.ready:
             ready = kind.ready[text]
             return Found(ready.build(), f"ready {kind.name.split()[-1]}", ready.example())
-    return _parsed(text.encode(), "text")
+    try:
+        return _parsed(text.encode("utf-8", "surrogateescape"), "text")
+    except UnicodeEncodeError as error:
+        raise FormatError(f"the text has a character that is none, {text[error.start]!a}") from error
 
 
 def read(text: str) -> Source:

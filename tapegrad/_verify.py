@@ -1,7 +1,7 @@
 """Is the net right? It and the interpreters of its source in lockstep, over many inputs, and the report."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,10 +10,13 @@ import numpy as np
 from tapegrad._compile import Compiled, Progress, Run
 from tapegrad._lockstep import Leaps, Lockstep
 from tapegrad._sources import kind_of
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused, TapegradError
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
+
+MOST_BUILT_FOR = 64
+"""Of the inputs that a net was built for, most that are tried where none are given."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,17 @@ class Mismatch:
     step: int
     expected: str
     found: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How much of the source's table the inputs exercised."""
+
+    exercised: int
+    rules: int
+
+    def __str__(self) -> str:
+        return f"{self.exercised:,} of {self.rules:,} rules exercised"
 
 
 @dataclass(frozen=True)
@@ -44,6 +58,8 @@ class Report:
     every: int
     """States were compared every so many steps, 1 being all of them."""
     seconds: float
+    coverage: Coverage | None = None
+    """Where `verify` chose the inputs itself, for a source that has rules."""
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain JSON."""
@@ -58,9 +74,10 @@ class Report:
         extent = "all inputs" if self.exhaustive else f"{self.inputs:,} input(s)"
         end = "" if self.complete else " (stopped at the step limit)"
         compared = "every one of" if self.every == 1 else f"every {self.every:,}th of"
+        covered = "" if self.coverage is None else f"; {self.coverage}"
         return (
             f"agreed at {compared} {self.steps:,} steps on {extent}{end}; "
-            f"largest deviation {self.deviation:.3g}"
+            f"largest deviation {self.deviation:.3g}{covered}"
         )
 
 
@@ -77,23 +94,43 @@ def verify(
     """Runs the net and the plain interpreters in lockstep and compares every decoded state, both with the
     lowered source (at every step of the net) and with the user's own (at every step of that).
 
-    Without `inputs`, a circuit of at most 20 inputs is checked on all of them, everything else on a seeded
-    sample. At most `steps` steps of the net are taken for each input. For runs of millions of steps, `every`
-    compares only every so many steps, with the compiled interpreter, and at the end.
+    Without `inputs`, a circuit of at most 20 inputs is checked on all of them, a machine on words that
+    exercise its rules, a net that was built for certain inputs on those, everything else on a seeded sample;
+    inputs for which the net has no room are left out. At most `steps` steps of the net are taken for each
+    input. For runs of millions of steps, `every` compares only every so many steps, with the compiled
+    interpreter, and at the end.
     """
-    exhaustive = False
+    exhaustive, chosen = False, inputs is None
     if inputs is None:
-        in_batches = not any(kind_of(rewriting.after).one_by_one for rewriting in compiled.passes)
-        random = np.random.default_rng(seed)
-        inputs, exhaustive = kind_of(compiled.source).default_inputs(compiled.source, random, in_batches)
+        inputs, exhaustive = _chosen(compiled, np.random.default_rng(seed))
     seen = _Seen(engine, every)
+    no_room: TapegradError | None = None
     for one in inputs:
-        seen.add(one, _followed(compiled, one, steps, engine, every, progress))
+        try:
+            seen.add(one, _followed(compiled, one, steps, engine, every, progress))
+        except (InputError, Refused) as refused:
+            if not chosen:
+                raise
+            no_room, exhaustive = no_room or refused, False
         if seen.mismatch is not None:
             break
     if seen.inputs == 0:
-        raise InputError("there was no input to verify", advice="Give at least one.")
-    return seen.report(exhaustive)
+        raise no_room or InputError("there was no input to verify", advice="Give at least one.")
+    report = seen.report(exhaustive)
+    rules = kind_of(compiled.source).rules
+    if not chosen or rules is None or every > 1:
+        return report
+    return replace(report, coverage=Coverage(len(seen.rules), rules.count(compiled.source)))
+
+
+def _chosen(compiled: Compiled, random: np.random.Generator) -> tuple[Iterable[Inputs], bool]:
+    """The inputs where none are given, and whether there are no others."""
+    built_for = compiled.built_for()
+    if built_for is None:
+        in_batches = not any(kind_of(rewriting.after).one_by_one for rewriting in compiled.passes)
+        return kind_of(compiled.source).default_inputs(compiled.source, random, in_batches)
+    count = min(len(built_for), MOST_BUILT_FOR)
+    return [built_for[i] for i in sorted(random.choice(len(built_for), count, replace=False))], False
 
 
 def run_and_verify(
@@ -140,6 +177,7 @@ class _Seen:
         self.inputs = self.steps = self.states = 0
         self.complete, self.deviation = True, 0.0
         self.mismatch: Mismatch | None = None
+        self.rules: set[Hashable] = set()
 
     def add(self, inputs: Inputs, pair: Lockstep | Leaps) -> None:
         """One input that was followed."""
@@ -148,6 +186,8 @@ class _Seen:
         self.inputs += _patterns(inputs)
         self.steps += pair.steps
         self.states += pair.states
+        if isinstance(pair, Lockstep):
+            self.rules |= pair.rules
         self.complete &= pair.ended
         self.deviation = max(self.deviation, pair.deviation)
 

@@ -1,6 +1,7 @@
 """The command line: `tapegrad COMMAND ...`. Commands live in `tapegrad/commands/`, or in other packages that
 attach them."""
 
+import os
 import sys
 from importlib.metadata import entry_points
 from typing import Annotated
@@ -11,11 +12,16 @@ from typer.main import get_command
 
 import tapegrad
 from tapegrad.commands import campaign, demo, listing, nets, player, run, search, train_with
-from tapegrad.commands.output import BAD_INPUT, console, errors, print_json
+from tapegrad.commands.output import BAD_INPUT, console
 from tapegrad.errors import InputError, TapegradError
+from tapegrad_check.boundary import TRACEBACK, complain, guarded
 
 ATTACHED = "tapegrad.commands"
 """The entry point group through which installed packages attach commands: functions or Typer apps."""
+
+
+class PastTyper(BaseException):
+    """Carries what Typer would end without a word, or with exit code 1, to the boundary."""
 
 
 class Commands(TyperGroup):
@@ -44,11 +50,19 @@ class Commands(TyperGroup):
             )
         return None
 
+    def invoke(self, ctx):
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, EOFError, OSError) as error:
+            raise PastTyper from error
+
 
 app = typer.Typer(
     name="tapegrad",
     cls=Commands,
     help="Compile algorithms into neural networks that run them exactly.",
+    epilog="Exit codes: 0 success, 1 network and source disagree, 2 bad input, 3 stopped at the step limit, "
+    "70 internal error, 130 interrupted, 143 terminated.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -61,10 +75,24 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _ask_for_tracebacks(asked: bool) -> None:
+    if asked:
+        os.environ[TRACEBACK] = "1"
+
+
 @app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+    ] = False,
+    traceback: Annotated[
+        bool,
+        typer.Option(
+            "--traceback",
+            is_eager=True,
+            callback=_ask_for_tracebacks,
+            help=f"Show tracebacks of errors, as {TRACEBACK}=1 does.",
+        ),
     ] = False,
 ) -> None:
     """What can be said without a command."""
@@ -91,20 +119,19 @@ for command in (
 
 
 def main() -> None:
-    """Runs the command line. What the user can mend is said in a paragraph, without a traceback."""
+    """Runs the command line, behind the one boundary that no exception passes."""
+    sys.exit(guarded(_run, as_json="--json" in sys.argv))
+
+
+def _run() -> int:
     try:
         app()
     except TapegradError as error:
-        if "--json" in sys.argv:
-            print_json({"error": error.what, "where": error.where, "advice": error.advice})
-        errors.print(f"[bold red]error:[/bold red] {type(error).__name__}: ", end="")
-        errors.print(str(error), markup=False)
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        errors.print("interrupted")
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+        complain(error, as_json="--json" in sys.argv)
+        return BAD_INPUT
+    except PastTyper as carried:
+        raise carried.__cause__ or carried from None
+    return 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ source into another gives back.
 A new kind of source is a folder with a `SourceKind`, and one line in `tapegrad._sources`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
@@ -44,7 +44,8 @@ class Rewriting:
     `before`. The guarantee, which tests check side by side: run `after` from an encoded state, decode
     everything, drop the Nones, and what is left is the run of `before`, each state once. A
     rewriting that `covers` T steps decodes just its last state, to the state of `before` after T steps, or
-    at its halt if that is earlier.
+    at its halt if that is earlier. Where `after` halts between two steps of `before`, `halted` takes its last
+    state to the last of `before`, which has been decoded before.
     """
 
     name: str
@@ -53,6 +54,11 @@ class Rewriting:
     encode: Callable[[State], State]
     decode: Callable[[State], State | None]
     covers: int | None = None
+    halted: Callable[[State], State | None] | None = None
+
+    def decode_last(self, state: State) -> State | None:
+        """`decode`, for a state in which `after` has halted."""
+        return (self.halted or self.decode)(state)
 
 
 def chained(first: Rewriting, second: Rewriting) -> Rewriting:
@@ -62,6 +68,10 @@ def chained(first: Rewriting, second: Rewriting) -> Rewriting:
         between = second.decode(state)
         return None if between is None else first.decode(between)
 
+    def halted(state: State) -> State | None:
+        between = second.decode_last(state)
+        return None if between is None else first.decode_last(between)
+
     return Rewriting(
         f"{first.name}, {second.name}",
         first.before,
@@ -69,6 +79,7 @@ def chained(first: Rewriting, second: Rewriting) -> Rewriting:
         lambda state: second.encode(first.encode(state)),
         decode,
         first.covers,
+        halted,
     )
 
 
@@ -165,6 +176,15 @@ class ReadyBy(Mapping[str, Ready], Generic[Entry]):
         return len(self._entries)
 
 
+@dataclass(frozen=True)
+class Rules:
+    """The rules that sources of a kind consist of, so that those can be counted which a run exercises."""
+
+    count: Callable[[Any], int]
+    at: Callable[[Any, State], Hashable]
+    """Names the rule that takes the source on from a state that is not its last."""
+
+
 Arrays = dict[str, NDArray[Any]]
 Inputs = Iterator[tuple[Any, ...]]
 """The arguments of `source.start`, one tuple for each run."""
@@ -222,6 +242,8 @@ class SourceKind:
     default_inputs: Callable[[Any, np.random.Generator, bool], tuple[Inputs, bool]] = _no_default_inputs
     """Inputs to verify a net with, and whether they are all there are. The flag says whether the net takes
     them in batches."""
+    rules: Rules | None = None
+    """None where there are none: `verify` then says nothing of how many were exercised."""
     one_by_one: bool = False
     """Whether it takes many steps for each input, one input after the other, as a machine does."""
     sample: Callable[[int], Source] | None = None

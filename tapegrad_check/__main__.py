@@ -1,12 +1,12 @@
 """`tapegrad-check FOLDER`: the certificate of a saved net, re-derived from its weights."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 
 from tapegrad_check import CheckError, Unchecked, check
+from tapegrad_check.boundary import TRACEBACK, complain, guarded, print_json, printable, silent_when_closed
 
 FAILED, BAD_INPUT = 1, 2
 
@@ -18,22 +18,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Re-derive the certificate of a network that tapegrad saved from its weights alone, "
         "without the compiler.",
         epilog="Exit code: 0 the certificate holds, 1 it does not, 2 bad input (not a saved network, or one "
-        "that this version cannot check). Example: tapegrad-check adder8.net",
+        "that this version cannot check), 70 internal error, 130 interrupted, 143 terminated. "
+        "Example: tapegrad-check adder8.net",
     )
     parser.add_argument("folder", metavar="FOLDER", help="a folder that `tapegrad compile` or `save` wrote")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    parser.add_argument("--traceback", action="store_true", help=f"show tracebacks, as {TRACEBACK}=1 does")
     given = parser.parse_args(arguments)
+    if given.traceback:
+        os.environ[TRACEBACK] = "1"
+    return guarded(lambda: _checked(given.folder, given.json), as_json=given.json)
+
+
+def _checked(folder: str, as_json: bool) -> int:
     try:
-        report = check(given.folder)
+        report = check(folder)
     except CheckError as error:
-        if given.json:
-            print(json.dumps({"error": error.what, "where": error.where, "advice": error.advice}))
-        print(f"error: {error}", file=sys.stderr)
+        complain(error, as_json=as_json)
         return BAD_INPUT if isinstance(error, Unchecked) else FAILED
-    try:
-        print(json.dumps(report.to_json(), indent=1) if given.json else report, flush=True)
-    except BrokenPipeError:  # the reader has seen enough; Python would complain again when it flushes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if as_json:
+        print_json(report.to_json())
+    else:
+        with silent_when_closed():
+            print(printable(str(report), keep="\n"), flush=True)
     return 0
 
 

@@ -67,7 +67,7 @@ def circuit_arrays(arrays: Arrays) -> Arrays:
 def read_folder(path: str | os.PathLike[str]) -> Folder:
     """Reads the three files, refusing what is missing, too large, malformed or mixed up."""
     folder = Path(path)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # of a name that cannot be one, `Path.is_dir` raises
         raise Unchecked(f"{folder} is not a folder", advice="Give the folder that `save` wrote.")
     config_bytes, model_bytes, certificate_bytes = (_bytes(folder / name) for name in LIMITS)
     config, certificate = _json(config_bytes, folder / CONFIG), _json(certificate_bytes, folder / CERTIFICATE)
@@ -99,7 +99,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
 
 
 def _bytes(path: Path) -> bytes:
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise Unchecked(f"{path.name} is missing", where=str(path.parent))
     size, limit = path.stat().st_size, LIMITS[path.name]
     if size > limit:

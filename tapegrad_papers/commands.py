@@ -26,6 +26,7 @@ from tapegrad.commands.output import (
     TargetOption,
     console,
     errors,
+    print_heading,
     print_json,
     progress_bar,
 )
@@ -166,7 +167,7 @@ def margins(
     if as_json:
         print_json({"source": found.source.name, "target": target, **result.to_json()})
         return
-    console.print(f"[bold]{found.source.name}[/bold] ({found.origin}) on target [bold]{target}[/bold]")
+    print_heading(found.source.name, f"({found.origin}) on target {target}")
     console.print(str(result), markup=False)
 
 

@@ -5,13 +5,14 @@ import dataclasses
 import pytest
 
 import tapegrad as tg
-from tapegrad._lockstep import ENDED, STOPPED, Lockstep
+from tapegrad._lockstep import ENDED, NOTHING, STOPPED, Lockstep
 from tapegrad._verify import run_and_verify
 from tapegrad.commands import run as run_command
 from tapegrad.errors import Refused
 from tapegrad.learners import library as learners
 from tapegrad.machines import library as machines
 from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.sampler import random_machine
 
 
 def compiled(name: str, cells: int = 32) -> tg.Compiled:
@@ -104,3 +105,33 @@ def test_values_that_are_no_numbers_are_a_mismatch(monkeypatch, deviation: float
     report = tg.verify(net, [("1011",)], every=every)
     assert report.mismatch is not None
     assert report.mismatch.expected == "finite values"
+
+
+def on_two_tapes(seed: int) -> TuringMachine:
+    """A machine that soon halts on a missing rule."""
+    return random_machine(seed, tapes=2, states=2, halt=0.3)
+
+
+@pytest.mark.parametrize(("target", "seed"), [("transformer", 8), ("transformer", 9), ("rcnn", 31)])
+def test_a_missing_rule_on_two_tapes_leaves_the_last_state(target: str, seed: int) -> None:
+    machine = on_two_tapes(seed)
+    *others, expected = machine.run(machine.start())
+    assert others
+    net = tg.compile(machine, target)
+    run, report = run_and_verify(net)
+    assert report.agreed, report
+    assert run.halted
+    assert run.state == expected
+    assert net.resume(run.carry).state == expected
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_run_that_ends_without_a_state_of_the_source_is_a_mismatch(every: int) -> None:
+    net = tg.compile(on_two_tapes(9), "transformer")
+    assert tg.verify(net, [()], every=every).agreed
+    (rewriting,) = net.passes
+    lost = dataclasses.replace(net, passes=(dataclasses.replace(rewriting, halted=None),))
+    report = tg.verify(lost, [()], every=every)
+    assert not report.agreed
+    assert report.mismatch is not None
+    assert report.mismatch.found == NOTHING

@@ -26,6 +26,7 @@ from tapegrad.commands.output import (
     StepsOption,
     TargetOption,
     console,
+    print_heading,
     print_json,
 )
 from tapegrad.commands.player import write_page
@@ -126,7 +127,7 @@ def show(
         data, arrays = source_to_json(found.source)
         print_json({"origin": found.origin, **data, **{name: a.tolist() for name, a in arrays.items()}})
         return
-    console.print(f"[bold]{found.source.name}[/bold] ({found.origin})")
+    print_heading(found.source.name, f"({found.origin})")
     console.print(kind_of(found.source).describe(found.source), markup=False)
 
 

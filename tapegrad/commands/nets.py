@@ -1,5 +1,6 @@
 """`tapegrad compile`, `verify` and `check`: nets in folders."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -60,7 +61,8 @@ def compile(
         )
         return
     console.print(
-        f"{found.source.name} -> {' -> '.join([*names, target])}: {compiled.net.parameters:,} parameters"
+        f"{found.source.name} -> {' -> '.join([*names, target])}: {compiled.net.parameters:,} parameters",
+        markup=False,
     )
     console.print(f"written to {output}; now try: tapegrad check {output}", markup=False)
 
@@ -142,7 +144,7 @@ def export(
 
 def _subject(source: str, target: str | None, settings: list[str] | None) -> Subject:
     folder = Path(source)
-    if "\n" not in source and len(source) < 4096 and folder.is_dir():
+    if os.path.isdir(folder):  # of a name that cannot be one, `Path.is_dir` raises
         if target is not None or settings:
             raise InputError(
                 f"{source} is a network already", where=CONFIG, advice="Leave out --target and --set."

@@ -1,6 +1,5 @@
 """What commands print: JSON for scripts on request, text for people otherwise."""
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,21 +8,41 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from tapegrad._compile import Progress as Report
+from tapegrad_check.boundary import print_json as print_json  # commands have it from here
+from tapegrad_check.boundary import printable, silence
 
-console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 120)
-errors = Console(stderr=True, highlight=False)
 
-SUCCESS, DISAGREED, BAD_INPUT, UNFINISHED, INTERRUPTED = 0, 1, 2, 3, 130
-"""Exit codes: done and verified; net and source disagree; bad input; stopped at the step limit; by Ctrl-C."""
+class SafeConsole(Console):
+    """Names come from files that anyone may have written: nothing in a string reaches the terminal's own
+    controls. Where nobody reads on, the program goes on silently to its exit code."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Every string that is printed comes this way, also those in tables."""
+        return super().render_str(printable(text, keep="\n\t"), **options)
+
+    def on_broken_pipe(self) -> None:
+        """The stream was closed by its reader."""
+        self.quiet = True
+        silence(self.file)
+
+
+_on_terminal = sys.stdout is not None and sys.stdout.isatty()
+console = SafeConsole(highlight=False, emoji=False, soft_wrap=True, width=None if _on_terminal else 120)
+errors = SafeConsole(stderr=True, highlight=False, emoji=False)
+
+SUCCESS, DISAGREED, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
+"""Exit codes: done and verified; net and source disagree; bad input; stopped at the step limit. Those
+of other ends are in `tapegrad_check.boundary`."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
-def print_json(data: Any) -> None:
-    """One JSON value on standard output."""
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+def print_heading(name: str, rest: str) -> None:
+    """The name of a source in bold, whatever characters it has, and what there is to say of it."""
+    console.print(Text.assemble((printable(name), "bold"), " ", printable(rest)))
 
 
 def progress_bar() -> Progress:

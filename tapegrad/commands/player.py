@@ -1,5 +1,6 @@
 """Pages on which a run can be watched: `tapegrad show ... -o page.html` and `tapegrad studio`."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,7 +69,7 @@ def _opened(
     settings: Sequence[str] | None,
     steps: int,
 ) -> tuple[Compiled, tuple[Any, ...]]:
-    if (Path(source) / CONFIG).is_file():
+    if os.path.isfile(os.path.join(source, CONFIG)):  # of a name that cannot be one, `Path.is_file` raises
         if target is not None or settings:
             raise InputError(f"{source} is a compiled net", advice="Leave out --target and --set.")
         compiled = load(source)

@@ -21,6 +21,7 @@ from tapegrad.commands.output import (
     TargetOption,
     console,
     errors,
+    print_heading,
     print_json,
     steps_progress,
 )
@@ -101,11 +102,11 @@ def run(
             }
         )
     else:
-        console.print(f"[bold]{found.source.name}[/bold] ({found.origin}) on target [bold]{target}[/bold]")
+        print_heading(found.source.name, f"({found.origin}) on target {target}")
         names = [rewriting.name for rewriting in compiled.passes]
-        console.print(f"passes      {' -> '.join(names) or 'none'}")
+        console.print(f"passes      {' -> '.join(names) or 'none'}", markup=False)
         for name, value in chosen.items():
-            console.print(f"{name:<11} {value:,}, chosen for this input")
+            console.print(f"{name:<11} {value:,}, chosen for this input", markup=False)
         console.print(f"parameters  {compiled.net.parameters:,}")
         ended = "done" if outcome.halted else "stopped at the step limit"
         console.print(f"steps       {outcome.steps:,} of the network in {outcome.seconds:.3g} s, {ended}")

@@ -8,7 +8,6 @@ import typer
 
 from tapegrad.commands.output import (
     DISAGREED,
-    INTERRUPTED,
     SUCCESS,
     AsJson,
     console,
@@ -17,6 +16,7 @@ from tapegrad.commands.output import (
     progress_bar,
 )
 from tapegrad.errors import InputError
+from tapegrad_check.boundary import INTERRUPTED
 
 if TYPE_CHECKING:
     from tapegrad.search.family import Family

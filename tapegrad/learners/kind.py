@@ -1,12 +1,12 @@
 """Learning algorithms as a kind of source."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._files import content_of
 from tapegrad.circuits.kind import circuit_from_json, circuit_to_json
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.circuits.view import summary
@@ -36,8 +36,8 @@ def _samples(learner: Learner, texts: Sequence[str]) -> tuple[NDArray[np.uint8],
     """Samples as `bits:label`, or a file of lines of that form."""
     lines: list[str] = []
     for text in texts:
-        path = Path(text)
-        lines += path.read_text().split() if ":" not in text and path.is_file() else text.split()
+        content = None if ":" in text else content_of(text)
+        lines += text.split() if content is None else content.decode("utf-8", "replace").split()
     rows, labels = [], []
     for number, line in enumerate(lines, 1):
         bits, _, label = line.partition(":")

@@ -1,6 +1,6 @@
 """k tapes to one: the tapes lie side by side as interleaved tracks, heads become marks, sweeps do a step."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from tapegrad.machines.model import (
@@ -23,7 +23,8 @@ def one_tape(machine: TuringMachine) -> Rewriting:
     One step of the old machine: sweep right until all k marked symbols are collected in the state, look
     up the rule, sweep left and at each mark write and carry the mark k cells left or right, then go home
     to a place left of every mark. The old state's own name is entered at home and nowhere else, so each
-    old configuration decodes once.
+    old configuration decodes once. Where the rule is missing, the machine halts at the end of the sweep to
+    the right; nothing has changed on the tape by then, so the last old configuration can still be read.
 
     Guarantee: with heads at most s cells apart, a step takes fewer than 2 k (s + k + 3) steps, none of
     them a stay; the alphabet merely doubles. A machine with one tape is returned as it is.
@@ -32,8 +33,9 @@ def one_tape(machine: TuringMachine) -> Rewriting:
         return Rewriting("one tape", machine, machine, lambda state: state, lambda state: state)
     marks = Names(machine.alphabet)
     marked = {symbol: marks(symbol, f"{symbol}^") for symbol in machine.alphabet}
+    sweeps = _Sweeps(machine, marked)
     after = TuringMachine(
-        rules=_Sweeps(machine, marked).rules(),
+        rules=sweeps.rules(),
         start_state=machine.start_state,
         blank=machine.blank,
         accept=machine.accept,
@@ -43,11 +45,13 @@ def one_tape(machine: TuringMachine) -> Rewriting:
         states=(machine.start_state,),
         tapes=1,
     )
-    return _rewriting(machine, after, marked)
+    return _rewriting(machine, after, marked, sweeps.readers)
 
 
-def _rewriting(machine: TuringMachine, after: TuringMachine, marked: dict[str, str]) -> Rewriting:
-    k, old_states = machine.tapes, frozenset(machine.states)
+def _rewriting(
+    machine: TuringMachine, after: TuringMachine, marked: dict[str, str], readers: dict[str, str]
+) -> Rewriting:
+    k, old_states = machine.tapes, {state: state for state in machine.states}
     unmarked = {mark: symbol for symbol, mark in marked.items()}
 
     def encode(state: Configuration) -> Configuration:
@@ -57,7 +61,13 @@ def _rewriting(machine: TuringMachine, after: TuringMachine, marked: dict[str, s
         return Configuration(state.state, (cells,), (k * min(state.heads),))
 
     def decode(state: Configuration) -> Configuration | None:
-        if state.state not in old_states:
+        return unfolded(state, old_states)
+
+    def halted(state: Configuration) -> Configuration | None:
+        return unfolded(state, readers | old_states)
+
+    def unfolded(state: Configuration, old: Mapping[str, str]) -> Configuration | None:
+        if state.state not in old:
             return None
         tapes: list[dict[int, str]] = [{} for _ in range(k)]
         heads = [0] * k
@@ -68,9 +78,9 @@ def _rewriting(machine: TuringMachine, after: TuringMachine, marked: dict[str, s
                 symbol = unmarked[symbol]
             if symbol != machine.blank:
                 tapes[j][i] = symbol
-        return Configuration(state.state, tuple(tapes), tuple(heads))
+        return Configuration(old[state.state], tuple(tapes), tuple(heads))
 
-    return Rewriting("one tape", machine, after, encode, decode)
+    return Rewriting("one tape", machine, after, encode, decode, halted=halted)
 
 
 Ops = tuple[tuple[str, int] | None, ...]
@@ -127,6 +137,8 @@ class _Sweeps:
         self.unmarked = {mark: symbol for symbol, mark in marked.items()}
         self.names = Names(machine.states)
         self.working = frozenset(state for state, _ in machine.rules)
+        self.readers: dict[str, str] = {}
+        """The states that sweep to the right, and the old state of each."""
 
     def rules(self) -> dict[tuple[str, Symbols], Rule]:
         """Every rule, in order of discovery."""
@@ -143,6 +155,8 @@ class _Sweeps:
                 if then not in known:
                     known.add(then)
                     todo.append(then)
+                    if isinstance(then, _Read):
+                        self.readers[self.name(then)] = then.state
             refuse_if_huge(len(rules), "joining the tapes", "Use fewer tapes or symbols.")
         return rules
 

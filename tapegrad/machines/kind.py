@@ -20,9 +20,8 @@ from tapegrad.machines.view import (
     state_text,
     table_text,
 )
-from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind
-
-LONGEST_RANDOM_WORD = 8
+from tapegrad.machines.words import exercising
+from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, Rules, SourceKind
 
 _UNROLL = Lowering(
     "circuit",
@@ -115,17 +114,7 @@ def _word(machine: TuringMachine | GridMachine, text: str) -> list[str]:
 def _default_inputs(
     machine: TuringMachine, random: np.random.Generator, in_batches: bool
 ) -> tuple[Inputs, bool]:
-    """The empty input, then random words over the symbols that are not blank."""
-    letters = [symbol for symbol in machine.alphabet if symbol != machine.blank]
-
-    def words() -> Inputs:
-        yield ()
-        for length in range(1, LONGEST_RANDOM_WORD + 1 if letters else 1):
-            yield tuple(
-                [letters[i] for i in random.integers(0, len(letters), length)] for _ in range(machine.tapes)
-            )
-
-    return words(), False
+    return exercising(machine, random), False
 
 
 GRID_MACHINE = SourceKind(
@@ -154,6 +143,9 @@ TURING_MACHINE = SourceKind(
     ready=ReadyBy(READY, lambda name, entry: Ready(entry.summary, entry.build, lambda: entry.example)),
     parse_input=_words,
     default_inputs=_default_inputs,
+    rules=Rules(
+        lambda machine: len(machine.rules), lambda machine, state: (state.state, machine.read(state))
+    ),
     sample=random_machine,
     describe=table_text,
     state_json=state_json,

@@ -3,12 +3,12 @@
 Nothing here needs JAX, so that sources can be read and targets asked for before it is loaded.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tapegrad.errors import Refused
-from tapegrad.source import Option, Rewriting, Source
+from tapegrad.source import Option, Rewriting, Source, State
 
 if TYPE_CHECKING:
     from tapegrad.targets.net import Net
@@ -61,6 +61,9 @@ class Target:
 
     built_for_inputs: bool = False
     """Whether a net is built for certain inputs, given by the option `inputs`."""
+
+    first_states: Callable[..., Iterable[State]] = lambda source, **options: ()
+    """`first_states(source, **options)`: those it is built for where that option is not given."""
 
     fitted: Callable[..., Mapping[str, Any]] = lambda source, state, steps: {}
     """`fitted(source, state, steps)`: the options that suit a run of so many steps from this first state."""

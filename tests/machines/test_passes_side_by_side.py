@@ -7,8 +7,17 @@ from hypothesis import given, settings
 
 from tapegrad.errors import Refused
 from tapegrad.lowering.one_tape import one_tape
-from tapegrad.lowering.tables import binary_tracks, one_way, stay_free, to_grid, total_table, triple_states
+from tapegrad.lowering.tables import (
+    binary_tracks,
+    on_grid,
+    one_way,
+    stay_free,
+    to_grid,
+    total_table,
+    triple_states,
+)
 from tapegrad.machines import LEFT, RIGHT, STAY, Configuration, Rule, TuringMachine
+from tapegrad.machines.sampler import random_machine
 from tapegrad.source import Rewriting
 from tests.machines.side_by_side import check_side_by_side
 from tests.machines.strategies import machines_with_words
@@ -87,6 +96,19 @@ def test_one_tape(case: Case) -> None:
     for state, taken in zip(machine.run(machine.start(*words)), times, strict=False):
         spread = max(state.heads) - min(state.heads)
         assert taken <= max(1, 2 * machine.tapes * (spread + machine.tapes + 3))
+
+
+@pytest.mark.parametrize("seed", range(58))
+@pytest.mark.parametrize("tapes", [2, 3])
+def test_the_last_state_is_known_where_a_machine_on_several_tapes_halts(seed: int, tapes: int) -> None:
+    machine = random_machine(seed, tapes=tapes, states=3, halt=0.3)
+    first = machine.start(*["101", "11", "0"][:tapes])
+    own = [state for state, _ in zip(machine.run(first), range(100), strict=False)]
+    if len(own) == 100:
+        pytest.skip("this one runs on")
+    for rewriting in (one_tape(machine), on_grid(machine)):
+        *_, last = rewriting.after.run(rewriting.encode(first))
+        assert rewriting.decode_last(last) == own[-1]
 
 
 @quick

@@ -1,11 +1,12 @@
 """The target `simplex`: what it takes, which inputs it is built for, and what it costs."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from tapegrad.errors import Refused
 from tapegrad.machines.library.ready import busy_beaver
-from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
 from tapegrad.targets.simplex.build import Vertices, all_configurations, reachable, starts_up_to
 from tapegrad.targets.simplex.net import SimplexNet, build
@@ -54,6 +55,17 @@ def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> 
     return reachable(machine, starts, steps, strict=inputs is not None)
 
 
+def first_states(
+    machine: TuringMachine, *, inputs: None, longest: int, steps: int, line_search: bool
+) -> list[Configuration]:
+    """Every word up to `longest`, on which the machine halts within `steps`."""
+    return [
+        start
+        for start in starts_up_to(machine, longest)
+        if sum(1 for _ in islice(machine.run(start), steps + 2)) <= steps + 1
+    ]
+
+
 def examples() -> Sequence[Example]:
     """The busy beaver with four states, and the one with three by line search."""
     for_blank = {"inputs": [[]]}
@@ -73,6 +85,7 @@ TARGET = Target(
     estimate=estimate,
     examples=examples,
     built_for_inputs=True,
+    first_states=first_states,
     options={
         "inputs": Option(None, "inputs to build for, as w1|w2,... ; default: every word up to `longest`"),
         "longest": Option(3, "longest word on the first tape, where no inputs are given"),

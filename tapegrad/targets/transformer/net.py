@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int
 from numpy.typing import NDArray
 
+from tapegrad._precision import with_promotion
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.backends import jax as reference
@@ -161,6 +162,7 @@ class TransformerNet(Net):
         last = min(carry.steps + steps - 1, limit)
         return self._by_index(carry, last) if engine == "fast" else self._by_scan(carry, last)
 
+    @with_promotion
     def _by_scan(self, carry: Decoding, last: int) -> Decoding:
         running = carry.engine or self._reference(carry)
         if not isinstance(running, _Reference):

@@ -11,7 +11,7 @@ from tapegrad._compile import compile, estimate
 from tapegrad._precision import in_double
 from tapegrad._verify import verify
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library.ready import busy_beaver, ready
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets import target_named
@@ -162,3 +162,13 @@ def test_every_unit_is_explained():
 def test_the_examples_agree():
     for example in target_named("simplex").examples():
         assert verify(compile(example.source, "simplex", **example.options), [example.inputs]).agreed
+
+
+def test_a_default_net_is_verified_on_the_inputs_it_was_built_for() -> None:
+    report = verify(compile(ready("increment"), "simplex"), engine="fast")
+    assert report.agreed
+    assert report.inputs == 1 + 2 + 4 + 8
+    few = compile(ready("increment"), "simplex", inputs="1011,11")
+    assert verify(few, engine="fast").inputs == 2
+    partial = random_machine(0)  # runs on for some of the words, which have no vertex
+    assert verify(compile(partial, "simplex"), engine="fast").agreed

@@ -1,0 +1,151 @@
+"""The boundary between a program and its shell: streams, signals, exit codes, and what is said of errors.
+
+An exit code has one meaning. In particular 1 says that something was compared and does not agree, so whatever
+else goes wrong has to end here, where it gets a code of its own and one paragraph instead of a traceback.
+"""
+
+import contextlib
+import io
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import IO, Protocol
+
+INTERNAL_ERROR, INTERRUPTED, TERMINATED = 70, 130, 143
+"""A fault of ours, by the code that sysexits.h has for it; Ctrl-C and SIGTERM, by the codes of shells."""
+
+TRACEBACK = "TAPEGRAD_TRACEBACK"
+"""The environment variable that asks for tracebacks."""
+
+
+class Terminated(BaseException):
+    """The system has asked the program to stop. It is no error, so no `except Exception` holds it up."""
+
+
+class Mendable(Protocol):
+    """An error that the user can mend, in the parts that scripts read."""
+
+    what: str
+    where: str
+    advice: str
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text that is safe to show: a character that steers a terminal, or that has no glyph, is written as its
+    escape, as in `\\x1b`."""
+    if text.isprintable():
+        return text
+    shown = (c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+    return "".join(shown)
+
+
+def complain(error: Mendable, *, as_json: bool = False) -> None:
+    """Says in a paragraph what was wrong, and to a script also in JSON."""
+    if as_json:
+        print_json({"error": error.what, "where": error.where, "advice": error.advice})
+    _say(str(error), "error: ")
+    _show_traceback()
+
+
+def print_json(data: object) -> None:
+    """One JSON value on standard output, in ASCII where the terminal or its encoding needs that."""
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+        plain = printable(text, keep="\n") == text
+    except UnicodeEncodeError:
+        plain = False
+    with silent_when_closed():
+        print(text if plain else json.dumps(data, indent=2), flush=True)
+
+
+@contextlib.contextmanager
+def silent_when_closed() -> Iterator[None]:
+    """Who reads the output may stop reading, as `head` does: the rest is then written to nowhere, and the
+    program goes on to its exit code."""
+    try:
+        yield
+    except BrokenPipeError:
+        silence(sys.stdout)
+
+
+def silence(stream: IO[str]) -> None:
+    """The stream goes nowhere from here on, also what Python writes to it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def guarded(program: Callable[[], int], *, as_json: bool = False) -> int:
+    """Runs a program and gives its exit code, whatever happens in it."""
+    _prepare_streams()
+    previous = None
+    with contextlib.suppress(ValueError):  # not the main thread: signals are not ours to handle
+        previous = signal.signal(signal.SIGTERM, _stop)
+    try:
+        code = program()
+        with silent_when_closed():
+            sys.stdout.flush()
+        return code
+    except SystemExit as left:
+        if isinstance(left.__context__, BrokenPipeError):  # for which libraries have a code of their own
+            return 0
+        return left.code if isinstance(left.code, int) else 0 if left.code is None else INTERNAL_ERROR
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return INTERRUPTED
+    except Terminated:
+        _say("terminated")
+        return TERMINATED
+    except Exception as error:  # MemoryError and RecursionError are among them
+        _internal_error(error, as_json)
+        return INTERNAL_ERROR
+    finally:
+        try:
+            sys.stdout.flush()
+        except OSError:  # Python would complain about it once more
+            silence(sys.stdout)
+        if previous is not None:
+            signal.signal(signal.SIGTERM, previous)
+
+
+def _internal_error(error: Exception, as_json: bool) -> None:
+    what = "internal error: " + " ".join("".join(traceback.format_exception_only(error)).split())
+    advice = f"Please report it; to see the traceback, set {TRACEBACK}=1 or give --traceback."
+    if as_json:
+        print_json({"error": what, "where": "", "advice": advice})
+    _say(f"{what.removesuffix('.')}. {advice}")
+    _show_traceback()
+
+
+def _show_traceback() -> None:
+    if os.environ.get(TRACEBACK, "0") not in ("", "0"):
+        traceback.print_exc()
+
+
+def _say(text: str, label: str = "") -> None:
+    """A paragraph on standard error, if anyone can read it."""
+    if label and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
+        label = f"\x1b[1;31m{label}\x1b[0m"
+    with contextlib.suppress(OSError):
+        print(label + printable(text, keep="\n\t"), file=sys.stderr, flush=True)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _prepare_streams() -> None:
+    """A closed stream goes nowhere; a character that a stream's encoding lacks is written as its escape."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115  # open until the program ends
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
