@@ -18,7 +18,7 @@ from tapegrad.errors import BrokenNet
 from tapegrad.source import Rewriting
 
 
-def witnesses(passes: Iterable[Rewriting]) -> list[dict[str, str]]:
+def witnesses(passes: Iterable[Rewriting]) -> list[dict[str, Any]]:
     """Name and digest of each pass, as plain JSON."""
     return [
         {"name": rewriting.name, "sha256": digest(*source_to_json(rewriting.after))} for rewriting in passes
@@ -39,7 +39,7 @@ def digest(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
     return total.hexdigest()
 
 
-def compare(saved: Sequence[Mapping[str, str]], passes: Iterable[Rewriting], version: str) -> None:
+def compare(saved: Sequence[Mapping[str, Any]], passes: Iterable[Rewriting], version: str) -> None:
     """Refuses a net whose passes were others when it was saved, by that version of the package."""
     own = witnesses(passes)
     if [one["name"] for one in own] != [one["name"] for one in saved]:

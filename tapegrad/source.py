@@ -55,6 +55,9 @@ class Rewriting:
     decode: Callable[[State], State | None]
     covers: int | None = None
     halted: Callable[[State], State | None] | None = None
+    relation: Callable[[], tuple[dict[str, Any], "Arrays"]] | None = None
+    """Written beside a saved net, as JSON and arrays: a hint with which the checker can prove that `after`
+    does what `before` does, where that is easier than to derive it anew."""
 
     def decode_last(self, state: State) -> State | None:
         """`decode`, for a state in which `after` has halted."""
