@@ -108,15 +108,19 @@ def _numbers(alter: Callable[[NDArray[Any], int], NDArray[Any]]) -> Callable[...
 
 
 def _other_type(array: NDArray[Any]) -> NDArray[Any]:
-    other = {
-        "f4": np.float64,
-        "f8": np.float32,
-        "i4": np.int64,
-        "i8": np.int32,
-        "u1": np.int32,
-        "i1": np.int64,
-    }
-    return array.astype(other.get(array.dtype.str[1:], np.int64))
+    others = {"f4": np.float64, "f8": np.float32, "i8": np.int32, "u1": np.int32}
+    return array.astype(others.get(array.dtype.str[1:], np.int64))
+
+
+def _limits(array: NDArray[Any]) -> tuple[Any, Any]:
+    if array.dtype == bool:
+        return False, True
+    limits = np.finfo(array.dtype) if array.dtype in FLOATS else np.iinfo(array.dtype)
+    return limits.min, limits.max
+
+
+def _hair(array: NDArray[Any], place: int) -> NDArray[Any]:
+    return _at(array, place, np.nextafter(array.reshape(-1)[place], np.inf))
 
 
 def _swapped(array: NDArray[Any], place: int) -> NDArray[Any]:
@@ -133,35 +137,32 @@ def _in_float(array: NDArray[Any], place: int) -> NDArray[Any]:
     return array.astype(np.float64 if array.dtype != np.float64 else np.int64)
 
 
-with np.errstate(all="ignore"):
-    ON_ARRAYS: dict[str, Callable[[NDArray[Any], int], NDArray[Any] | None]] = {
-        "an entry re-signed": lambda a, i: _at(a, i, -a.reshape(-1)[i]) if a.dtype.kind in "if" else None,
-        "all re-signed": lambda a, i: -a if a.dtype.kind in "if" else None,
-        "two entries swapped": _swapped,
-        "turned round": lambda a, i: a[::-1],
-        "rolled": lambda a, i: np.roll(a, 1),
-        "retyped": lambda a, i: _other_type(a),
-        "made float or int": _in_float,
-        "made boolean": lambda a, i: a.astype(bool),
-        "all doubled": _numbers(lambda a, i: a * a.dtype.type(2)),
-        "scaled out of range": _floats(lambda a, i: a * a.dtype.type(2.0**60)),
-        "an entry enlarged by a hair": _floats(
-            lambda a, i: _at(a, i, np.nextafter(a.reshape(-1)[i], np.inf))
-        ),
-        "an entry doubled": _numbers(lambda a, i: _at(a, i, 2 * a.reshape(-1)[i])),
-        "an entry raised by one": _numbers(lambda a, i: _at(a, i, a.reshape(-1)[i] + a.dtype.type(1))),
-        "an entry set to 0": lambda a, i: _at(a, i, 0),
-        "an entry set to the largest": lambda a, i: _at(a, i, _limits(a)[1]),
-        "an entry set to the smallest": lambda a, i: _at(a, i, _limits(a)[0]),
-        "an entry subnormal": _floats(lambda a, i: _at(a, i, np.finfo(a.dtype).smallest_subnormal)),
-        "an entry minus zero": _floats(lambda a, i: _at(a, i, -0.0)),
-        "an entry NaN": _floats(lambda a, i: _at(a, i, np.nan)),
-        "an entry infinite": _floats(lambda a, i: _at(a, i, np.inf)),
-        "truncated": lambda a, i: a[:-1],
-        "lengthened": lambda a, i: np.concatenate([a, a[-1:]]),
-        "emptied": lambda a, i: a[:0],
-        "of another shape": lambda a, i: a.reshape(1, *a.shape),
-    }
+ON_ARRAYS: dict[str, Callable[[NDArray[Any], int], NDArray[Any] | None]] = {
+    "an entry re-signed": lambda a, i: _at(a, i, -a.reshape(-1)[i]) if a.dtype.kind in "if" else None,
+    "all re-signed": lambda a, i: -a if a.dtype.kind in "if" else None,
+    "two entries swapped": _swapped,
+    "turned round": lambda a, i: a[::-1],
+    "rolled": lambda a, i: np.roll(a, 1),
+    "retyped": lambda a, i: _other_type(a),
+    "made float or int": _in_float,
+    "made boolean": lambda a, i: a.astype(bool),
+    "all doubled": _numbers(lambda a, i: a * a.dtype.type(2)),
+    "scaled out of range": _floats(lambda a, i: a * a.dtype.type(2.0**60)),
+    "an entry enlarged by a hair": _floats(lambda a, i: _at(a, i, np.nextafter(a.reshape(-1)[i], np.inf))),
+    "an entry doubled": _numbers(lambda a, i: _at(a, i, 2 * a.reshape(-1)[i])),
+    "an entry raised by one": _numbers(lambda a, i: _at(a, i, a.reshape(-1)[i] + a.dtype.type(1))),
+    "an entry set to 0": lambda a, i: _at(a, i, 0),
+    "an entry set to the largest": lambda a, i: _at(a, i, _limits(a)[1]),
+    "an entry set to the smallest": lambda a, i: _at(a, i, _limits(a)[0]),
+    "an entry subnormal": _floats(lambda a, i: _at(a, i, np.finfo(a.dtype).smallest_subnormal)),
+    "an entry minus zero": _floats(lambda a, i: _at(a, i, -0.0)),
+    "an entry NaN": _floats(lambda a, i: _at(a, i, np.nan)),
+    "an entry infinite": _floats(lambda a, i: _at(a, i, np.inf)),
+    "truncated": lambda a, i: a[:-1],
+    "lengthened": lambda a, i: np.concatenate([a, a[-1:]]),
+    "emptied": lambda a, i: a[:0],
+    "of another shape": lambda a, i: a.reshape(1, *a.shape),
+}
 
 
 def forgeries(genuine: Saved, other: Saved, seed: int = 0, places: int = 1) -> Iterator[Forgery]:
