@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from tapegrad.errors import InputError, SourceError
+from tapegrad.errors import SourceError
+from tapegrad.machines.model import unknown_symbol
 
 Cell = tuple[int, int]
 """Row and column; rows count downwards, columns to the right."""
@@ -73,15 +74,12 @@ class GridMachine:
         configuration may be given in place of the rows, to start from anywhere."""
         if isinstance(rows, GridConfiguration):
             return rows
-        cells = {}
+        cells, known = {}, frozenset(self.alphabet)
         for r, row in enumerate(rows):
             for c, symbol in enumerate(row):
-                if symbol not in self.alphabet:
-                    raise InputError(
-                        f"the machine {self.name!r} has no symbol {symbol!r}",
-                        where=f"row {r + 1}, column {c + 1}",
-                        advice=f"Its symbols are {' '.join(map(repr, self.alphabet))}.",
-                    )
+                if symbol not in known:
+                    where = f"row {r + 1}, column {c + 1}"
+                    raise unknown_symbol(self.name, symbol, where, self.alphabet)
                 if symbol != self.blank:
                     cells[r, c] = symbol
         return GridConfiguration(self.start_state, cells, head)

@@ -96,13 +96,10 @@ class TuringMachine:
         return Configuration(self.start_state, tapes, (0,) * self.tapes)
 
     def _tape(self, word: Word) -> dict[int, str]:
+        known = frozenset(self.alphabet)
         for cell, symbol in enumerate(word):
-            if symbol not in self.alphabet:
-                raise InputError(
-                    f"the machine {self.name!r} has no symbol {symbol!r}",
-                    where=f"input position {cell + 1}",
-                    advice=f"Its symbols are {' '.join(map(repr, self.alphabet))}.",
-                )
+            if symbol not in known:
+                raise unknown_symbol(self.name, symbol, f"input position {cell + 1}", self.alphabet)
         return {cell: symbol for cell, symbol in enumerate(word) if symbol != self.blank}
 
     def read(self, configuration: Configuration) -> Symbols:
@@ -129,6 +126,17 @@ class TuringMachine:
         while current is not None:
             yield current
             current = self.step(current)
+
+
+def unknown_symbol(machine: str, symbol: str, where: str, alphabet: Symbols) -> InputError:
+    """What to say of an input that holds a symbol which the machine of this name does not have."""
+    listed, others = " ".join(map(repr, alphabet[:50])), len(alphabet) - 50
+    more = f" and {others:,} more" if others > 0 else ""
+    return InputError(
+        f"the machine {machine!r} has no symbol {symbol!r}",
+        where=where,
+        advice=f"Its symbols are {listed}{more}.",
+    )
 
 
 def _written(tape: Mapping[int, str], cell: int, symbol: str, blank: str) -> Mapping[int, str]:
