@@ -2,6 +2,7 @@
 of the user's makes it crash."""
 
 import errno
+import fcntl
 import importlib.abc
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,6 +152,44 @@ def test_a_program_that_is_stopped_leaves_no_half_written_file(
     assert (tmp_path / "page").read_text() == "as it was"
     write_atomically(tmp_path / "page", b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
+
+
+WRITER = """
+import sys
+from tapegrad._files import write_folder
+print("ready", flush=True)
+while True:
+    for letter in b"xy":
+        write_folder(sys.argv[1], {name: bytes([letter]) * (1 << 16) for name in "abc"})
+"""
+
+
+def test_a_folder_is_whole_under_its_name_whenever_its_writer_is_killed(tmp_path: Path) -> None:
+    """Files of one letter each: a mixture, a missing file or a missing folder would show. The next writer
+    removes what the killed one has left behind."""
+    folder = tmp_path / "net"
+    write_folder(folder, dict.fromkeys("abc", b"x" * (1 << 16)))
+    for attempt in range(4):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, folder], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        time.sleep(0.01 * attempt)
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+        assert len({(folder / name).read_bytes() for name in "abc"}) == 1
+    for left in tmp_path.iterdir():
+        os.utime(left, (0, 0))
+    held = tmp_path / ".net.unfinished-held"
+    held.mkdir()
+    handle = os.open(held, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    os.utime(held, (0, 0))
+    write_folder(folder, dict.fromkeys("abc", b"x"))
+    assert {path.name for path in tmp_path.iterdir()} == {"net", held.name}
+    os.close(handle)
+    write_folder(folder, dict.fromkeys("abc", b"x"))
+    assert [path.name for path in tmp_path.iterdir()] == ["net"]
 
 
 def test_whoever_stops_reading_gets_no_complaint() -> None:

@@ -115,7 +115,7 @@ def _header(lines: list[_Line], most: int) -> tuple[int, int, list[int], list[in
             raise FormatError(
                 f"{total:,} {what} are announced, with {wires:,} wires",
                 where=lines[1].where,
-                advice=f"There are at most as many as wires, and as {UNLISTED_INPUTS:,} plus the file's bytes.",
+                advice=f"There are no more than wires, or than {UNLISTED_INPUTS:,} plus the file's bytes.",
             )
     return gates, wires, sizes_in, sizes_out, lines[len(rows) :]
 
