@@ -151,7 +151,7 @@ class Killed(BaseException):
 def test_a_program_killed_while_it_replaces_a_net_leaves_the_old_the_new_or_a_refusal(
     broken: Path, survived: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where folders cannot change places in one step; where they can, tests/test_boundary.py kills a writer."""
+    """Where folders cannot change places in one step; test_boundary.py has the other case."""
     moved: list[Path] = []
     move = os.replace
 
