@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,24 @@ LARGEST = 256 << 20
 _NO_NAME = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
 
 
+_files_are_read = ContextVar("files_are_read", default=True)
+
+
+@contextmanager
+def no_files() -> Iterator[None]:
+    """Inside, a text that a user typed is never the name of a file: it may come from a web page."""
+    token = _files_are_read.set(False)
+    try:
+        yield
+    finally:
+        _files_are_read.reset(token)
+
+
 def content_of(name: str) -> bytes | None:
     """What a file holds; None where no file has this name, or none could, since it is a text. A device or a
     pipe may block or never end, so it is refused."""
+    if not _files_are_read.get():
+        return None
     try:
         found = os.stat(name)
         if stat.S_ISDIR(found.st_mode):
