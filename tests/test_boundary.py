@@ -330,3 +330,15 @@ def test_strict_settings_of_jax_are_the_users_own(name: str) -> None:
         net = tg.compile(example.source, name, **example.options)
         assert tg.verify(net, [example.inputs], steps=5).agreed
         assert jax.config.values["jax_numpy_dtype_promotion"] == "strict"
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"), [("", False), ("--xla_cpu_enable_fast_math=true", True)], ids=["plain", "fast-math"]
+)
+def test_arithmetic_that_is_not_exact_is_noticed(flags: str, warned: bool) -> None:
+    script = "import tapegrad as tg; tg.verify(tg.compile(tg.read('parity4'), 'relu'))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | {"XLA_FLAGS": flags}
+    )
+    assert ("InexactArithmetic" in done.stderr) == warned
+    assert ("fast-math" in done.stderr) == warned
