@@ -8,7 +8,7 @@ import pytest
 from tapegrad._compile import compile
 from tapegrad._saved import load, save
 from tapegrad._verify import verify
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad_check import CheckError, check
 from tapegrad_check.simplex import check as check_simplex
 from tapegrad_check.tape import check as check_tape

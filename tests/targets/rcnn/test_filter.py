@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets import target_named
 from tapegrad.targets.net import Net
