@@ -18,10 +18,12 @@ from tapegrad.errors import BrokenNet
 from tapegrad.source import Rewriting
 
 
-def witnesses(passes: Iterable[Rewriting]) -> list[dict[str, str]]:
-    """Name and digest of each pass, as plain JSON."""
+def witnesses(passes: Iterable[Rewriting]) -> list[dict[str, Any]]:
+    """Name, digest and relation of each pass, as plain JSON."""
     return [
-        {"name": rewriting.name, "sha256": digest(*source_to_json(rewriting.after))} for rewriting in passes
+        {"name": rewriting.name, "sha256": digest(*source_to_json(rewriting.after))}
+        | ({} if rewriting.relation is None else {"relation": rewriting.relation})
+        for rewriting in passes
     ]
 
 
@@ -39,14 +41,14 @@ def digest(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
     return total.hexdigest()
 
 
-def compare(saved: Sequence[Mapping[str, str]], passes: Iterable[Rewriting], version: str) -> None:
+def compare(saved: Sequence[Mapping[str, Any]], passes: Iterable[Rewriting], version: str) -> None:
     """Refuses a net whose passes were others when it was saved, by that version of the package."""
     own = witnesses(passes)
     if [one["name"] for one in own] != [one["name"] for one in saved]:
         ways = [" -> ".join(one["name"] for one in way) or "none" for way in (saved, own)]
         raise _outdated(f"its passes ({ways[0]}) are not those of this version ({ways[1]})", version)
     for then, now in zip(saved, own, strict=True):
-        if then["sha256"] != now["sha256"]:
+        if then["sha256"] != now["sha256"] or then.get("relation") not in (None, now.get("relation")):
             raise _outdated(f"the pass {then['name']!r} of this version gives another result", version)
 
 

@@ -45,7 +45,8 @@ class Rewriting:
     everything, drop the Nones, and what is left is the run of `before`, each state once. A
     rewriting that `covers` T steps decodes just its last state, to the state of `before` after T steps, or
     at its halt if that is earlier. Where `after` halts between two steps of `before`, `halted` takes its last
-    state to the last of `before`, which has been decoded before.
+    state to the last of `before`, which has been decoded before. A `relation` is what makes the rewriting
+    easy to check for someone who does not have the compiler, as plain JSON.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Rewriting:
     decode: Callable[[State], State | None]
     covers: int | None = None
     halted: Callable[[State], State | None] | None = None
+    relation: Mapping[str, Any] | None = None
 
     def decode_last(self, state: State) -> State | None:
         """`decode`, for a state in which `after` has halted."""
