@@ -23,9 +23,11 @@ from tapegrad.errors import BrokenNet
 from tapegrad.source import Arrays, Rewriting
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
+from tapegrad_check.folder import BESIDE_THE_NET
 
-_SOURCE, _LOWERED = "source.", "lowered."
-"""Prefixes of the arrays that belong to the source, and to what it was lowered to, rather than to the net."""
+_SOURCE, _LOWERED, _PASS = BESIDE_THE_NET
+"""Prefixes of the arrays that belong to the source, to what it was lowered to, and to the passes in between,
+rather than to the net."""
 
 
 def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
@@ -45,6 +47,8 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
     if position is not None:
         config["lowered"], lowered_arrays = source_to_json(compiled.passes[position].after)
         arrays |= _with(_LOWERED, lowered_arrays)
+        for number, rewriting in enumerate(compiled.passes[: position + 1]):
+            arrays |= _for_the_checker(rewriting, number, config["passes"][number], number < position)
     write_net(path, config, arrays, compiled.net.certificate())
 
 
@@ -60,11 +64,10 @@ def load(path: str | os.PathLike[str]) -> Compiled:
             where=str(path),
             advice="Load it with tapegrad.targets.extended.load.",
         )
-    own = {name: a for name, a in arrays.items() if not name.startswith((_SOURCE, _LOWERED))}
     with what_is_broken(path):
         source = source_from_json(config["source"], _without(_SOURCE, arrays))
         target = target_named(config["target"])
-        net = target.net.from_saved(config["net"], own)
+        net = target.net.from_saved(config["net"], folder.own)
         loaded = Compiled(net, target, source, (), config["options"])
         if config["version"] == 1:
             passes = _passes_of_format_1(loaded, config)
@@ -119,6 +122,19 @@ def _position_of_lowered(passes: tuple[Rewriting, ...]) -> int | None:
     for those are the net's own arrays `gates.*`."""
     found = [i for i, rewriting in enumerate(passes) if not isinstance(rewriting.after, LayeredCircuit)]
     return found[-1] if found else None
+
+
+def _for_the_checker(rewriting: Rewriting, number: int, entry: dict[str, Any], between: bool) -> Arrays:
+    """Adds to the entry of a pass what the checker needs to prove it, and gives the arrays that belong there:
+    what it gave, where other passes follow, and the relation that it left behind."""
+    arrays: Arrays = {}
+    if between:
+        entry["after"], after_arrays = source_to_json(rewriting.after)
+        arrays |= _with(f"{_PASS}{number}.after.", after_arrays)
+    if rewriting.relation is not None:
+        entry["relation"], relation_arrays = rewriting.relation()
+        arrays |= _with(f"{_PASS}{number}.relation.", relation_arrays)
+    return arrays
 
 
 def _with(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:

@@ -45,8 +45,7 @@ class Rewriting:
     everything, drop the Nones, and what is left is the run of `before`, each state once. A
     rewriting that `covers` T steps decodes just its last state, to the state of `before` after T steps, or
     at its halt if that is earlier. Where `after` halts between two steps of `before`, `halted` takes its last
-    state to the last of `before`, which has been decoded before. A `relation` is what makes the rewriting
-    easy to check for someone who does not have the compiler, as plain JSON.
+    state to the last of `before`, which has been decoded before.
     """
 
     name: str
@@ -56,7 +55,9 @@ class Rewriting:
     decode: Callable[[State], State | None]
     covers: int | None = None
     halted: Callable[[State], State | None] | None = None
-    relation: Mapping[str, Any] | None = None
+    relation: Callable[[], tuple[dict[str, Any], "Arrays"]] | None = None
+    """Written beside a saved net, as JSON and arrays: a hint with which the checker can prove that `after`
+    does what `before` does, where that is easier than to derive it anew."""
 
     def decode_last(self, state: State) -> State | None:
         """`decode`, for a state in which `after` has halted."""

@@ -10,12 +10,27 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tapegrad_check import emulator, rcnn, relu, simplex, tape, transformer
-from tapegrad_check.folder import AGAIN, CONFIG, MODEL, Arrays, CheckError, Unchecked, read_folder
+from tapegrad_check.folder import (
+    AGAIN,
+    COMPUTES_SOURCE,
+    CONFIG,
+    MODEL,
+    OWN_TABLE,
+    Arrays,
+    Checked,
+    CheckError,
+    Unchecked,
+    read_folder,
+)
+from tapegrad_check.passes import bound_source
+from tapegrad_check.sources import Model
 
 __all__ = ["CheckError", "CheckReport", "Unchecked", "check", "read_folder"]
 
-Checker = Callable[[dict[str, Any], Arrays, dict[str, Any]], list[str]]
-"""From config, arrays and claims to what was re-derived, in sentences."""
+Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Checked]
+"""From the net's config, its own arrays, the claims, and the source that the net must be of, to what was
+proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
+None, because the way to it is not proved, the net is checked against its own table alone."""
 
 CHECKERS: dict[str, Checker] = {
     "relu": relu.check,
@@ -30,10 +45,13 @@ CHECKERS: dict[str, Checker] = {
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was re-derived from the files of a saved net."""
+    """What was proved of a saved net, from its files alone."""
 
     folder: str
     target: str
+    verdict: str
+    """One of three: "computes this source, for all inputs", "computes its own table; source not checked",
+    "tested on n inputs"."""
     statements: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -41,13 +59,12 @@ class CheckReport:
         return asdict(self)
 
     def __str__(self) -> str:
-        article = "an" if self.target[0] in "aeio" else "a"
-        first = f"{self.folder}: {article} {self.target} network whose certificate holds"
+        first = f"{self.folder} ({self.target}): {self.verdict}"
         return "\n".join([first, *(f"  - {statement}" for statement in self.statements)])
 
 
 def check(path: str | os.PathLike[str]) -> CheckReport:
-    """Re-derives every claim of the certificate from the arrays; `CheckError` says what does not hold."""
+    """Proves what can be proved of a saved net; `CheckError` says what does not hold."""
     folder = read_folder(path)
     target = folder.config["target"]
     if target not in CHECKERS:
@@ -57,15 +74,19 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
             advice=f"Checked targets are {', '.join(CHECKERS)}.",
         )
     try:
-        statements = CHECKERS[target](folder.config["net"], folder.arrays, folder.certificate["claims"])
+        bound = bound_source(folder)
+        checked = CHECKERS[target](
+            folder.config["net"], folder.own, folder.certificate["claims"], bound.source
+        )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise CheckError(
             f"the net lacks something that its target needs: {type(error).__name__} {error}",
             where=str(path),
             advice=AGAIN,
         ) from error
-    sums = f"{MODEL} and {CONFIG} have the sums that the certificate was issued for"
-    earlier = ["the folder is of format 1, which does not record how its source was lowered"]
-    return CheckReport(
-        str(path), target, (sums, *statements, *(earlier if folder.config["version"] == 1 else ()))
-    )
+    statements = [f"{MODEL} and {CONFIG} have the sums that the certificate was issued for"]
+    verdict = checked.verdict
+    if bound.source is None:
+        statements.append(f"the source was not checked: {bound.reason}")
+        verdict = OWN_TABLE if verdict == COMPUTES_SOURCE else verdict
+    return CheckReport(str(path), target, verdict, (*statements, *bound.statements, *checked.statements))

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import Arrays, circuit_arrays, require
+from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.sources import Learner, Model
 
 SATURATION = 2.0
 """The activation of practical memory is max(-2, min(2, x))."""
@@ -27,13 +28,15 @@ OPERANDS = {kind: 0 if kind in (0, 15) else 1 if kind in (3, 12) else 2 for kind
 CLOSE = Decimal(10) ** -60
 
 
-def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     if config["memory"] == "exact":
-        return _check_exact(config, arrays)
+        return Checked(_check_exact(config, arrays))
     if config["memory"] == "noise-tolerant":
-        return _check_noise_tolerant(config, arrays)
-    return _check_practical(config, arrays, certificate)
+        return Checked(_check_noise_tolerant(config, arrays))
+    return Checked(_check_practical(config, arrays, certificate, source))
 
 
 class _Graph(NamedTuple):
@@ -101,7 +104,9 @@ class _Net(NamedTuple):
         return self.graph.edges(np.array([self.graph.last]), 6 * self.cells + 1)[0]
 
 
-def _check_practical(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
+def _check_practical(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
+) -> list[str]:
     net = _shape(config, arrays)
     margin = _flat(net)
     require(margin >= certificate["flat_margin"], "the computation is not as flat as claimed")
@@ -124,8 +129,9 @@ def _check_practical(config: dict[str, Any], arrays: Arrays, certificate: dict[s
     statements.append(
         f"without rounding, cells would drift by at most {drift:.2g} in {certificate['steps']:,} steps"
     )
-    circuit = circuit_arrays(arrays)
-    if circuit:
+    if isinstance(source, Learner):
+        own = source.circuit
+        circuit = {name: getattr(own, name) for name in ("kinds", "left", "right", "output_wires")}
         _check_gates(circuit, net.graph, net.cells, flips, answer)
         statements.append("the vertices that compute are, gate by gate, the circuit of the saved learner")
     return statements

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,18 @@ VERSION = 2
 """The format that is written. Format 1 did not record how the source was lowered."""
 READABLE = (1, VERSION)
 
+BESIDE_THE_NET = ("source.", "lowered.", "pass.")
+"""Prefixes of arrays that belong to the source, to what it was lowered to, and to the passes in between."""
+
+COMPUTES_SOURCE = "computes this source, for all inputs"
+OWN_TABLE = "computes its own table; source not checked"
+
+
+def tested_on(inputs: int) -> str:
+    """The verdict on a net that was run, not proved."""
+    return f"tested on {inputs:,} inputs"
+
+
 AGAIN = "Compile or train the net again, and save it."
 
 
@@ -33,6 +46,10 @@ class CheckError(Exception):
         self.what, self.where, self.advice = what, where, advice
         position = f" ({where})" if where else ""
         super().__init__(f"{what.rstrip('.')}{position}. {advice}".rstrip())
+
+
+class NotProved(Exception):
+    """Something may well hold, but the checker has no proof of it: the reason, as half a sentence."""
 
 
 class Unchecked(CheckError):
@@ -53,15 +70,35 @@ class Folder:
     arrays: Arrays
     certificate: dict[str, Any]
 
+    @property
+    def pass_names(self) -> list[str]:
+        """The names of the passes that the source went through; format 1 has nothing but these."""
+        entries = self.config.get("passes", [])
+        require(isinstance(entries, list), "the passes are not a list")
+        names: list[Any] = [entry.get("name") if isinstance(entry, dict) else entry for entry in entries]
+        require(all(isinstance(name, str) for name in names), "a pass has no name")
+        return names
 
-def circuit_arrays(arrays: Arrays) -> Arrays:
-    """The circuit that the net was built from, where it is saved: the one that the source was lowered to,
-    else the source itself; empty if that is no circuit."""
-    names = ("kinds", "left", "right", "output_wires")
-    for prefix in ("lowered.", "source."):
-        if prefix + names[-1] in arrays:
-            return {name: arrays[prefix + name] for name in names}
-    return {}
+    @property
+    def own(self) -> Arrays:
+        """The arrays of the net itself, which are those that the loader gives to it."""
+        return {name: a for name, a in self.arrays.items() if not name.startswith(BESIDE_THE_NET)}
+
+    def part(self, prefix: str) -> Arrays:
+        """The arrays whose names begin like this, by the rest of their names."""
+        return {
+            name.removeprefix(prefix): array for name, array in self.arrays.items() if name.startswith(prefix)
+        }
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the checker of a target has proved of a net's own arrays and names."""
+
+    statements: Sequence[str]
+    verdict: str = COMPUTES_SOURCE
+    """What holds if the source that the net was compared with is bound to the user's; another one where even
+    that is not enough."""
 
 
 def read_folder(path: str | os.PathLike[str]) -> Folder:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import Arrays, CheckError, Unchecked, require
+from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, CheckError, Unchecked, require
+from tapegrad_check.sources import Model
 
 Offset = tuple[int, int]
 HERE: Offset = (0, 0)
@@ -146,7 +147,9 @@ class Tables:
         return base, parts
 
 
-def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     contents = Contents(len(config["symbols"]), len(config["states"]), config["encoding"])
     rules = arrays["rules"]
@@ -158,12 +161,15 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
     _rules(tables, contents, rules)
     _halting(tables, contents, rules, arrays["rule_units"])
     count = _memorising(tables, contents)
-    return [
-        *statements,
-        f"all {int((rules[:, :, 0] >= 0).sum()):,} rules and the halts are realised: at the head, at the "
-        f"cell it moves to, and nothing anywhere else",
-        f"on {count:,} patches of the memorising phase the new value and its derivative are as prescribed",
-    ]
+    return Checked(
+        [
+            *statements,
+            f"all {int((rules[:, :, 0] >= 0).sum()):,} rules and the halts are realised: at the head, at the "
+            f"cell it moves to, and nothing anywhere else",
+            f"on {count:,} patches of the memorising phase the new value and its derivative are as prescribed",
+        ],
+        OWN_TABLE,
+    )
 
 
 def _rules(tables: Tables, contents: Contents, rules: NDArray[np.int64]) -> None:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import Arrays, circuit_arrays, require
+from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.sources import Circuit, Model
 
 Span = tuple[Fraction, Fraction]
 """A lower and an upper bound."""
@@ -101,7 +102,9 @@ def near(bit: int, error: Fraction) -> Span:
     return relu((bit - error, bit + error))
 
 
-def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     shape = _shape(config, arrays)
     gadgets = _gates(arrays, shape)
@@ -115,8 +118,8 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
         f"truth table ({', '.join(NAMES[kind] for kind in gadgets)})",
         "every output is 2 z - 1 of its own gate",
     ]
-    circuit = circuit_arrays(arrays)
-    if circuit:
+    if isinstance(source, Circuit):
+        circuit = {name: getattr(source, name) for name in ("kinds", "left", "right", "output_wires")}
         _same_circuit(arrays, circuit, shape)
         statements.append(
             "layer by layer, every gate holds a wire of the saved circuit, and the last layer its outputs"
@@ -128,7 +131,7 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
         f"in {config['dtype']}, at any depth and for every input, a value is within {float(error):.3g} "
         f"of its bit after each layer, and an output within {float(outputs):.3g} of -1 or +1"
     )
-    return statements
+    return Checked(statements)
 
 
 class _Shape(NamedTuple):

@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import Arrays, require
+from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
+from tapegrad_check.sources import Model
 
 
-def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     vertices, unit, most = len(arrays["state"]), int(config["unit"]), int(config["most_steps"])
     _shapes(config, arrays, vertices)
@@ -27,12 +30,15 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
         require(
             certificate[name] == found, f"the certificate claims {name} = {certificate[name]}, not {found}"
         )
-    return [
-        f"the weights of {vertices:,} vertices and {int(running.sum()):,} edges satisfy (10) and (15)",
-        f"from every vertex the steepest descent leads to its successor, and the loss falls by {3 * unit}",
-        f"halted lies below B_stop, running above, and no run takes more than {most:,} steps",
-        f"all successors obey one table of {rules:,} rules",
-    ]
+    return Checked(
+        [
+            f"the weights of {vertices:,} vertices and {int(running.sum()):,} edges satisfy (10) and (15)",
+            f"from every vertex the steepest descent leads to its successor, and the loss falls by {3 * unit}",
+            f"halted lies below B_stop, running above, and no run takes more than {most:,} steps",
+            f"all successors obey one table of {rules:,} rules",
+        ],
+        OWN_TABLE,
+    )
 
 
 def _shapes(config: dict[str, Any], arrays: Arrays, vertices: int) -> None:

@@ -23,13 +23,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import Arrays, require
+from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
+from tapegrad_check.sources import Model
 
 NEAR = 1e-9
 """How far trained weights and outputs may be from their ideal values; double precision leaves far less."""
 
 
-def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -> list[str]:
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     constants = config["constants"]
     tapes, b = int(constants["tapes"]), int(constants["b"])
@@ -49,13 +52,16 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any]) -
         require(
             certificate[name] == found, f"the certificate claims {name} = {certificate[name]}, not {found}"
         )
-    return [
-        f"b = {b}, c and both bounds satisfy (18) and keep halted apart from running as (23) needs",
-        f"of {len(running):,} vertices {int(running.sum()):,} have a successor for each combination of "
-        "symbols, weighted as in (17), and the others halt",
-        f"no two of {len(arrays['edge_from']):,} edges lead back and forth: condition (20)",
-        f"at every vertex and for all symbols read next, the intended successor is steeper by {lead} or more",
-    ]
+    return Checked(
+        [
+            f"b = {b}, c and both bounds satisfy (18) and keep halted apart from running as (23) needs",
+            f"of {len(running):,} vertices {int(running.sum()):,} have a successor for each combination of "
+            "symbols, weighted as in (17), and the others halt",
+            f"no two of {len(arrays['edge_from']):,} edges lead back and forth: condition (20)",
+            f"at every vertex and for all symbols read next, the intended successor is steeper by {lead} or more",
+        ],
+        OWN_TABLE,
+    )
 
 
 def _slopes() -> tuple[int, int]:
@@ -160,11 +166,13 @@ def _lead(tapes: int, b: int, forward: int, backward: int) -> int:
     return int(min(leads))
 
 
-def check_extended(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any]) -> list[str]:
+def check_extended(
+    config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None = None
+) -> Checked:
     """The same for a trained extended network."""
     graph = {name.removeprefix("graph."): a for name, a in arrays.items() if name.startswith("graph.")}
     s, T, H, z = (arrays[f"weight.{name}"] for name in ("s", "T", "H", "z"))
-    about_graph = check(config, graph, claims)
+    about_graph = check(config, graph, claims).statements
     deviation = _halted(config, graph, s, T, H)
     require(np.array_equal(z, arrays["y"]), "the labels that training copied are not the labels")
     theta = _theta(config, arrays["result_places"], T)
@@ -174,12 +182,15 @@ def check_extended(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any
     loss = float(np.sum((output - arrays["y"]) ** 2) / 2)
     require(_near(loss, claims["final_loss"]), "the output does not give the loss claimed")
     require(_near(deviation, claims["deviation"]), "the weights are farther from their ideal values")
-    return [
-        *about_graph,
-        f"the weights show a halted machine, at most {deviation:.3g} from their ideal values",
-        f"its result tape holds {len(theta)} numbers, which are the theta claimed",
-        f"the primary network with this theta has a loss of {loss:g}, below B_stop",
-    ]
+    return Checked(
+        [
+            *about_graph,
+            f"the weights show a halted machine, at most {deviation:.3g} from their ideal values",
+            f"its result tape holds {len(theta)} numbers, which are the theta claimed",
+            f"the primary network with this theta has a loss of {loss:g}, below B_stop",
+        ],
+        OWN_TABLE,
+    )
 
 
 def _near(found: Any, claimed: Any) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad_check.folder import CheckError, require
+from tapegrad_check.folder import OWN_TABLE, Checked, CheckError, require
+from tapegrad_check.sources import Model
 
 Formula = tuple[dict[str, float], float]
 """A row: weights by the name of the coordinate, and a bias."""
@@ -28,7 +29,9 @@ PASSED_ON = ("st", "sym1", "sym2", "pos1", "pos2", "pos3", "start", "borrow", "c
              "scr1", "scr2", "scr3", "found", "given")  # fmt: skip
 
 
-def check(config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[str, Any]) -> list[str]:
+def check(
+    config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[str, Any], source: Model | None = None
+) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
     names: list[str] = config["coordinates"]
     config = config | {key: [_quoted(name) for name in config[key]] for key in ("states", "symbols")}
@@ -52,7 +55,7 @@ def check(config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[st
     ]
     if config["attention"] == "softmax":
         statements.append(_softmax(config, claims))
-    return statements
+    return Checked(statements, OWN_TABLE)
 
 
 def _layers(config: dict[str, Any], names: list[str]) -> list[dict[str, Formula]]:

@@ -52,7 +52,7 @@ def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriti
         machine,
         lambda bits: _encode(circuit, machine, best.input_places, bits),
         _decoder(machine, best),
-        relation=_relation(best, operations),
+        relation=lambda: (_relation(best, operations), {}),
     )
 
 

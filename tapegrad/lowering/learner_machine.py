@@ -145,7 +145,9 @@ def learner_machine(learner: Learner, carried: int = 2) -> Rewriting:
     def decode(configuration: Configuration) -> LearnerState | None:
         return block.read(configuration, learner) if configuration.state == NEXT else None
 
-    relation = block.to_json(trip)
+    def relation() -> tuple[dict[str, Any], dict[str, Any]]:
+        return block.to_json(trip), {}
+
     return Rewriting("block by block", learner, machine, encode, decode, relation=relation)
 
 

@@ -1,0 +1,320 @@
+"""Sources as the checker sees them: plain models, read from a folder with everything in bounds.
+
+The checker has its own, so that it depends on the file format alone. Each is in the one form in which sources
+are saved (the start state first, the blank first, nothing twice); any other is refused, because a reader that
+tidies it up would run something else than what was checked. What is read is no larger than the files are, so
+a loop over a model is bounded by them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad_check.folder import Arrays, Folder, require
+
+OPERANDS = {0: 0, 15: 0, 3: 1, 12: 1, 8: 2, 6: 2, 14: 2, 1: 2, 9: 2, 7: 2}
+"""How many operands each kind of gate looks at. Bit 2a + b of a kind is its value for operands a, b."""
+
+ARITY = np.array([OPERANDS.get(kind, -1) for kind in range(256)], np.int8)
+MOST_TAPES = 64
+"""More are refused: without rules a file of any size could name them."""
+
+MOVES = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0), "stay": (0, 0)}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a machine writes on each tape, where each head goes, and the state it enters."""
+
+    write: tuple[str, ...]
+    moves: tuple[int, ...]
+    state: str
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A Turing machine; it halts where there is no rule."""
+
+    tapes: int
+    start: str
+    blank: str
+    accept: tuple[str, ...]
+    reject: tuple[str, ...]
+    alphabet: tuple[str, ...]
+    states: tuple[str, ...]
+    rules: Mapping[tuple[str, tuple[str, ...]], Rule]
+    name: str = "machine"
+
+
+@dataclass(frozen=True)
+class GridRule:
+    """What a machine on the grid writes, where it goes (a name of `MOVES`), and the state it enters."""
+
+    write: str
+    move: str
+    state: str
+
+
+@dataclass(frozen=True)
+class GridMachine:
+    """A machine on the grid; it halts where there is no rule."""
+
+    start: str
+    blank: str
+    alphabet: tuple[str, ...]
+    states: tuple[str, ...]
+    rules: Mapping[tuple[str, str], GridRule]
+    name: str = "machine"
+
+
+@dataclass(frozen=True, eq=False)
+class Circuit:
+    """Wires are the inputs, then one for each gate; the operands of a gate have smaller numbers."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kinds: NDArray[np.uint8]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    output_wires: NDArray[np.int32]
+    name: str = "circuit"
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function over bits: its circuit, and how its arguments and result lie on the wires."""
+
+    circuit: Circuit
+    types: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Learner:
+    """Inputs of the circuit: memory, x, a random bit, the guess; outputs: answer, finished, new memory."""
+
+    circuit: Circuit
+    bits: int
+    first: tuple[int, ...]
+
+
+Model: TypeAlias = Machine | GridMachine | Circuit | Function | Learner
+
+
+def source_of(folder: Folder) -> Model:
+    """The source that the folder says its net is of."""
+    return model_of(folder.config["source"], folder.part("source."))
+
+
+def lowered_of(folder: Folder) -> Model:
+    """What the source was lowered to, as saved; the source itself where nothing was."""
+    if "lowered" not in folder.config:
+        return source_of(folder)
+    return model_of(folder.config["lowered"], folder.part("lowered."))
+
+
+def model_of(data: Any, arrays: Arrays) -> Model:
+    """A source from its JSON and its arrays."""
+    require(isinstance(data, dict) and data.get("kind") in _READERS, "the source is of an unknown kind")
+    reader, keys, names = _READERS[data["kind"]]
+    require(data.keys() == {"kind", "name", *keys}, "the source has other entries than its kind")
+    require(arrays.keys() == set(names), "the source has other arrays than its kind")
+    text(data["name"], "the name of the source")
+    return reader(data, arrays)
+
+
+def to_json(model: Model) -> tuple[dict[str, Any], Arrays]:
+    """The form in which a source is saved."""
+    if isinstance(model, Machine):
+        rules = [[q, *read, *rule.write, *rule.moves, rule.state] for (q, read), rule in model.rules.items()]
+        return {
+            "kind": "turing machine",
+            "name": model.name,
+            "tapes": model.tapes,
+            "start_state": model.start,
+            "blank": model.blank,
+            "accept": list(model.accept),
+            "reject": list(model.reject),
+            "alphabet": list(model.alphabet),
+            "states": list(model.states),
+            "rules": rules,
+        }, {}
+    if isinstance(model, GridMachine):
+        rules = [[q, read, rule.write, rule.move, rule.state] for (q, read), rule in model.rules.items()]
+        return {
+            "kind": "grid machine",
+            "name": model.name,
+            "start_state": model.start,
+            "blank": model.blank,
+            "alphabet": list(model.alphabet),
+            "states": list(model.states),
+            "rules": [
+                [q, read, rule.write, rule.move, rule.state] for (q, read), rule in model.rules.items()
+            ],
+        }, {}
+    circuit = model if isinstance(model, Circuit) else model.circuit
+    data = {"name": circuit.name, "inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
+    arrays: Arrays = {name: getattr(circuit, name) for name in _GATES}
+    if isinstance(model, Learner):
+        first = np.array(model.first, np.uint8)
+        return {"kind": "learner", **data, "bits": model.bits}, {**arrays, "first": first}
+    if isinstance(model, Function):
+        return {"kind": "function", **data, **model.types}, arrays
+    return {"kind": "circuit", **data}, arrays
+
+
+def digest(model: Model) -> str:
+    """The sum by which a saved net names what a pass gave: of everything but the name of the source and the
+    order of its rules."""
+    return digest_of(*to_json(model))
+
+
+def digest_of(data: Mapping[str, Any], arrays: Arrays) -> str:
+    """The sum of a source in its saved form."""
+    content = {key: value for key, value in data.items() if key != "name"}
+    if "rules" in content:
+        content["rules"] = sorted(content["rules"], key=json.dumps)
+    total = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    for name, array in sorted(arrays.items()):
+        plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        total.update(json.dumps([name, plain.dtype.str, list(plain.shape)]).encode())
+        total.update(plain.tobytes())
+    return total.hexdigest()
+
+
+# Readers of single values, which the checkers of the targets use as well.
+
+
+def text(value: Any, what: str) -> str:
+    """A string."""
+    require(isinstance(value, str), f"{what} is not text")
+    return value
+
+
+def texts(value: Any, what: str) -> tuple[str, ...]:
+    """A list of different strings."""
+    require(isinstance(value, list) and all(isinstance(one, str) for one in value), f"{what} are not texts")
+    require(len(set(value)) == len(value), f"two of {what} are the same")
+    return tuple(value)
+
+
+def whole(value: Any, what: str, least: int = 0, most: int = 1 << 62) -> int:
+    """A whole number in this range; true and false are none."""
+    require(type(value) is int and least <= value <= most, f"{what} is not a whole number in its range")
+    return value
+
+
+def number(value: Any, what: str) -> float:
+    """A finite number, as JSON has it."""
+    fits = type(value) is float or (type(value) is int and abs(value) < 1 << 1000)
+    require(fits and np.isfinite(value), f"{what} is not a finite number")
+    return float(value)
+
+
+def array(arrays: Arrays, name: str, dtype: Any, shape: Sequence[int | None]) -> NDArray[Any]:
+    """An array of this type and shape; None stands for any length."""
+    require(name in arrays, f"the array {name!r} is missing")
+    found = arrays[name]
+    require(found.dtype == np.dtype(dtype), f"the array {name!r} is not of type {np.dtype(dtype)}")
+    fits = found.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, found.shape, strict=True))
+    require(fits, f"the array {name!r} has another shape than it should")
+    return found
+
+
+# Readers of each kind.
+
+_GATES = ("kinds", "left", "right", "output_wires")
+
+
+def _table(data: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """States and symbols of a machine."""
+    states, alphabet = texts(data["states"], "the states"), texts(data["alphabet"], "the symbols")
+    require(states and states[0] == data["start_state"], "the start state is not the first state")
+    require(alphabet and alphabet[0] == data["blank"], "the blank is not the first symbol")
+    require(isinstance(data["rules"], list), "the rules are not a list")
+    return states, alphabet
+
+
+def _machine(data: Mapping[str, Any], arrays: Arrays) -> Machine:
+    states, alphabet = _table(data)
+    tapes = whole(data["tapes"], "the number of tapes", 1, MOST_TAPES)
+    accept, reject = texts(data["accept"], "accepting states"), texts(data["reject"], "rejecting states")
+    ends = {*accept, *reject}
+    known, symbols = set(states), set(alphabet)
+    require(
+        list(accept) == sorted(accept) and list(reject) == sorted(reject), "final states are not in order"
+    )
+    require(ends <= known and len(ends) == len(accept) + len(reject), "a final state is unknown or double")
+    rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
+    for row in data["rules"]:
+        require(isinstance(row, list) and len(row) == 3 * tapes + 2, "a rule has another length")
+        written, moves = row[1 : 2 * tapes + 1], row[2 * tapes + 1 : -1]
+        require(all(isinstance(s, str) and s in symbols for s in written), "a rule has an unknown symbol")
+        require(all(type(move) is int and -1 <= move <= 1 for move in moves), "a rule has an unknown move")
+        require(
+            all(isinstance(q, str) and q in known for q in (row[0], row[-1])), "a rule has no known state"
+        )
+        require(row[0] not in ends, "a final state has a rule")
+        key = row[0], tuple(written[:tapes])
+        require(key not in rules, "there are two rules for one case")
+        rules[key] = Rule(tuple(written[tapes:]), tuple(moves), row[-1])
+    named = data["start_state"], data["blank"], accept, reject, alphabet, states
+    return Machine(tapes, *named, rules, data["name"])
+
+
+def _grid_machine(data: Mapping[str, Any], arrays: Arrays) -> GridMachine:
+    states, alphabet = _table(data)
+    rules: dict[tuple[str, str], GridRule] = {}
+    known, symbols = set(states), set(alphabet)
+    for row in data["rules"]:
+        right = isinstance(row, list) and len(row) == 5 and all(isinstance(part, str) for part in row)
+        require(right, "a rule does not consist of five texts")
+        require({row[0], row[4]} <= known and {row[1], row[2]} <= symbols, "a rule has an unknown name")
+        require(row[3] in MOVES and (row[0], row[1]) not in rules, "a rule has no known move, or is double")
+        rules[row[0], row[1]] = GridRule(row[2], row[3], row[4])
+    return GridMachine(data["start_state"], data["blank"], alphabet, states, rules, data["name"])
+
+
+def _circuit(data: Mapping[str, Any], arrays: Arrays) -> Circuit:
+    inputs, outputs = texts(data["inputs"], "the inputs"), texts(data["outputs"], "the outputs")
+    kinds = array(arrays, "kinds", np.uint8, (None,))
+    left, right = (array(arrays, name, np.int32, kinds.shape) for name in ("left", "right"))
+    output_wires = array(arrays, "output_wires", np.int32, (len(outputs),))
+    arity = ARITY[kinds]
+    require((arity >= 0).all(), "a gate is of no known kind")
+    own = np.arange(len(inputs), len(inputs) + len(kinds))
+    for operand, used in ((left, arity >= 1), (right, arity >= 2)):
+        earlier = (operand >= 0) & (operand < own)
+        require(np.where(used, earlier, operand == 0).all(), "a gate reads a wire that is not before it")
+    wires = len(inputs) + len(kinds)
+    require(((output_wires >= 0) & (output_wires < wires)).all(), "an output is no wire")
+    return Circuit(inputs, outputs, kinds, left, right, output_wires, data["name"])
+
+
+def _function(data: Mapping[str, Any], arrays: Arrays) -> Function:
+    return Function(_circuit(data, arrays), {key: data[key] for key in ("parameters", "result")})
+
+
+def _learner(data: Mapping[str, Any], arrays: Arrays) -> Learner:
+    circuit = _circuit(data, arrays)
+    cells = len(circuit.outputs) - 2
+    bits = whole(data["bits"], "the number of bits of a sample", 0, len(circuit.inputs))
+    require(cells >= 0 and len(circuit.inputs) == cells + bits + 2, "the circuit is not that of a learner")
+    first = array(arrays, "first", np.uint8, (cells,))
+    require((first <= 1).all(), "the first memory is not made of bits")
+    return Learner(circuit, bits, tuple(first.tolist()))
+
+
+_NAMES = ("inputs", "outputs")
+_MACHINE = ("start_state", "blank", "alphabet", "states", "rules")
+_READERS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
+    "turing machine": (_machine, ("tapes", "accept", "reject", *_MACHINE), ()),
+    "grid machine": (_grid_machine, _MACHINE, ()),
+    "circuit": (_circuit, _NAMES, _GATES),
+    "function": (_function, (*_NAMES, "parameters", "result"), _GATES),
+    "learner": (_learner, (*_NAMES, "bits"), (*_GATES, "first")),
+}
