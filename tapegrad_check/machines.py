@@ -31,7 +31,10 @@ def with_rules(machine: Machine, rules: Rules) -> Machine:
 
 
 def most_rules(step: Step) -> int:
-    """How many rules the lowered machine has, as saved."""
+    """How many rules the lowered machine has, as saved; without one, the largest array says how many there
+    can be at most."""
+    if "lowered" not in step.folder.config:
+        return max((array.size for array in step.folder.arrays.values()), default=0)
     rules = step.folder.config["lowered"]["rules"]
     require(isinstance(rules, list), "the rules are not a list")
     return len(rules)

@@ -45,7 +45,7 @@ def bound_source(folder: Folder) -> Bound:
             statements += step.statements
     except NotProved as reason:
         return Bound(None, str(reason), ())
-    if "lowered" in folder.config or folder.config["version"] > 1:
+    if "lowered" in folder.config:
         same = digest(lowered_of(folder)) == digest(current)
         require(same, "the lowered source is not the one that the passes give")
     return Bound(current, "", tuple(statements))
