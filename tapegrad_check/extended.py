@@ -2,10 +2,10 @@
 the data.
 
 The graph is that of a `tape` net and is checked as such. Then the algorithm is run once more, by a plain
-interpreter, on the data that the folder holds, in bits and at their places: it must halt, after as many steps
-as training took, in the very configuration that the weights show. Its result tape holds theta, and the primary
-network with this theta gives the output and the loss claimed. Where bits lie, and in which configuration the
-algorithm starts, is part of what is trained and taken from the folder.
+interpreter, on the data that the folder holds, in bits and at their places: it must halt, after as many
+steps as training took, in the very configuration that the weights show. Its result tape holds theta, and the
+primary network with this theta gives the output and the loss claimed. Where bits lie, and in which
+configuration the algorithm starts, is part of what is trained and taken from the folder.
 """
 
 from itertools import pairwise
@@ -35,7 +35,9 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     _types(config, arrays, graph)
     s, T, H = (arrays[f"weight.{name}"] for name in "sTH")
     deviation = _halted(config, graph, s, T, H)
-    require(np.array_equal(arrays["weight.z"], arrays["y"]), "the labels that training copied are not the labels")
+    require(
+        np.array_equal(arrays["weight.z"], arrays["y"]), "the labels that training copied are not the labels"
+    )
     theta = _theta(config, arrays["result_places"], T)
     require(np.array_equal(theta, claims["theta"]), "the result tape does not hold the theta claimed")
     output = _output(config["primary"], theta, arrays["x"])
@@ -75,7 +77,9 @@ def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
     for name, first, end in (("data_places", 0, given), ("result_places", given, tapes)):
         _, on, at, signs = array(arrays, name, np.int64, (None, 4)).T
         inside = (on >= first) & (on < end) & (at >= -(cells // 2)) & (at < cells - cells // 2)
-        require(np.all(inside & (np.abs(signs) == 1)), "a bit of the data or of the result lies beside its tape")
+        require(
+            np.all(inside & (np.abs(signs) == 1)), "a bit of the data or of the result lies beside its tape"
+        )
     sizes = config["primary"]["sizes"]
     require(isinstance(sizes, list) and len(sizes) > 1, "the primary network has no layers")
     for size in sizes:
@@ -84,7 +88,9 @@ def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
     require(config["primary"]["activation"] in ("relu", "step"), "the activation is unknown")
     for name in ("data_format", "weight_format"):
         form = config[name]
-        most = {"fixed": {"width": 32, "fraction": 32}, "floating": {"exponent": 8, "mantissa": 23}}[form["kind"]]
+        most = {"fixed": {"width": 32, "fraction": 32}, "floating": {"exponent": 8, "mantissa": 23}}[
+            form["kind"]
+        ]
         require(form.keys() == {"kind", "continuous", *most}, "a number format has other entries")
         require(isinstance(form["continuous"], bool), "a number format is continuous or not")
         for part, largest in most.items():
@@ -159,7 +165,9 @@ def _start(machine: Machine, config: dict[str, Any], arrays: Arrays) -> tuple[st
     numbers = np.concatenate([arrays["x"].ravel(), arrays["y"].ravel()])
     bits = _bits(numbers, config["data_format"]).ravel()
     places = arrays["data_places"].tolist()
-    require({bit for bit, *_ in places} == set(range(len(bits))), "a bit of the data has no place, or is none")
+    require(
+        {bit for bit, *_ in places} == set(range(len(bits))), "a bit of the data has no place, or is none"
+    )
     require(len({(tape, cell) for _, tape, cell, _ in places}) == len(places), "two bits share a cell")
     for bit, tape, cell, sign in places:  # a bit that is 1 turns what lies there into its sign
         require((cell in tapes[tape]) == (sign < 0), "a place of the data does not show a 0 at first")

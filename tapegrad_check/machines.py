@@ -134,7 +134,10 @@ def states_tripled(before: Model, step: Step) -> Model:
     names = tripled(machine.states)
     require(len(set(names)) == len(names), "two tripled states have the same name")
     step.statements.append("states count the steps modulo 3, and do what they did before")
-    ends = {"accept": tuple(sorted(tripled(machine.accept))), "reject": tuple(sorted(tripled(machine.reject)))}
+    ends = {
+        "accept": tuple(sorted(tripled(machine.accept))),
+        "reject": tuple(sorted(tripled(machine.reject))),
+    }
     return with_rules(replace(machine, start=f"{machine.start}.0", states=names, **ends), rules)
 
 
@@ -186,7 +189,9 @@ def one_tape(before: Model, step: Step) -> Model:
             if then not in known:
                 known.add(then)
                 waiting.append(then)
-    step.statements.append(f"a step on {machine.tapes} tapes is a sweep over the one tape, for each of its rules")
+    step.statements.append(
+        f"a step on {machine.tapes} tapes is a sweep over the one tape, for each of its rules"
+    )
     alphabet = (*machine.alphabet, *marked.values())
     return with_rules(replace(machine, tapes=1, states=(machine.start,), alphabet=alphabet), rules)
 

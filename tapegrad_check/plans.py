@@ -2,9 +2,9 @@
 circuit, and then the machine of the plan is written down anew.
 
 A plan is a list of moments. In each the machine reads wires from the cells under its heads, computes gates,
-and writes wires to the cells under its heads; where the heads are depends on the time alone. Executed on terms
-in place of bits, it must leave the terms of the circuit's outputs in the cells of the outputs. That is the
-proof; the machine is then nothing but the plan, with the bits of the wires that it carries in its state.
+and writes wires to the cells under its heads; where the heads are depends on the time alone. Executed on
+terms in place of bits, it must leave the terms of the circuit's outputs in the cells of the outputs. That is
+the proof; the machine is then nothing but the plan, with the bits of the wires that it carries in its state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -99,8 +99,8 @@ def carried(moments: Sequence[Moment]) -> list[tuple[Wire, ...]]:
 def executed(
     moments: Sequence[Moment], heads: Sequence[Sequence[int]], terms: Terms, cells: dict[Place, int]
 ) -> None:
-    """The plan on terms: changes the cells, of which those not named hold the blank, 0. `heads` says, for each
-    moment, where the head of each tape is."""
+    """The plan on terms: changes the cells, of which those not named hold the blank, 0. `heads` says, for
+    each moment, where the head of each tape is."""
     values: dict[Wire, int] = {}
     for moment, places in zip(moments, heads, strict=True):
         for tape, wire in moment.reads.items():
@@ -149,7 +149,11 @@ def straight_line(before: Model, step: Step) -> Model:
 
 
 def _evaluates(
-    circuit: Circuit, moments: Sequence[Moment], heads: Sequence[Sequence[int]], plan: dict[str, Any], step: Step
+    circuit: Circuit,
+    moments: Sequence[Moment],
+    heads: Sequence[Sequence[int]],
+    plan: dict[str, Any],
+    step: Step,
 ) -> None:
     inputs, outputs = ([tuple(place) for place in plan[name]] for name in ("inputs", "outputs"))
     require(len(set(inputs)) == len(inputs) == len(circuit.inputs), "not every input has a place of its own")
@@ -206,7 +210,9 @@ def block_by_block(before: Model, step: Step) -> Model:
     width, state, sample = plan["width"], plan["state"], plan["sample"]
     require(_numbers([width]) and _numbers(state) and _numbers(sample), "the block of a sample is broken")
     inside = all(0 < cell < width for cell in (*state, *sample))
-    require(inside and len({*state, *sample}) == len(state) + len(sample), "two bits share a cell of the block")
+    require(
+        inside and len({*state, *sample}) == len(state) + len(sample), "two bits share a cell of the block"
+    )
     require(len(state) == 2 + len(before.first) and len(sample) == before.bits + 3, "a bit has no cell")
     stops = [(cell, Moment.of(rest, 1)) for cell, *rest in plan["stops"]]
     require(stops and _numbers([cell for cell, _ in stops]), "the plan has no stops")
@@ -233,9 +239,7 @@ def block_by_block(before: Model, step: Step) -> Model:
     return with_rules(Machine(1, "next sample", "0", (), (), BITS, (), {}), walks.rules)
 
 
-def _learns(
-    learner: Learner, stops: Sequence[tuple[int, Moment]], plan: dict[str, Any], step: Step
-) -> None:
+def _learns(learner: Learner, stops: Sequence[tuple[int, Moment]], plan: dict[str, Any], step: Step) -> None:
     """A round on terms. The memory changes where the answer was wrong; the sample stays where it is."""
     state, sample, bits = plan["state"], plan["sample"], learner.bits
     terms = Terms(len(state) + len(sample))

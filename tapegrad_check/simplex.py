@@ -23,9 +23,14 @@ Action = tuple[int, ...]
 """The number of the next state, of the symbols written, and the moves."""
 
 
-def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None) -> Checked:
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
+) -> Checked:
     """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
-    unit, most = whole(config["unit"], "the unit", 1, LARGEST), whole(config["most_steps"], "the steps", 0, LARGEST)
+    unit, most = (
+        whole(config["unit"], "the unit", 1, LARGEST),
+        whole(config["most_steps"], "the steps", 0, LARGEST),
+    )
     require(isinstance(config["line_search"], bool), "there is a line search or there is none")
     vertices = _shapes(config, arrays)
     running = arrays["successor"] != np.arange(vertices)
@@ -48,8 +53,8 @@ def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], s
         assert isinstance(source, Machine)
         _is_of(source, config, table, arrays["cells"].shape[1])
         statements.append(
-            "states, symbols and rules are those of the source: every vertex is one of its configurations, and "
-            "an input that has no vertex is refused"
+            "states, symbols and rules are those of the source: every vertex is one of its configurations, "
+            "and an input that has no vertex is refused"
         )
     return Checked(statements)
 
@@ -146,6 +151,8 @@ def _one_machine(arrays: Arrays, running: NDArray[np.bool_], first_cell: int) ->
     pairs = np.unique(np.column_stack([situation[source], action]), axis=0).tolist()
     for pair in pairs:
         case, done = tuple(pair[: situation.shape[1]]), tuple(pair[situation.shape[1] :])
-        require(table.get(case, done) == done, "equal states and symbols lead to different actions, or to a halt")
+        require(
+            table.get(case, done) == done, "equal states and symbols lead to different actions, or to a halt"
+        )
         table[case] = done
     return table

@@ -32,7 +32,9 @@ LONE_LOSS = 0.5
 ARRAYS = {"down", "written", "moves", "vertex_weight", "edge_from", "edge_to", "edge_weight"}
 
 
-def check(config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None) -> Checked:
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
+) -> Checked:
     """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
     require(certificate["final_loss"] == LONE_LOSS, "a net without a primary network ends with another loss")
     return Checked(about_graph(config, arrays, certificate, source))
@@ -59,8 +61,8 @@ def about_graph(
             certificate[name] == found, f"the certificate claims {name} = {certificate[name]}, not {found}"
         )
     statements = [
-        f"b = {b}, c and both bounds satisfy (18) and keep halted apart from running as (23) needs; no number "
-        "that occurs is beyond 2^50",
+        f"b = {b}, c and both bounds satisfy (18) and keep halted apart from running as (23) needs; no "
+        "number that occurs is beyond 2^50",
         f"of {len(running):,} vertices {int(running.sum()):,} have a successor for each combination of "
         "symbols, weighted as in (17), and the others halt",
         f"no two of {len(arrays['edge_from']):,} edges lead back and forth: condition (20)",
@@ -70,7 +72,9 @@ def about_graph(
         require(isinstance(source, Machine), "the source of the net is no machine")
         assert isinstance(source, Machine)
         _is_of(source, config, arrays, running, successors)
-        statements.append(f"the vertices and edges are the {len(source.rules):,} rules of the machine, by name")
+        statements.append(
+            f"the vertices and edges are the {len(source.rules):,} rules of the machine, by name"
+        )
     return statements
 
 
@@ -92,7 +96,9 @@ def _is_of(
         vertex = vertex_of[state] + sum((symbol != machine.blank) << i for i, symbol in enumerate(read))
         wanted[vertex] = True
         signs = [1 if symbol != machine.blank else -1 for symbol in rule.write]
-        same = arrays["written"][vertex].tolist() == signs and arrays["moves"][vertex].tolist() == [*rule.moves]
+        same = arrays["written"][vertex].tolist() == signs and arrays["moves"][vertex].tolist() == [
+            *rule.moves
+        ]
         require(
             same and successors[vertex] == vertex_of[rule.state],
             f"in state {state!r}, reading {read}, the net does something else than its source",
@@ -140,7 +146,7 @@ def _constants(constants: dict[str, Any], tapes: int, final_loss: float) -> int:
 
 
 def _layout(config: dict[str, Any], arrays: Arrays) -> int:
-    """The number of tapes. Vertex q 2^d + code shows state q and the symbols that are the bits of the code."""
+    """The number of tapes. Vertex q 2^d + code shows state q and the symbols that are the bits of code."""
     require(arrays.keys() == ARRAYS, "there are other arrays than those of a graph")
     states, symbols = texts(config["states"], "the states"), texts(config["symbols"], "the symbols")
     require(states and 1 <= len(symbols) <= 2, "there are no states, or not two symbols")

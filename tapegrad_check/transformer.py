@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad_check.folder import Checked, CheckError, require
-from tapegrad_check.sources import Machine, Model, array, number, texts, whole
+from tapegrad_check.sources import Machine, Model, array, texts, whole
+from tapegrad_check.sources import number as finite
 
 Formula = tuple[dict[str, float], float]
 """A row: weights by the name of the coordinate, and a bias."""
@@ -88,14 +89,18 @@ def _machine(config: dict[str, Any], source: Model | None) -> _Table:
     start, blank, verdicts = config["start_state"], config["blank"], None
     require(start in states and blank in symbols, "the start state or the blank is unknown")
     if source is not None:
-        require(isinstance(source, Machine) and source.tapes == 1, "the source of the net is no one-tape machine")
+        require(
+            isinstance(source, Machine) and source.tapes == 1, "the source of the net is no one-tape machine"
+        )
         assert isinstance(source, Machine)
         same = (states, symbols, start, blank) == (source.states, source.alphabet, source.start, source.blank)
         require(same, "states or symbols are not those of the source")
         table = {(q, read[0]): (r.state, r.write[0], r.moves[0]) for (q, read), r in source.rules.items()}
         require(rules == table, "the rules are not those of the source")
         verdicts = {_quoted(q): 1 for q in source.accept} | {_quoted(q): -1 for q in source.reject}
-    quoted = {(_quoted(q), _quoted(a)): (_quoted(p), _quoted(b), move) for (q, a), (p, b, move) in rules.items()}
+    quoted = {
+        (_quoted(q), _quoted(a)): (_quoted(p), _quoted(b), move) for (q, a), (p, b, move) in rules.items()
+    }
     names = ([_quoted(name) for name in listed] for listed in (states, symbols))
     return _Table(*names, _quoted(start), _quoted(blank), quoted, verdicts)
 
@@ -114,7 +119,9 @@ def _names(machine: _Table, steps: int, width: int) -> list[str]:
         ("pair", (f"{q},{a}" for q in states for a in symbols)),
     ]  # fmt: skip
     names = [f"{group}[{name}]" if group else name for group, listed in groups for name in listed]
-    require(len(set(names)) == len(names) == width, "the coordinates do not fit the states, symbols and steps")
+    require(
+        len(set(names)) == len(names) == width, "the coordinates do not fit the states, symbols and steps"
+    )
     return names
 
 
@@ -204,9 +211,7 @@ def _adder(bit: int, positions: int) -> dict[str, Formula]:
     return rows
 
 
-def _check_attentions(
-    machine: _Table, arrays: dict[str, np.ndarray], names: list[str], layers: int
-) -> None:
+def _check_attentions(machine: _Table, arrays: dict[str, np.ndarray], names: list[str], layers: int) -> None:
     """Claims C.4, C.5, C.6 and Lemma C.7: which bits are compared, and what is added where."""
     positions, times = _count(names, "pos2"), _count(names, "scr3")
     here: Compared = [(f"pos3[{b}]", f"pos2[{b}]") for b in range(positions)]
@@ -262,9 +267,7 @@ def _compare_attention(
         require(np.array_equal(arrays[f"{where}.{name}"], value), f"{where}.{name} is not as in appendix C")
 
 
-def _check_read_outs(
-    machine: _Table, steps: int, arrays: dict[str, np.ndarray], names: list[str]
-) -> None:
+def _check_read_outs(machine: _Table, steps: int, arrays: dict[str, np.ndarray], names: list[str]) -> None:
     index = {name: number for number, name in enumerate(names)}
     positions = _count(names, "pos2")
     h_0 = np.zeros(len(names))
@@ -308,7 +311,7 @@ def _correction(config: dict[str, Any], largest: float, width: int) -> str:
 
 
 def _attention(config: dict[str, Any], steps: int) -> str:
-    temperature, low = number(config["temperature"], "the temperature"), config["low"]
+    temperature, low = finite(config["temperature"], "the temperature"), config["low"]
     if config["attention"] == "hardmax":
         require(temperature == 0.0, "hard-max has no temperature")
         return "attention is hard-max: the keys with the largest score, and no others"
@@ -345,8 +348,10 @@ def _claims(
         }
     require(claims.keys() == found.keys(), "the certificate makes other claims than it should")
     for name, value in found.items():
-        close = isinstance(value, float) and math.isclose(number(claims[name], name), value)
-        require(close or claims[name] == value, f"the certificate claims {name} = {claims[name]}, not {value}")
+        close = isinstance(value, float) and math.isclose(finite(claims[name], name), value)
+        require(
+            close or claims[name] == value, f"the certificate claims {name} = {claims[name]}, not {value}"
+        )
 
 
 def _largest_score(arrays: dict[str, np.ndarray], where: str) -> float:

@@ -61,9 +61,7 @@ def _relation(best: Plan, operations: dict[Wire, Operation]) -> dict[str, Any]:
     and where inputs and outputs lie."""
     return {
         "heads": [list(accumulate(_moves(visits, best.steps), initial=0)) for visits in best.visits],
-        "moments": [
-            [time, *moment.to_json(operations)] for time, moment in sorted(best.moments.items())
-        ],
+        "moments": [[time, *moment.to_json(operations)] for time, moment in sorted(best.moments.items())],
         "inputs": [list(place) for place in best.input_places],
         "outputs": [list(place) for place in best.output_places],
     }

@@ -56,7 +56,11 @@ class Moment:
     def to_json(self, operations: Mapping[Wire, Operation]) -> list[Any]:
         """Reads, gates and writes as lists: tape and wire; wire, table and operands; tape and wire."""
         gates = [[wire, operations[wire].table, *operations[wire].operands] for wire in self.computes]
-        return [[list(pair) for pair in self.reads.items()], gates, [list(pair) for pair in self.writes.items()]]
+        return [
+            [list(pair) for pair in self.reads.items()],
+            gates,
+            [list(pair) for pair in self.writes.items()],
+        ]
 
 
 @dataclass(frozen=True)
