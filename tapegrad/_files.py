@@ -162,7 +162,7 @@ def what_is_broken(path: str | os.PathLike[str]) -> Iterator[None]:
         raise BrokenNet(error.what, where=error.where, advice=error.advice) from error
     except TapegradError as error:
         raise BrokenNet(f"the net cannot be loaded: {error}", where=str(path)) from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise BrokenNet(
             f"the net lacks something that its target needs: {type(error).__name__} {error}",
             where=str(path),

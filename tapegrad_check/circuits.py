@@ -20,13 +20,25 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from tapegrad_check.folder import NotProved, require
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
-from tapegrad_check.sources import MOVES, Circuit, Function, GridMachine, Learner, Machine, Model, whole
+from tapegrad_check.sources import (
+    MOVES,
+    Circuit,
+    Function,
+    GridMachine,
+    Learner,
+    Machine,
+    Model,
+    digest_of,
+    whole,
+)
 from tapegrad_check.step import Step
 
 Cell = tuple[int, ...]
-NODES_PER_GATE, NODES_AT_LEAST = 64, 1 << 20
+NODES_PER_GATE, NODES_AT_LEAST = 64, 1 << 17
 """Gates that reach no output are not saved, so what is followed may be larger than the circuit, within this
 limit."""
 
@@ -41,7 +53,26 @@ def _gates(before: Model, step: Step) -> Model:
 def _in_the_net(before: Model, step: Step) -> Model:
     """Layers are the net's own arrays; its checker shows that they compute the circuit."""
     require(isinstance(before, Circuit), "only a circuit has layers")
+    assert isinstance(before, Circuit)
+    if step.number == len(step.folder.pass_names) - 1:
+        _layers_of_the_net(before, step)
     return before
+
+
+def _layers_of_the_net(circuit: Circuit, step: Step) -> None:
+    """The sum and the options of the last pass speak of the layers that the net has."""
+    own, net = step.folder.own, step.folder.config["net"]
+    if step.sha256 is not None:
+        widths = np.diff(own["units.layers"])[1 : -1 : 2 if net["correction"] == "none" else 4]
+        arrays = {name: own[f"gates.{name}"] for name in ("kinds", "left", "right", "wires")}
+        arrays["bounds"] = np.concatenate([[0], np.cumsum(widths)])
+        names = {"inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
+        same = step.sha256 == digest_of({"kind": "layered circuit", **names}, arrays)
+        require(same, "the layers are not those that the pass gave")
+    depth = net["relu_layers"] if step.name == "identity layers" else None
+    own_values = {"correction": net["correction"], "dtype": net["dtype"], "width": net["padded_width"]}
+    for name, value in (own_values | {"depth": depth}).items():
+        require(step.target_option(name, value) == value, f"the option {name!r} is for another net")
 
 
 def _unroll(before: Model, step: Step) -> Model:

@@ -80,6 +80,14 @@ class Folder:
         return names
 
     @property
+    def defaults(self) -> list[dict[str, Any]]:
+        """The defaults of the options of each lowering, then of the target; format 1 has none."""
+        stages = self.config.get("defaults", [])
+        fits = isinstance(stages, list) and all(isinstance(stage, dict) for stage in stages)
+        require(fits, "the defaults are not a list of options")
+        return stages
+
+    @property
     def own(self) -> Arrays:
         """The arrays of the net itself, which are those that the loader gives to it."""
         return {name: a for name, a in self.arrays.items() if not name.startswith(BESIDE_THE_NET)}
@@ -149,12 +157,16 @@ def _bytes(path: Path) -> bytes:
 
 def _json(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(content)
+        data = json.loads(content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise CheckError(f"{path.name} is not JSON: {error}", where=str(path)) from error
     if not isinstance(data, dict):
         raise CheckError(f"{path.name} does not hold a JSON object", where=str(path))
     return data
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
 
 
 def _tensors(content: bytes, path: Path) -> Arrays:

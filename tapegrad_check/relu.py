@@ -2,7 +2,9 @@
 
 It knows nothing of the compiler. Per kind of gate the weights must be the same in every gate (compared
 as arrays), so it is enough to work out one gate of each kind, in exact rationals: its truth table, then
-how far rounding can take it from there. The names of the arrays are those of the file.
+how far rounding can take it from there. Weights are 0 or between 2^-20 and 2^20 in size, so nothing
+overflows: no sum reaches 2^64. A result too small to be normal may be flushed to 0, and is counted as such.
+The names of the arrays are those of the file.
 """
 
 from fractions import Fraction
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import Arrays, Checked, require
-from tapegrad_check.sources import Circuit, Model
+from tapegrad_check.sources import ARITY, OPERANDS, Circuit, Model, number, texts, whole
 
 Span = tuple[Fraction, Fraction]
 """A lower and an upper bound."""
@@ -36,7 +38,19 @@ NAMES = {
     12: "ID",
     15: "TRUE",
 }
-OPERANDS = {kind: 0 if kind in (0, 15) else 1 if kind in (3, 12) else 2 for kind in NAMES}
+CORRECTIONS = {
+    "thirds": (Fraction(1, 3), Fraction(2, 3)),
+    "quarters": (Fraction(1, 4), Fraction(3, 4)),
+    "none": None,
+}
+"""Thresholds of the corrections that the loader knows, before they are rounded to the precision."""
+SMALLEST, LARGEST = 2.0**-20, 2.0**20
+"""The sizes that a weight may have, unless it is 0."""
+STATEMENT = (
+    "for every input, every value after every circuit layer is within after_correction of the circuit's bit, "
+    "and every output within at_outputs of -1 or +1"
+)
+ENTRIES = {"inputs", "outputs", "correction", "dtype", "padded_width", "circuit_layers", "relu_layers"}
 UNIT_ARRAYS = {"units.inputs": np.int32, "units.layers": np.int64}
 GATE_ARRAYS = {
     "gates.kinds": np.uint8,
@@ -48,7 +62,8 @@ GATE_ARRAYS = {
 
 class Rounded:
     """Spans under rounding: exact if the result is a single number that the precision has, else within
-    `u |x| + tiny`; products with 0 and powers of two and sums with 0 do not round."""
+    `u |x| + tiny`; products with 0 and powers of two and sums with 0 do not round, but what is below `tiny`
+    may be lost."""
 
     def __init__(self, dtype: str) -> None:
         self.digits, exponent = DIGITS[dtype]
@@ -68,13 +83,19 @@ class Rounded:
 
     def unit(self, unit: Unit, x: Span, y: Span) -> Span:
         """`w x + v y + bias` in this order."""
-        first = wider(scaled(unit[0], x), self.product_slack(unit[0], x))
-        second = wider(scaled(unit[1], y), self.product_slack(unit[1], y))
+        first = self._flushed(wider(scaled(unit[0], x), self.product_slack(unit[0], x)))
+        second = self._flushed(wider(scaled(unit[1], y), self.product_slack(unit[1], y)))
         return self._sum(self._sum(first, second), (unit[2], unit[2]))
+
+    def _flushed(self, x: Span) -> Span:
+        """With 0, where something in the span is so small that it may be taken for 0."""
+        if 0 < x[0] < self.tiny:
+            return Fraction(0), x[1]
+        return (x[0], Fraction(0)) if -self.tiny < x[1] < 0 else x
 
     def _sum(self, x: Span, y: Span) -> Span:
         total = x[0] + y[0], x[1] + y[1]
-        return total if (0, 0) in (x, y) else wider(total, self.slack(total))
+        return self._flushed(total if (0, 0) in (x, y) else wider(total, self.slack(total)))
 
 
 def scaled(w: Fraction, x: Span) -> Span:
@@ -106,9 +127,13 @@ def check(
     config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
 ) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
+    require(config.keys() == ENTRIES, "the net has other entries than a relu net")
+    require(
+        arrays.keys() == {*UNIT_ARRAYS, *GATE_ARRAYS, "units.weights", "units.biases"}, "arrays are others"
+    )
     shape = _shape(config, arrays)
     gadgets = _gates(arrays, shape)
-    correction = _correction(arrays, shape)
+    correction = _correction(arrays, shape, config["correction"], config["dtype"])
     _outputs(arrays, shape)
     for kind, gadget in gadgets.items():
         _truth_table(kind, gadget)
@@ -118,11 +143,14 @@ def check(
         f"truth table ({', '.join(NAMES[kind] for kind in gadgets)})",
         "every output is 2 z - 1 of its own gate",
     ]
-    if isinstance(source, Circuit):
-        circuit = {name: getattr(source, name) for name in ("kinds", "left", "right", "output_wires")}
-        _same_circuit(arrays, circuit, shape)
+    if source is not None:
+        require(isinstance(source, Circuit), "a relu net is that of a circuit")
+        assert isinstance(source, Circuit)
+        named = (list(source.inputs), list(source.outputs)) == (config["inputs"], config["outputs"])
+        require(named, "inputs or outputs have other names than in the circuit")
+        _same_circuit(arrays, source, shape)
         statements.append(
-            "layer by layer, every gate holds a wire of the saved circuit, and the last layer its outputs"
+            "layer by layer, every gate holds a wire of the circuit, and the last layer its outputs, by name"
         )
     error, outputs = _errors(gadgets, correction, str(config["dtype"]), certificate)
     counts = {NAMES[kind]: int((arrays["gates.kinds"] == kind).sum()) for kind in gadgets}
@@ -153,7 +181,10 @@ class _Shape(NamedTuple):
 
 def _shape(config: dict[str, Any], arrays: Arrays) -> _Shape:
     dtype = config["dtype"]
-    require(dtype in DIGITS, f"the precision {dtype!r} is unknown")
+    require(isinstance(dtype, str) and dtype in DIGITS, "the precision is unknown")
+    named = isinstance(config["correction"], str) and config["correction"] in CORRECTIONS
+    require(named, "the correction is unknown")
+    inputs, outputs = texts(config["inputs"], "the inputs"), texts(config["outputs"], "the outputs")
     wanted = UNIT_ARRAYS | GATE_ARRAYS | {"units.weights": np.dtype(dtype), "units.biases": np.dtype(dtype)}
     for name, kind in wanted.items():
         require(name in arrays and arrays[name].dtype == kind, f"the array {name!r} is missing or not {kind}")
@@ -164,6 +195,10 @@ def _shape(config: dict[str, Any], arrays: Arrays) -> _Shape:
         )
     for name in ("units.biases", "units.layers", *GATE_ARRAYS):
         require(arrays[name].ndim == 1, f"the array {name!r} is not a list")
+    for name in ("units.weights", "units.biases"):
+        size = np.abs(arrays[name])
+        inside = (size == 0) | (size >= SMALLEST) & (size <= LARGEST)
+        require(inside.all(), f"the array {name!r} has numbers that are too large or too small")
     for name in GATE_ARRAYS:
         require(len(arrays[name]) == gates, f"the array {name!r} has not one entry for each gate")
     per_layer = 2 if config["correction"] == "none" else 4
@@ -175,25 +210,22 @@ def _shape(config: dict[str, Any], arrays: Arrays) -> _Shape:
     widths = sizes[1:-1:per_layer]
     require(config["circuit_layers"] == depth and config["relu_layers"] == layers, "the depth is another")
     require(widths.sum() == gates, "the layers do not have one unit for each gate")
-    require(sizes[-1] == len(config["outputs"]) == widths[-1], "the outputs are not those of the last layer")
+    require(sizes[-1] == len(outputs) == widths[-1], "the outputs are not those of the last layer")
     if per_layer == 4:
         fits = (sizes[2:-1:4] == 2 * widths).all() and (sizes[3:-1:4] == widths).all()
         require(fits, "a correction does not fit its layer")
-    inputs = len(config["inputs"])
-    before = np.repeat(np.append(inputs, sizes[:-1]), sizes)[:, None]
+    before = np.repeat(np.append(len(inputs), sizes[:-1]), sizes)[:, None]
     used = arrays["units.weights"] != 0
     places = arrays["units.inputs"]
     require(
         ((places >= 0) & (places < before) | ~used & (places == 0)).all(),
         "a unit reads outside the layer before",
     )
-    padded = config["padded_width"]
-    require(
-        padded is None or (type(padded) is int and padded >= sizes[:-1].max()), "the padding is too narrow"
-    )
+    if config["padded_width"] is not None:
+        whole(config["padded_width"], "the width", int(sizes[:-1].max()), 1 << 31)
     layer = np.repeat(np.arange(depth), widths)
     place = np.arange(gates) - np.repeat(np.cumsum(widths) - widths, widths)
-    return _Shape(inputs, per_layer, depth, bounds, layer, place, np.append(inputs, widths))
+    return _Shape(len(inputs), per_layer, depth, bounds, layer, place, np.append(len(inputs), widths))
 
 
 def _rows(arrays: Arrays, at: NDArray[np.int64]) -> NDArray[np.floating]:
@@ -256,9 +288,10 @@ def _truth_table(kind: int, gadget: _Gadget) -> None:
         require(not ignored, f"{NAMES[kind]} reads an operand that it does not have")
 
 
-def _correction(arrays: Arrays, shape: _Shape) -> _Gadget | None:
+def _correction(arrays: Arrays, shape: _Shape, name: str, dtype: str) -> _Gadget | None:
     """The correction that stands behind every gate: two units that read the gate, and their difference."""
-    if shape.per_layer == 2 or not len(shape.layer):
+    thresholds = CORRECTIONS[name]
+    if thresholds is None or not len(shape.layer):
         return None
     out = shape.units(3) + shape.place
     cuts = [shape.units(2) + arrays["units.inputs"][out, side] for side in (0, 1)]
@@ -270,6 +303,9 @@ def _correction(arrays: Arrays, shape: _Shape) -> _Gadget | None:
     low, high, last = (tuple(Fraction(float(x)) for x in rows[0, i : i + 3]) for i in (0, 3, 6))
     fits = low[:2] == high[:2] == (1, 0) and last[0] == -last[1] > 0 and last[2] == 0
     require(fits and 0 < -low[2] < -high[2] < 1, "a correction is not s relu(z - low) - s relu(z - high)")
+    rounded = [Fraction(float(np.dtype(dtype).type(float(threshold)))) for threshold in thresholds]
+    slope = 1 / (thresholds[1] - thresholds[0])
+    require([-low[2], -high[2], last[0]] == [*rounded, slope], f"the correction is not that of {name!r}")
     return _Gadget((low, high), last)  # type: ignore[arg-type]
 
 
@@ -279,40 +315,39 @@ def _outputs(arrays: Arrays, shape: _Shape) -> None:
     require(own.all() and (_rows(arrays, at) == (2, 0, -1)).all(), "an output is not 2 z - 1 of its gate")
 
 
-def _same_circuit(arrays: Arrays, circuit: Arrays, shape: _Shape) -> None:
+def _same_circuit(arrays: Arrays, circuit: Circuit, shape: _Shape) -> None:
     """By induction over layers: if the layer before holds the wires it says, so does this one."""
     wires, kinds = arrays["gates.wires"], arrays["gates.kinds"]
     starts = np.cumsum(shape.widths) - shape.widths
     held = np.append(np.arange(shape.inputs), wires)
-    operands = np.array([OPERANDS.get(kind, 0) for kind in range(16)])[kinds]
     gate = wires - shape.inputs
-    known = (wires >= 0) & (gate < len(circuit["kinds"]))
+    known = (wires >= 0) & (gate < len(circuit.kinds))
     require(known.all(), "a gate holds a wire that the circuit does not have")
     own = gate >= 0
-    own[own] = kinds[own] == circuit["kinds"][gate[own]]
+    own[own] = kinds[own] == circuit.kinds[gate[own]]
     identity = kinds == 12
-    for count, name in ((1, "left"), (2, "right")):
-        used = operands >= count
-        place = arrays[f"gates.{name}"][used]
-        inside = (place >= 0) & (place < shape.widths[shape.layer[used]])
-        require(inside.all(), "a gate reads outside the layer before")
-        reads = held[starts[shape.layer[used]] + place]
+    for count, side in ((1, "left"), (2, "right")):
+        used = ARITY[kinds] >= count
+        place = arrays[f"gates.{side}"]
+        inside = (place >= 0) & (place < shape.widths[shape.layer])
+        require(np.where(used, inside, place == 0).all(), "a gate reads outside the layer before")
+        reads = held[starts[shape.layer[used]] + place[used]]
         identity[used] &= reads == wires[used]
         theirs = np.full(len(reads), -1)
         real = gate[used] >= 0
-        theirs[real] = circuit[name][gate[used][real]]
+        theirs[real] = getattr(circuit, side)[gate[used][real]]
         own[used] &= reads == theirs
     require((own | identity).all(), "a gate is not the one that the circuit has for its wire")
     last = wires[len(wires) - shape.widths[-1] :]
-    require(
-        np.array_equal(last, circuit["output_wires"]),
-        "the last layer does not hold the circuit's outputs",
-    )
+    require(np.array_equal(last, circuit.output_wires), "the last layer does not hold the circuit's outputs")
+
+
+CLAIMS = {"statement", "gates", "unit_roundoff", "radius", "allowance", "after_gates", "after_correction",
+          "at_outputs", "pre_activations"}  # fmt: skip
 
 
 def _number(claim: Any) -> Fraction:
-    require(type(claim) in (int, float), "the certificate has something else where a number belongs")
-    return Fraction(claim)
+    return Fraction(number(claim, "a claim of the certificate"))
 
 
 def _errors(
@@ -321,11 +356,18 @@ def _errors(
     """The induction: inputs are exact; if values are within the claimed error before a circuit layer,
     gates bring them to within the allowance, and the correction back to within the error."""
     rounded = Rounded(dtype)
+    require(claims.keys() == CLAIMS and claims["statement"] == STATEMENT, "the certificate has other claims")
+    radius = None if correction is None else min(-correction.hidden[0][2], 1 + correction.hidden[1][2])
+    claimed = None if claims["radius"] is None else _number(claims["radius"])
+    fits = claimed is None if radius is None else claimed is not None and 0 < claimed <= radius
+    require(fits, "the correction has a smaller radius than the certificate says")
     names = ("allowance", "after_gates", "after_correction", "at_outputs")
     allowance, after_gates, error, at_outputs = (_number(claims[name]) for name in names)
     require(min(allowance, after_gates, error) >= 0, "an error in the certificate is negative")
     require(_number(claims["unit_roundoff"]) == rounded.u, "the certificate is for another precision")
     worst = Fraction(0)
+    spans = {NAMES[kind] for kind in gadgets}
+    require(claims["pre_activations"].keys() == spans, "the certificate has ranges for other gates")
     for kind, gadget in gadgets.items():
         low, high = (_number(x) for x in claims["pre_activations"][NAMES[kind]])
         for a, b in product((0, 1), repeat=2):

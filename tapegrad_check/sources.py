@@ -8,8 +8,10 @@ a loop over a model is bounded by them.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -296,7 +298,46 @@ def _circuit(data: Mapping[str, Any], arrays: Arrays) -> Circuit:
 
 
 def _function(data: Mapping[str, Any], arrays: Arrays) -> Function:
-    return Function(_circuit(data, arrays), {key: data[key] for key in ("parameters", "result")})
+    circuit = _circuit(data, arrays)
+    parameters, result = data["parameters"], data["result"]
+    require(isinstance(parameters, dict), "the parameters have no names")
+    bits = chain.from_iterable(_bits(of, name, 1) for name, of in parameters.items())
+    require(_same_names(bits, circuit.inputs), "the inputs are not the bits of the parameters")
+    fields = isinstance(result, dict) and "fields" in result
+    bits = _bits(result, "" if fields else "out", 1)
+    require(_same_names(bits, circuit.outputs), "the outputs are not the bits of the result")
+    return Function(circuit, {"parameters": parameters, "result": result})
+
+
+def _same_names(found: Iterator[str], wanted: tuple[str, ...]) -> bool:
+    """Whether these are the names, looking at no more of them than there should be."""
+    return tuple(islice(found, len(wanted) + 1)) == wanted
+
+
+def _bits(layout: Any, name: str, depth: int) -> Iterator[str]:
+    """The names of the bits of a value of some type: a bit, a number, or a structure of them. Structures
+    without any bits are refused, so that what is looked at is no more than the names that come out."""
+    require(depth < 100, "a type is nested too deeply")
+    if isinstance(layout, str):
+        number = re.fullmatch(r"U?Int\(([1-9][0-9]{0,5})\)", layout)
+        require(layout == "Bit" or number, "a type is neither a bit nor a number")
+        yield from (f"{name}[{i}]" for i in range(int(number[1]))) if number else [name]
+        return
+    require(isinstance(layout, dict), "a type is neither a text nor a structure")
+    parts: Iterable[tuple[str, Any]]
+    if layout.keys() == {"array", "length"}:
+        length = whole(layout["length"], "the length of an array", 1)
+        parts = ((f"{name}[{i}]", layout["array"]) for i in range(length))
+    elif layout.keys() == {"fields"} and isinstance(layout["fields"], dict):
+        parts = ((f"{name}.{key}" if name else key, part) for key, part in layout["fields"].items())
+    else:
+        kinds = set(layout) & {"tuple", "list"}
+        require(len(layout) == len(kinds) == 1, "a type is of an unknown structure")
+        items = layout[kinds.pop()]
+        require(isinstance(items, list), "a type is of an unknown structure")
+        parts = ((f"{name}[{i}]", part) for i, part in enumerate(items))
+    for part_name, part in parts:
+        yield from _bits(part, part_name, depth + 1)
 
 
 def _learner(data: Mapping[str, Any], arrays: Arrays) -> Learner:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tapegrad_check.folder import Arrays, Folder, NotProved, require
-from tapegrad_check.sources import Model, lowered_of, model_of
+from tapegrad_check.sources import Model, lowered_of, model_of, text
 
 IN_THE_NET = ("layers", "identity layers")
 """What these passes give is the net's own arrays, and the checker of the target proves it."""
@@ -28,26 +28,25 @@ class Step:
     @property
     def sha256(self) -> str | None:
         """The sum of what it gave; format 1 has none."""
-        return self._entry.get("sha256")
+        earlier = self.folder.config["version"] == 1
+        return None if earlier else text(self._entry.get("sha256"), "the sum of a pass")
 
     def option(self, name: str, *, default: Any = ...) -> Any:
         """The value that an option of this lowering had: as given, else the default of that time."""
-        options = self.folder.config["options"]
-        if name in options:
-            return options[name]
-        stages = self.folder.config.get("defaults", [])
-        own = stages[self.number] if self.number < len(stages) - 1 else {}
-        if name in own:
-            return own[name]
-        require(default is not ..., f"the option {name!r} of the pass {self.name!r} is missing")
-        return default
+        stages = self.folder.defaults
+        found = self._chosen(name, stages[self.number] if self.number < len(stages) - 1 else {}, default)
+        require(found is not ..., f"the option {name!r} of the pass {self.name!r} is missing")
+        return found
 
-    def target_option(self, name: str) -> Any:
-        """The value that an option of the target had, for one of its own passes."""
+    def target_option(self, name: str, default: Any = None) -> Any:
+        """The value that an option of the target had, for one of its own passes; the default given here where
+        the folder does not say."""
+        stages = self.folder.defaults
+        return self._chosen(name, stages[-1] if stages else {}, default)
+
+    def _chosen(self, name: str, defaults: dict[str, Any], default: Any) -> Any:
         options = self.folder.config["options"]
-        return (
-            options[name] if name in options else (self.folder.config.get("defaults") or [{}])[-1].get(name)
-        )
+        return options[name] if name in options else defaults.get(name, default)
 
     @property
     def relation(self) -> dict[str, Any] | None:

@@ -307,7 +307,9 @@ def unroll(
     build = CircuitBuilder()
     wires = code.start(build)
     for step in range(steps):
-        wires = code.step(build, wires)
+        before, wires = wires, code.step(build, wires)
+        if wires == before:  # the machine has halted, whatever its input
+            break
         if build.size > MOST_GATES:
             raise Refused(
                 f"unrolling takes more than {MOST_GATES:,} gates",

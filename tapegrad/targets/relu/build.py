@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Float, Int
 
-from tapegrad.circuits.layered import LayeredCircuit, LayerState
+from tapegrad.circuits.layered import LARGEST, LayeredCircuit, LayerState
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Stack
@@ -100,6 +100,11 @@ def padded(circuit: LayeredCircuit, depth: int, correction: str) -> Rewriting:
             advice=f"Choose {max(own, depth + -depth % each):,}.",
         )
     layers, outputs = depth // each - circuit.depth, len(circuit.outputs)
+    if circuit.size + layers * max(1, outputs) > LARGEST:
+        raise Refused(
+            f"padded to {depth:,} ReLU layers, the circuit would have more than {LARGEST:,} gates",
+            advice="Choose a smaller depth.",
+        )
     last = circuit.layer(circuit.depth).wires
     after = LayeredCircuit(
         inputs=circuit.inputs,
