@@ -129,7 +129,8 @@ def _run(
     first, given = -(config["cells"] // 2), config["read_only"]
     state, tapes, heads = _start(machine, config, arrays)
     blank, other = machine.blank, machine.alphabet[-1]
-    for taken in range(steps + 1):
+    taken = 0
+    while True:  # at most `steps` times
         read = tuple(other if head in tape else blank for tape, head in zip(tapes, heads, strict=True))
         rule = machine.rules.get((state, read))
         if rule is None:
@@ -140,7 +141,7 @@ def _run(
             if write != read[i]:
                 tapes[i] ^= {heads[i]}
             heads[i] += move
-        state = rule.state
+        state, taken = rule.state, taken + 1
     require(taken == steps, "the algorithm halts before training ends")
     vertex = machine.states.index(state) << machine.tapes
     vertex += sum((head in tape) << i for i, (tape, head) in enumerate(zip(tapes, heads, strict=True)))

@@ -176,8 +176,9 @@ def one_tape(before: Model, step: Step) -> Model:
     mark = _Fresh(machine.alphabet)
     marked = {symbol: mark(symbol, f"{symbol}^") for symbol in machine.alphabet}
     sweeps = _Sweeps(machine, marked)
-    rules, most, waiting = Rules({}), most_rules(step), [machine.start]
-    known: set[_Sweeping] = set(waiting)
+    rules, most = Rules({}), most_rules(step)
+    waiting: list[_Sweeping] = [machine.start]
+    known = set(waiting)
     for state in waiting:  # grows meanwhile
         for symbol in (*marked, *marked.values()):
             action = sweeps.action(state, symbol)

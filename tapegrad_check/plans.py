@@ -3,8 +3,9 @@ circuit, and then the machine of the plan is written down anew.
 
 A plan is a list of moments. In each the machine reads wires from the cells under its heads, computes gates,
 and writes wires to the cells under its heads; where the heads are depends on the time alone. Executed on
-terms in place of bits, it must leave the terms of the circuit's outputs in the cells of the outputs. That is
-the proof; the machine is then nothing but the plan, with the bits of the wires that it carries in its state.
+formulas in place of bits, it must leave the formulas of the circuit's outputs in the cells of the outputs.
+That is the proof; the machine is then nothing but the plan, with the bits of the wires that it carries in its
+state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +15,9 @@ from typing import Any
 
 from tapegrad_check.folder import NotProved, require
 from tapegrad_check.machines import LEFT, RIGHT, STAY, Rules, most_rules, with_rules
+from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.sources import OPERANDS, Circuit, Learner, Machine, Model, Rule
 from tapegrad_check.step import Step
-from tapegrad_check.terms import XOR, Terms
 
 Wire = int
 Place = tuple[int, int]
@@ -40,15 +41,15 @@ class Gate:
             index = 2 * index + values[operand]
         return self.table >> index & 1
 
-    def term(self, terms: Terms, values: Mapping[Wire, int]) -> int:
-        """The same on terms. A table of fewer operands is a table of two that ignores the rest."""
-        a, b = (*(values[operand] for operand in self.operands), 0, 0)[:2]
+    def formula(self, nodes: Nodes, values: Mapping[Wire, int]) -> int:
+        """The same on formulas. A table of fewer operands is a table of two that ignores the rest."""
+        a, b = (*(values[operand] for operand in self.operands), FALSE, FALSE)[:2]
         match len(self.operands):
             case 0:
-                return self.table
+                return (FALSE, TRUE)[self.table]
             case 1:
-                return terms.gate((self.table & 1) * 3 | (self.table >> 1) * 12, a, b)
-        return terms.gate(self.table, a, b)
+                return nodes.gate((self.table & 1) * 3 | (self.table >> 1) * 12, a, b)
+        return nodes.gate(self.table, a, b)
 
 
 @dataclass(frozen=True)
@@ -97,18 +98,24 @@ def carried(moments: Sequence[Moment]) -> list[tuple[Wire, ...]]:
 
 
 def executed(
-    moments: Sequence[Moment], heads: Sequence[Sequence[int]], terms: Terms, cells: dict[Place, int]
+    moments: Sequence[Moment], heads: Sequence[Sequence[int]], nodes: Nodes, cells: dict[Place, int]
 ) -> None:
-    """The plan on terms: changes the cells, of which those not named hold the blank, 0. `heads` says, for
+    """The plan on formulas: changes the cells, of which those not named hold the blank, 0. `heads` says, for
     each moment, where the head of each tape is."""
     values: dict[Wire, int] = {}
     for moment, places in zip(moments, heads, strict=True):
         for tape, wire in moment.reads.items():
-            values[wire] = cells.get((tape, places[tape]), 0)
+            values[wire] = cells.get((tape, places[tape]), FALSE)
         for gate in moment.gates:
-            values[gate.wire] = gate.term(terms, values)
+            values[gate.wire] = gate.formula(nodes, values)
         for tape, wire in moment.writes.items():
             cells[tape, places[tape]] = values[wire]
+
+
+def _nodes(circuit: Circuit, moments: Sequence[Moment]) -> Nodes:
+    """Room for the gates of circuit and plan, and for choosing between two values of every output."""
+    gates = len(circuit.kinds) + sum(len(moment.gates) for moment in moments)
+    return Nodes(8 * (1 + len(circuit.inputs) + len(circuit.outputs)) + gates)
 
 
 def after(moment: Moment, held: Mapping[Wire, int], read: Bits) -> dict[Wire, int]:
@@ -158,14 +165,15 @@ def _evaluates(
     inputs, outputs = ([tuple(place) for place in plan[name]] for name in ("inputs", "outputs"))
     require(len(set(inputs)) == len(inputs) == len(circuit.inputs), "not every input has a place of its own")
     require(len(outputs) == len(circuit.outputs), "not every output has a place")
-    terms = Terms(len(circuit.inputs))
-    cells = dict(zip(inputs, terms.inputs, strict=True))
-    executed(moments, heads, terms, cells)
-    found = [cells.get(place, 0) for place in outputs]
-    require(found == terms.outputs(circuit, terms.inputs), "the plan does not compute the circuit")
+    nodes = _nodes(circuit, moments)
+    bits = nodes.variables(len(inputs))
+    cells = dict(zip(inputs, bits, strict=True))
+    executed(moments, heads, nodes, cells)
+    found = [cells.get(place, FALSE) for place in outputs]
+    nodes.require_same(found, nodes.outputs(circuit, bits), "the plan does not compute the circuit")
     step.statements.append(
         f"the plan of {len(moments):,} steps leaves the circuit's {len(outputs)} outputs on its tapes, "
-        "shown on terms in place of bits"
+        "shown on formulas in place of bits"
     )
 
 
@@ -240,25 +248,40 @@ def block_by_block(before: Model, step: Step) -> Model:
 
 
 def _learns(learner: Learner, stops: Sequence[tuple[int, Moment]], plan: dict[str, Any], step: Step) -> None:
-    """A round on terms. The memory changes where the answer was wrong; the sample stays where it is."""
-    state, sample, bits = plan["state"], plan["sample"], learner.bits
-    terms = Terms(len(state) + len(sample))
-    cells = {(0, cell): term for cell, term in zip((*state, *sample), terms.inputs, strict=True)}
-    memory, x = terms.inputs[2 : len(state)], terms.inputs[len(state) :]
-    label, random, guess = x[bits:]
-    executed([moment for _, moment in stops], [(cell,) for cell, _ in stops], terms, cells)
-    answer, finished, *if_wrong = terms.outputs(learner.circuit, [*memory, *x[:bits], random, guess])
-    wrong = terms.gate(XOR, answer, label)
-    after_it = [terms.choices(wrong, new, old) for new, old in zip(if_wrong, memory, strict=True)]
-    wanted = [{answer}, {finished}, *after_it]
-    left = [cells.get((0, plan["width"] + cell), 0) for cell in state]
-    agree = all(term in ways for term, ways in zip(left, wanted, strict=True))
-    require(agree, "a round of the plan is not a step of the learner")
-    require([cells[0, cell] for cell in sample] == x, "the plan writes over the sample")
+    """A round on formulas. The memory changes where the answer was wrong; the sample stays where it is."""
+    state, sample, moments = plan["state"], plan["sample"], [moment for _, moment in stops]
+    nodes = _nodes(learner.circuit, moments)
+    before, given = nodes.variables(len(state)), nodes.variables(len(sample))
+    cells = {(0, cell): bit for cell, bit in zip((*state, *sample), (*before, *given), strict=True)}
+    executed(moments, [(cell,) for cell, _ in stops], nodes, cells)
+    left = [cells.get((0, plan["width"] + cell), FALSE) for cell in state]
+    memory, x, (label, random, guess) = before[2:], given[: learner.bits], given[learner.bits :]
+    answer, finished, *if_wrong = nodes.outputs(learner.circuit, [*memory, *x, random, guess])
+    wrong = nodes.xor(answer, label)
+    wanted = [answer, finished]
+    for found, new, old in zip(left[2:], if_wrong, memory, strict=True):
+        ways = _choices(nodes, wrong, new, old)
+        wanted.append(found if found in ways else ways[0])
+    nodes.require_same(left, wanted, "a round of the plan is not a step of the learner")
+    require([cells[0, cell] for cell in sample] == given, "the plan writes over the sample")
     step.statements.append(
         f"a round of {len(stops):,} stops leaves the learner's answer and memory in the next block, and the "
-        "sample as it was, shown on terms in place of bits"
+        "sample as it was, shown on formulas in place of bits"
     )
+
+
+def _choices(nodes: Nodes, condition: int, a: int, b: int) -> list[int]:
+    """Formulas for "a if the condition holds, else b"; where something is known, there are shorter ones."""
+    found = [nodes.xor(b, nodes.and_(condition, nodes.xor(a, b)))]
+    if a in (condition, TRUE):
+        found.append(nodes.or_(condition, b))
+    if b in (condition, FALSE):
+        found.append(nodes.and_(condition, a))
+    if a == FALSE:
+        found.append(nodes.and_(condition ^ 1, b))
+    if b == TRUE:
+        found.append(nodes.or_(condition ^ 1, a))
+    return found
 
 
 class _Walks:

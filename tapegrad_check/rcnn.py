@@ -239,7 +239,7 @@ def _halting(tables: Tables, contents: Contents, rules: NDArray[np.int64], units
     require(inside, "a unit that says whether a rule applies does not exist")
     around = [*contents.computing, contents.outside]
     for at in NEIGHBOURS:
-        spread = np.ptp(tables.seen[at][np.ix_(units, around)], axis=1) if len(units) else np.zeros(0)
+        spread = np.ptp(tables.seen[at][units][:, around], axis=1)
         require((spread <= CLOSE).all(), "a unit that says whether a rule applies looks at other cells")
     for number in contents.computing:
         _, symbol, state = contents.facts(number)

@@ -101,8 +101,8 @@ def _machine(config: dict[str, Any], source: Model | None) -> _Table:
     quoted = {
         (_quoted(q), _quoted(a)): (_quoted(p), _quoted(b), move) for (q, a), (p, b, move) in rules.items()
     }
-    names = ([_quoted(name) for name in listed] for listed in (states, symbols))
-    return _Table(*names, _quoted(start), _quoted(blank), quoted, verdicts)
+    own, letters = ([_quoted(name) for name in listed] for listed in (states, symbols))
+    return _Table(own, letters, _quoted(start), _quoted(blank), quoted, verdicts)
 
 
 def _names(machine: _Table, steps: int, width: int) -> list[str]:
