@@ -19,6 +19,7 @@ from tapegrad_check.folder import (
     Arrays,
     Checked,
     CheckError,
+    NotProved,
     Unchecked,
     read_folder,
 )
@@ -78,6 +79,8 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
         checked = CHECKERS[target](
             folder.config["net"], folder.own, folder.certificate["claims"], bound.source
         )
+    except NotProved as error:
+        raise CheckError(str(error), where=str(path), advice=AGAIN) from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise CheckError(
             f"the net lacks something that its target needs: {type(error).__name__} {error}",

@@ -20,6 +20,9 @@ from tapegrad.targets.emulator.loss import cube, cube_by_hand, power_by_hand, sg
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, input_rows
 from tapegrad.targets.emulator.numbers import Exact, Field, Number
 
+MOST_DIGITS = 4000
+"""Of a number in a saved net with exact memory; the paper's m0 has 80."""
+
 
 class ExactNet(EmulatorNet):
     """Lemma 3's network, whose SGD emulates a learner without any error."""
@@ -147,8 +150,8 @@ class ExactNet(EmulatorNet):
     @classmethod
     def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The net again, from what `arrays` and `config` give."""
-        field = Field(Fraction(config["p"]), int(config["m0"]))
-        sizes = [field.number(a, b, c, r) for r, a, b, c in config["sizes"]]
+        field = Field(_fraction(config["p"]), int(_fraction(config["m0"])))
+        sizes = [field.number(a, b, c, r) for r, a, b, c in (map(_fraction, row) for row in config["sizes"])]
         plain = [size if any(size.exponents) else size.r for size in sizes]
         kinds, signs = arrays["kinds"].tolist(), arrays["signs"].tolist()
         graph = Graph(1 + int(config["inputs"]) + 2, arrays["offsets"], arrays["sources"])
@@ -174,6 +177,13 @@ class ExactNet(EmulatorNet):
             "m0": str(self.constants.field.m0),
             "flat_margin": 0.5,
         }
+
+
+def _fraction(text: Any) -> Fraction:
+    """A fraction as `config` writes it; a text such as `1e999999` would fill the memory."""
+    if not isinstance(text, str) or len(text) > MOST_DIGITS or set(text) - set("-/0123456789"):
+        raise BrokenNet("a number of the exact memory is not a fraction")
+    return Fraction(text)
 
 
 def _bit(weight: Number) -> int:

@@ -1,0 +1,141 @@
+"""Networks as graphs of vertices, and the Boolean functions that flat vertices compute.
+
+The constant is at 1, inputs are at -1 or 1, and every vertex that computes is at -2 or 2, because its total
+input stays where the activation is flat. Then it is a Boolean function of the vertices it reads, which is
+worked out here from its weights alone and put together with theirs.
+"""
+
+import math
+from collections.abc import Iterable
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad_check.folder import Arrays, CheckError, require
+from tapegrad_check.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.sources import array
+
+MOST_EDGES = 5
+"""Of a vertex that computes: three operands and a constant are the most that a gate needs."""
+MOST_WEIGHT = 64.0
+"""Of an edge to such a vertex, which is a whole number: sums are then exact in every precision."""
+
+
+class Graph(NamedTuple):
+    """Vertices in order, each with the edges that lead to it; the first `given` of them have none."""
+
+    weights: NDArray[Any]
+    offsets: NDArray[Any]
+    sources: NDArray[Any]
+    given: int
+
+    @classmethod
+    def of(cls, arrays: Arrays, given: int, weights: NDArray[Any]) -> "Graph":
+        """The graph, once all edges are known to be there and to come from earlier vertices."""
+        offsets = array(arrays, "offsets", np.int64, (None,))
+        sources = array(arrays, "sources", np.int32, weights.shape)
+        require(len(offsets) > 1 and offsets[0] == 0 and offsets[-1] == len(sources), "edges are missing")
+        require((np.diff(offsets) >= 0).all(), "edges are out of order")
+        graph = cls(weights, offsets, sources, given)
+        earlier = (sources >= 0) & (sources < graph.ends())
+        require(earlier.all(), "an edge does not come from an earlier vertex")
+        return graph
+
+    @property
+    def last(self) -> int:
+        """The output."""
+        return self.given + len(self.offsets) - 2
+
+    def ends(self) -> NDArray[Any]:
+        """The vertex that each edge leads to."""
+        return np.repeat(np.arange(self.given, self.last + 1), np.diff(self.offsets))
+
+    def nodes(self) -> Nodes:
+        """Room for what the vertices compute, in proportion to the graph."""
+        return Nodes((1 << 17) + 64 * (len(self.sources) + self.given))
+
+    def edges(self, vertices: NDArray[Any], count: int) -> NDArray[Any]:
+        """The edges of vertices that all have `count` of them, one row for each vertex."""
+        inside = (vertices >= self.given) & (vertices <= self.last)
+        require(inside.all(), "the network lacks vertices")
+        begin, end = self.offsets[vertices - self.given], self.offsets[vertices - self.given + 1]
+        require((end - begin == count).all(), "a vertex has another number of edges than its part needs")
+        return begin[:, None] + np.arange(count)
+
+    def flat_margin(self, vertices: NDArray[Any], flat_from: float) -> float:
+        """How far from the part of the activation that is not flat these vertices stay, with the constant at
+        1, inputs at -1 or 1 and all other vertices at -2 or 2."""
+        counts = np.diff(self.offsets)[vertices - self.given]
+        require((counts <= MOST_EDGES).all(), "a vertex that computes has too many edges")
+        smallest = math.inf
+        for count in np.unique(counts).tolist():
+            edges = self.edges(vertices[counts == count], count)
+            sources, weights = self.sources[edges], self.weights[edges].astype(np.float64)
+            whole = (weights == np.round(weights)) & (np.abs(weights) <= MOST_WEIGHT)
+            require(whole.all(), "a vertex that computes has weights that are no small whole numbers")
+            size = np.where(sources >= self.given, 2.0, 1.0)
+            for signs in product((-1.0, 1.0), repeat=count):
+                value = np.where(sources == 0, 1.0, np.array(signs)) * size
+                smallest = min(smallest, float(np.abs((weights * value).sum(axis=1)).min()))
+        return smallest - flat_from
+
+
+class Computation:
+    """The literals of vertices that compute. `known` has those that are given: inputs, and vertices that show
+    a bit of memory."""
+
+    def __init__(self, graph: Graph, nodes: Nodes, known: dict[int, int]) -> None:
+        self.graph, self.nodes = graph, nodes
+        self.literals = {0: TRUE, **known}
+        self._tables: dict[tuple[Any, ...], int] = {}
+
+    def run(self, vertices: Iterable[int]) -> None:
+        """Works out these vertices, in order."""
+        offsets, sources, weights = self.graph.offsets.tolist(), self.graph.sources, self.graph.weights
+        for vertex in vertices:
+            begin, end = offsets[vertex - self.graph.given : vertex - self.graph.given + 2]
+            read, by = sources[begin:end].tolist(), weights[begin:end].tolist()
+            self.literals[vertex] = self._threshold(read, by)
+
+    def __getitem__(self, vertex: int) -> int:
+        """The literal of a vertex that computes."""
+        require(vertex in self.literals, "something is read from a vertex that does not compute it")
+        return self.literals[int(vertex)]
+
+    def _threshold(self, sources: list[int], weights: list[float]) -> int:
+        """The function "the total input is positive" of at most two bits; a third that is the AND of both is
+        not free."""
+        terms = []
+        for source, weight in zip(sources, weights, strict=True):
+            literal = self[source]
+            size = 2.0 if source >= self.graph.given else 1.0
+            terms.append((literal >> 1, -weight * size if literal & 1 else weight * size))
+        # Node 0 is FALSE, at -1 or -2 like any other bit; the constant vertex is TRUE, at 1.
+        free = sorted({node for node, _ in terms if node != FALSE})
+        also: tuple[int, ...] = ()
+        if len(free) == 3:
+            operands = self.nodes.operands[free[2]]
+            dependent = operands is not None and not self.nodes.is_xor[free[2]]
+            if not dependent or operands is None or [literal >> 1 for literal in operands] != free[:2]:
+                raise CheckError("a vertex computes no gate")
+            also = operands[0] & 1, operands[1] & 1
+        elif len(free) > 3:
+            raise CheckError("a vertex reads too many others to be a gate")
+        key = (tuple((free.index(node) if node else -1, weight) for node, weight in terms), also)
+        if key not in self._tables:
+            self._tables[key] = _table(*key)
+        operand = [2 * node for node in (*free[:2], 0, 0)[:2]]
+        return self.nodes.gate(self._tables[key], operand[0], operand[1])
+
+
+def _table(terms: tuple[tuple[int, float], ...], also: tuple[int, ...]) -> int:
+    """The truth table, for all values of the first two nodes."""
+    table = 0
+    for a, b in product((0, 1), repeat=2):
+        both = bool(also) and (a ^ also[0]) & (b ^ also[1])
+        value = {-1: -1, 0: 2 * a - 1, 1: 2 * b - 1, 2: 2 * both - 1}
+        if sum(weight * value[node] for node, weight in terms) > 0:
+            table |= 1 << 2 * a + b
+    return table
