@@ -144,10 +144,10 @@ def straight_line(before: Model, step: Step) -> Model:
     require(steps >= 1 and all(path[0] == 0 for path in paths), "a head does not start at cell 0")
     one_by_one = all(abs(a - b) == 1 for path in paths for a, b in pairwise(path))
     require(one_by_one, "a head of the plan does not move from cell to cell")
-    moments = [NOTHING] * steps
+    moments, last = [NOTHING] * steps, -1
     for time, *rest in plan["moments"]:
-        require(type(time) is int and 0 <= time < steps and moments[time] is NOTHING, "a time is none")
-        moments[time] = Moment.of(rest, tapes)
+        require(type(time) is int and last < time < steps, "the times of the plan are not in order")
+        moments[time], last = Moment.of(rest, tapes), time
     _evaluates(before, moments, list(zip(*paths, strict=True))[:-1], plan, step)
     moves = list(zip(*([b - a for a, b in pairwise(path)] for path in paths), strict=True))
     rules = _straight_rules(moments, moves, 1 << tapes, most_rules(step))
