@@ -133,11 +133,11 @@ def _weights(arrays: Arrays, running: NDArray[np.bool_], unit: int, most: int) -
 def _one_machine(arrays: Arrays, running: NDArray[np.bool_], first_cell: int) -> dict[Case, Action | None]:
     """What the vertices show of a table: for each state and symbols read that occur, what is done, or that
     the machine halts. Equal cases must always lead to the same."""
-    state, cells, heads = (arrays[name].astype(np.int64) for name in ("state", "cells", "heads"))
+    cells, (state, heads) = arrays["cells"], (arrays[name].astype(np.int64) for name in ("state", "heads"))
     rows, tape = np.arange(len(state))[:, None], np.arange(cells.shape[1])[None, :]
-    read = cells[rows, tape, heads - first_cell]
+    read = cells[rows, tape, heads - first_cell].astype(np.int64)
     source, target = arrays["edge_from"], arrays["edge_to"]
-    written = cells[target[:, None], tape, heads[source] - first_cell]
+    written = cells[target[:, None], tape, heads[source] - first_cell].astype(np.int64)
     moves = heads[target] - heads[source]
     require(bool(np.all(np.abs(moves) <= 1)), "a head moves by more than one cell")
     expected = cells[source]
