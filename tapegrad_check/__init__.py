@@ -92,4 +92,7 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
     if bound.source is None:
         statements.append(f"the source was not checked: {bound.reason}")
         verdict = OWN_TABLE if verdict == COMPUTES_SOURCE else verdict
-    return CheckReport(str(path), target, verdict, (*statements, *bound.statements, *checked.statements))
+    statements += [*bound.statements, *checked.statements]
+    if folder.config["version"] == 1:
+        statements.append("the folder is of format 1, which does not record how its source was lowered")
+    return CheckReport(str(path), target, verdict, tuple(statements))

@@ -16,7 +16,7 @@ from tapegrad_check.exact_memory import check_exact
 from tapegrad_check.folder import Arrays, Checked, require
 from tapegrad_check.noise_tolerant_memory import check_noise_tolerant
 from tapegrad_check.sources import Learner, Model, array, number, texts, whole
-from tapegrad_check.vertices import Computation, Graph
+from tapegrad_check.vertices import Computation, Graph, given_vertices
 
 SATURATION = 2.0
 """The activation of practical memory is max(-2, min(2, x))."""
@@ -103,7 +103,7 @@ def _check_practical(
 
 
 def _shape(config: dict[str, Any], arrays: Arrays) -> _Net:
-    given = 3 + whole(config["inputs"], "the number of inputs", 0, 1 << 31)
+    given = given_vertices(config, arrays, 2)
     weights = arrays["weights"]
     require(weights.ndim == 1 and weights.dtype.name in PRECISIONS, "the weights are not a list of floats")
     cells = array(arrays, "cells", np.int64, (None,))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tapegrad_check.folder import Arrays, Checked, require
 from tapegrad_check.nodes import TRUE, Nodes
 from tapegrad_check.sources import Learner, array, text, texts, whole
-from tapegrad_check.vertices import Computation, Graph
+from tapegrad_check.vertices import Computation, Graph, given_vertices
 
 FLAT_FROM = 1.5
 """The paper's own activation is 2 or -2 beyond 3/2 (Lemma 1)."""
@@ -52,7 +52,7 @@ def check_exact(
         "flat_margin": 0.5,
     }
     require(claims == claimed and (str(p), str(m0)) == (config["p"], config["m0"]), "the claims are others")
-    given, m = 3 + whole(config["inputs"], "the number of inputs", 0, 1 << 31), len(arrays["cells"])
+    given, m = given_vertices(config, arrays, 2), len(arrays["cells"])
     require(1 < p <= 4 and m0 >= m, "the exponent or the number of components is out of range")
     sizes = [_monomial(row) for row in config["sizes"]]
     kinds, signs = arrays["kinds"], arrays["signs"]

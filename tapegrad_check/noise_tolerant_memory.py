@@ -14,7 +14,7 @@ from tapegrad_check.exact_memory import FLAT_FROM
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.sources import Learner, array, number, text, whole
-from tapegrad_check.vertices import Computation, Graph
+from tapegrad_check.vertices import Computation, Graph, given_vertices
 
 CLOSE = Decimal(10) ** -60
 NOISY_ENTRIES = {"memory", "inputs", "arithmetic", "noise", "seed", "weights"}
@@ -32,7 +32,7 @@ def check_noise_tolerant(
     require(arrays.keys() == NOISY_ARRAYS.keys(), "the net has other arrays than one with such a memory")
     for name, (dtype, dimensions) in NOISY_ARRAYS.items():
         array(arrays, name, dtype, (None,) * dimensions)
-    bits, samples = 1 + whole(config["inputs"], "the number of inputs", 0, 1 << 31), len(arrays["written"])
+    bits, samples = given_vertices(config, arrays, 0), len(arrays["written"])  # the random bit, no guess
     require(samples >= 1, "the net memorises nothing")
     graph, is_weight = _weights(config, arrays, bits)
     noisy = _noise(config, claims, samples)

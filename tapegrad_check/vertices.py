@@ -15,12 +15,18 @@ from numpy.typing import NDArray
 
 from tapegrad_check.folder import Arrays, CheckError, require
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
-from tapegrad_check.sources import array
+from tapegrad_check.sources import array, whole
 
 MOST_EDGES = 5
 """Of a vertex that computes: three operands and a constant are the most that a gate needs."""
 MOST_WEIGHT = 64.0
 """Of an edge to such a vertex, which is a whole number: sums are then exact in every precision."""
+
+
+def given_vertices(config: dict[str, Any], arrays: Arrays, others: int) -> int:
+    """The constant, the inputs, and so many others. Each input is read by a vertex, so there are not more of
+    them than vertices."""
+    return 1 + whole(config["inputs"], "the number of inputs", 0, len(arrays["offsets"])) + others
 
 
 class Graph(NamedTuple):

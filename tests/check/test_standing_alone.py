@@ -58,7 +58,9 @@ print(tapegrad_check.__file__)
 
 def test_the_command_says_what_holds(adder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(adder)]) == 0
-    assert "a relu network whose certificate holds\n  - model.safetensors and" in capsys.readouterr().out
+    assert (
+        "(relu): computes this source, for all inputs\n  - model.safetensors and" in capsys.readouterr().out
+    )
     assert main([str(adder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(tg.check(adder).to_json()))
 

@@ -1,6 +1,7 @@
 """The static proof: its intervals against numpy's own rounding, and the checker against altered nets."""
 
 from copy import deepcopy
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,27 +12,26 @@ from hypothesis import strategies as st
 
 import tapegrad_check.relu as checker
 from tapegrad._compile import compile
+from tapegrad._sources import source_to_json
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.networks.backends.intervals import Interval, Rounding, at_least, at_most
 from tapegrad.targets.relu.constants import CORRECTIONS
 from tapegrad.targets.relu.exactness import prove
 from tapegrad_check import CheckError
+from tapegrad_check.sources import Circuit as CheckersCircuit
+from tapegrad_check.sources import Model, model_of
 
-INPUTS = 6
-Saved = tuple[dict[str, Any], dict[str, np.ndarray], dict[str, Any]]
+Saved = tuple[dict[str, Any], dict[str, np.ndarray], dict[str, Any], Model]
 
 
 def saved_net(seed: int = 3, **options: Any) -> Saved:
-    """Config, arrays and certificate as `save` writes them, the circuit's own arrays included."""
-    circuit = random_circuit(seed, inputs=INPUTS, size=40, outputs=4, kinds=tuple(Gate))
+    """Config, arrays and certificate as `save` writes them, and the circuit as the checker reads it."""
+    circuit = random_circuit(seed, inputs=6, size=40, outputs=4, kinds=tuple(Gate))
     compiled = compile(circuit, "relu", **options)
     assert isinstance(compiled.source, Circuit)
-    source = {
-        f"source.{name}": np.array(getattr(circuit, name))
-        for name in ("kinds", "left", "right", "output_wires")
-    }
-    return compiled.net.config(), compiled.net.arrays() | source, compiled.net.certificate()
+    source = model_of(*source_to_json(circuit))
+    return compiled.net.config(), compiled.net.arrays(), compiled.net.certificate(), source
 
 
 @settings(deadline=None, max_examples=200)
@@ -88,13 +88,13 @@ def test_doubles_on_the_safe_side(value: Fraction) -> None:
     ],
 )
 def test_checker_agrees(options: dict[str, Any]) -> None:
-    statements = checker.check(*saved_net(**options))
+    statements = checker.check(*saved_net(**options)).statements
     assert len(statements) == 5
 
 
 def test_checker_sees_every_altered_number() -> None:
     """Any weight, bias, input, gate, operand or wire changed by one, one at a time."""
-    config, arrays, certificate = saved_net()
+    config, arrays, certificate, source = saved_net()
     random = np.random.default_rng(1)
     for name in (n for n in arrays if n != "units.layers"):
         places = random.permutation(arrays[name].size)
@@ -102,7 +102,7 @@ def test_checker_sees_every_altered_number() -> None:
             altered = arrays[name].copy()
             altered.flat[place] += altered.dtype.type(1)
             with pytest.raises(CheckError):
-                checker.check(config, arrays | {name: altered}, certificate)
+                checker.check(config, arrays | {name: altered}, certificate, source)
 
 
 def matters(arrays: dict[str, np.ndarray], name: str, place: int) -> bool:
@@ -111,14 +111,12 @@ def matters(arrays: dict[str, np.ndarray], name: str, place: int) -> bool:
         return arrays["units.weights"].flat[place] != 0
     group, _, side = name.partition(".")
     needs = {"left": 1, "right": 2}.get(side, 0)
-    if group == "source" and side != "output_wires" and INPUTS + place not in arrays["gates.wires"]:
-        return False
     return not needs or Gate(int(arrays[f"{group}.kinds"][place])).arity >= needs
 
 
 def test_checker_sees_a_hair() -> None:
     """The smallest change of a weight that the precision has."""
-    config, arrays, certificate = saved_net()
+    config, arrays, certificate, source = saved_net()
     for unit in range(0, len(arrays["units.biases"]), 7):
         for name in ("units.weights", "units.biases"):
             altered = arrays[name].copy()
@@ -126,7 +124,7 @@ def test_checker_sees_a_hair() -> None:
                 altered.reshape(len(altered), -1)[unit, 0], np.float32(9)
             )
             with pytest.raises(CheckError):
-                checker.check(config, arrays | {name: altered}, certificate)
+                checker.check(config, arrays | {name: altered}, certificate, source)
 
 
 @pytest.mark.parametrize(
@@ -144,13 +142,13 @@ def test_checker_sees_a_hair() -> None:
     ],
 )
 def test_checker_sees_altered_claims(claim: str, value: Any) -> None:
-    config, arrays, certificate = saved_net()
+    config, arrays, certificate, source = saved_net()
     with pytest.raises(CheckError):
-        checker.check(config, arrays, certificate | {claim: value})
+        checker.check(config, arrays, certificate | {claim: value}, source)
 
 
 def test_checker_sees_altered_config_and_layers() -> None:
-    config, arrays, certificate = saved_net()
+    config, arrays, certificate, source = saved_net()
     for key, value in (
         ("dtype", "float64"),
         ("dtype", "float16"),
@@ -162,22 +160,23 @@ def test_checker_sees_altered_config_and_layers() -> None:
         ("padded_width", 1),
     ):
         with pytest.raises(CheckError):
-            checker.check(deepcopy(config) | {key: value}, arrays, certificate)
+            checker.check(deepcopy(config) | {key: value}, arrays, certificate, source)
     for place in range(len(arrays["units.layers"])):
         layers = arrays["units.layers"].copy()
         layers[place] += 1
         with pytest.raises((CheckError, IndexError)):
-            checker.check(config, arrays | {"units.layers": layers}, certificate)
+            checker.check(config, arrays | {"units.layers": layers}, certificate, source)
 
 
 def test_another_circuit_of_the_same_shape_is_seen() -> None:
     """A net that computes something else than the circuit saved beside it, every gate in itself right."""
-    config, arrays, certificate = saved_net()
-    left, right = arrays["source.left"].copy(), arrays["source.right"].copy()
-    swap = np.flatnonzero((ARITY_TWO[arrays["source.kinds"]]) & (left != right))[-1]
+    config, arrays, certificate, source = saved_net()
+    assert isinstance(source, CheckersCircuit)
+    left, right = source.left.copy(), source.right.copy()
+    swap = np.flatnonzero((ARITY_TWO[source.kinds]) & (left != right))[-1]
     left[swap], right[swap] = right[swap], left[swap]
     with pytest.raises(CheckError, match="not the one that the circuit has"):
-        checker.check(config, arrays | {"source.left": left, "source.right": right}, certificate)
+        checker.check(config, arrays, certificate, replace(source, left=left, right=right))
 
 
 ARITY_TWO = np.array([kind in set(Gate) and Gate(kind).arity == 2 for kind in range(16)])

@@ -19,6 +19,8 @@ from tapegrad.targets.emulator import loss
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
 from tapegrad_check import CheckError, check
 from tapegrad_check.emulator import check as check_arrays
+from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.sources import Model, model_of
 from tests.learners.cases import CASES, Case
 
 
@@ -40,7 +42,8 @@ def test_examples_saved_and_loaded(number: int, tmp_path: Path) -> None:
 def test_the_checker_agrees(case: Case, tmp_path: Path) -> None:
     for precision in ("float64", "float32"):
         save(compile(case.learner, "emulator", precision=precision), tmp_path / precision)
-        assert len(check(tmp_path / precision).statements) == 7
+        report = check(tmp_path / precision)
+        assert report.verdict == COMPUTES_SOURCE and len(report.statements) == 7
 
 
 PAPER = [
@@ -53,58 +56,67 @@ PAPER = [
 
 @pytest.mark.parametrize(("learner", "options"), PAPER, ids=lambda value: str(value)[:40])
 def test_the_checker_knows_the_papers_networks(learner, options: dict) -> None:
-    config, arrays, claims = parts_of(learner, **options)
-    assert len(check_arrays(config, arrays, claims)) == 3
+    config, arrays, claims, source = parts_of(learner, **options)
+    assert len(check_arrays(config, arrays, claims, source).statements) == 4
     output = len(arrays["sources"]) - 1
     for name, edge in (("kinds", 0), ("kinds", 1), ("kinds", output), ("sources", 1)):
         altered = arrays | {name: arrays[name].copy()}
         altered[name][edge] = 3 if altered[name][edge] != 3 else 4
         with pytest.raises(CheckError):
-            check_arrays(config, altered, claims)
+            check_arrays(config, altered, claims, source)
     if "m0" in config:
         with pytest.raises(CheckError, match="below 1"):
-            check_arrays(config | {"m0": str(int(config["m0"]) - 1)}, arrays, claims)
+            smaller = str(int(config["m0"]) - 1)
+            check_arrays(config | {"m0": smaller}, arrays, claims | {"m0": smaller}, source)
 
 
-def parts_of(learner, **options) -> tuple[dict, dict, dict]:
+def parts_of(learner, **options) -> tuple[dict, dict, dict, Model]:
     net = compile(learner, "emulator", **options).net
     arrays = {name: array.copy() for name, array in net.arrays().items()}
-    source = {f"source.{name}": array.copy() for name, array in source_to_json(learner)[1].items()}
-    return net.config(), arrays | source, net.certificate()
+    return net.config(), arrays, net.certificate(), model_of(*source_to_json(learner))
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_checker_notices_any_altered_weight_or_edge(seed: int) -> None:
-    config, arrays, claims = parts_of(parity(4))
-    check_arrays(config, arrays, claims)
+    config, arrays, claims, source = parts_of(parity(4))
+    check_arrays(config, arrays, claims, source)
     random = np.random.default_rng(seed)
     if seed % 2:
         edge = int(random.integers(len(arrays["weights"])))
         arrays["weights"][edge] *= random.choice([-1.0, 1.5, 0.25, 1 + 2.0**-40])
-        if edge in arrays["cells"] and abs(arrays["weights"][edge]) == config["w0"]:
-            return  # a cell may begin with either sign
     else:
         edge = int(random.integers(5, len(arrays["sources"])))
         old = int(arrays["sources"][edge])
         arrays["sources"][edge] = (old + int(random.integers(1, 5))) % (old + 5) if old else 3
     with pytest.raises(CheckError):
-        check_arrays(config, arrays, claims)
+        check_arrays(config, arrays, claims, source)
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("w0", 1e-3), ("rate", 1e-9), ("computation", [3, 4]), ("inputs", 7)]
+    ("name", "value"),
+    [
+        ("w0", 1e-3),
+        ("w0", 2.0**-40),
+        ("gate", 0.125),
+        ("rate", 1e-9),
+        ("finished", 9),
+        ("steps", 10),
+        ("names", ["a"] * 9),
+        ("computation", [3, 4]),
+        ("inputs", 7),
+    ],
 )
 def test_the_checker_notices_another_config(name: str, value) -> None:
-    config, arrays, claims = parts_of(parity(3))
-    with pytest.raises((CheckError, IndexError)):
-        check_arrays(config | {name: value}, arrays, claims)
+    config, arrays, claims, source = parts_of(parity(3))
+    with pytest.raises(CheckError):
+        check_arrays(config | {name: value}, arrays, claims, source)
 
 
 @pytest.mark.parametrize("claim", [{"flat_margin": 3.0}, {"drift": 1e-9}, {"changes_vanish": False}])
 def test_the_checker_notices_false_claims(claim: dict) -> None:
-    config, arrays, claims = parts_of(parity(3))
+    config, arrays, claims, source = parts_of(parity(3))
     with pytest.raises(CheckError):
-        check_arrays(config, arrays, claims | claim)
+        check_arrays(config, arrays, claims | claim, source)
 
 
 @in_double
