@@ -7,8 +7,14 @@ from tapegrad._compile import Compiled, compile
 from tapegrad._sources import find
 from tapegrad.circuits.model import Circuit
 from tapegrad_papers.wei.attack import attack
-from tapegrad_papers.wei.bounds import layerwise_bound, margin_constants, uncorrected_log10
-from tapegrad_papers.wei.margins import chain_of, patterns, problem_of
+from tapegrad_papers.wei.margins import (
+    chain_of,
+    layerwise_bound,
+    margin_constants,
+    patterns,
+    problem_of,
+    uncorrected_log10,
+)
 
 CIRCUITS = ("adder4", "parity8")
 CORRECTIONS = ("thirds", "quarters", "none")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tapegrad.learners.on_grid import parity, single_coordinate, start
 from tapegrad.machines.compiled import run
-from tapegrad.machines.grid import MOVES, GridMachine, GridRule
+from tapegrad.machines.model import MOVES, GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.sklearn import RCNNClassifier
 from tapegrad.targets.rcnn import RcnnNet

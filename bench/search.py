@@ -12,8 +12,7 @@ import numpy as np
 from numba import cuda
 
 from tapegrad.search import Family, canonical_machines
-from tapegrad.search.shards import Quest, Shard, enumeration, on_threads, work
-from tapegrad.search.store import ShardResult
+from tapegrad.search.shards import Quest, Shard, ShardResult, enumeration, on_threads, work
 from tapegrad.search.tasks import TASKS, draw_instances
 
 Row = dict[str, Any]

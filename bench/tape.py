@@ -12,7 +12,7 @@ from automata.tm.dtm import DTM
 
 from tapegrad._compile import compile
 from tapegrad.machines.compiled import run
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad.targets.extended.examples import EXAMPLES
 from tapegrad.targets.tape.net import TapeNet
 

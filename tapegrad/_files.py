@@ -2,6 +2,7 @@
 folder of a saved net in particular."""
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import json
@@ -12,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,11 +26,16 @@ import tapegrad_check
 from tapegrad.errors import BrokenNet, FormatError, InputError, TapegradError
 from tapegrad_check.folder import AGAIN, CERTIFICATE, CONFIG, MODEL, VERSION, Folder
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 EXTENDED = "extended"
 """What stands for the target where a trained extended network was saved (`tapegrad.targets.extended`)."""
 
-_STALE_AFTER = 3600.0
-"""Seconds after which an unfinished folder is taken to be what a killed program left behind."""
+_FRESH = 2.0
+"""Seconds within which a hidden folder may have been made and not yet locked."""
 
 
 LARGEST = 256 << 20
@@ -37,9 +44,24 @@ LARGEST = 256 << 20
 _NO_NAME = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}
 
 
+_files_are_read = ContextVar("files_are_read", default=True)
+
+
+@contextmanager
+def no_files() -> Iterator[None]:
+    """Inside, a text that a user typed is never the name of a file: it may come from a web page."""
+    token = _files_are_read.set(False)
+    try:
+        yield
+    finally:
+        _files_are_read.reset(token)
+
+
 def content_of(name: str) -> bytes | None:
     """What a file holds; None where no file has this name, or none could, since it is a text. A device or a
     pipe may block or never end, so it is refused."""
+    if not _files_are_read.get():
+        return None
     try:
         found = os.stat(name)
         if stat.S_ISDIR(found.st_mode):
@@ -88,13 +110,13 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
-    """Writes a folder of these files. One that is there already is only replaced if it holds nothing but
+    """Writes a folder of these files, in one step: whenever a program is killed, the old folder or the new
+    one is there under its name, whole. One that is there already is only replaced if it holds nothing but
     files of these names.
 
-    All files are written in a hidden folder beside it first. A new folder then appears in one step. An old
-    one cannot be exchanged in one step, so its files are replaced one by one, in the order given: the last
-    must carry the sums of the others, so that a program killed between two of these steps leaves a folder
-    that is refused with a reason. Moving the old folder away first would leave no folder at all.
+    All files are written in a hidden folder beside it, which then takes the name, or changes places with the
+    folder that has it. The hidden folder is locked as long as its writer lives, so that the next one knows
+    which of them a killed program has left behind.
     """
     folder = Path(path)
     with _writing(folder):
@@ -108,27 +130,59 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> No
                 )
         unfinished = f".{folder.name}.unfinished-"
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_stale(folder.parent, unfinished)
+        _remove_left_behind(folder.parent, unfinished)
         fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=unfinished))
+        lock = _locked(fresh)
         try:
             for name, content in files.items():
                 write_atomically(fresh / name, content)
             fresh.chmod(0o755)
-            if folder.exists():
-                for name in files:
-                    os.replace(fresh / name, folder / name)
-            else:
+            if not folder.exists():
                 fresh.rename(folder)
+            elif not _exchanged(fresh, folder):
+                for name in files:  # the last carries the sums of the others, so a mixture is refused
+                    os.replace(fresh / name, folder / name)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
 
 
-def _remove_stale(parent: Path, unfinished: str) -> None:
+def _exchanged(one: Path, other: Path) -> bool:
+    """Whether two folders have changed places, in one step; not every system can do that."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return call(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock on a folder, which ends with the process; None where another holds it, or where
+    there are no such locks."""
+    if fcntl is None:
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _remove_left_behind(parent: Path, unfinished: str) -> None:
+    """Removes hidden folders whose writer is gone. One that was just made may not be locked yet."""
     for left in parent.iterdir():
         if left.name.startswith(unfinished):
             with contextlib.suppress(OSError):  # it may vanish, or be someone else's
-                if time.time() - left.stat().st_mtime > _STALE_AFTER:
+                if time.time() - left.stat().st_mtime < _FRESH:
+                    continue
+                lock = _locked(left)
+                if lock is not None:
                     shutil.rmtree(left)
+                    os.close(lock)
 
 
 def write_net(

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tapegrad
-from tapegrad.commands import campaign, demo, listing, nets, player, run, search, train_with
+from tapegrad.commands import demo, listing, nets, player, run, search
 from tapegrad.commands.output import BAD_INPUT, console
 from tapegrad.errors import InputError, TapegradError
 from tapegrad_check.boundary import TRACEBACK, complain, guarded
@@ -110,9 +110,9 @@ for command in (
     listing.targets,
     listing.formats,
     demo.demo,
-    train_with.train_with,
+    nets.train_with,
     search.search,
-    campaign.campaign,
+    nets.campaign,
     player.studio,
 ):
     app.command()(command)

@@ -28,7 +28,7 @@ from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.errors import BrokenNet, DataError, InputError
 from tapegrad.learners import CircuitLearner, Learner, Samples, parity
 from tapegrad.learners.on_grid import GridLearner
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.fast import Roller

@@ -263,7 +263,7 @@ def restarts(
 
 
 def _about_raw(states: int) -> dict[str, Any]:
-    from tapegrad_papers.goel.raw import success
+    from tapegrad_papers.goel.restarts import success
 
     chance = success(states)
     return {

@@ -2,6 +2,7 @@
 of the user's makes it crash."""
 
 import errno
+import fcntl
 import importlib.abc
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -152,6 +154,44 @@ def test_a_program_that_is_stopped_leaves_no_half_written_file(
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
 
 
+WRITER = """
+import sys
+from tapegrad._files import write_folder
+print("ready", flush=True)
+while True:
+    for letter in b"xy":
+        write_folder(sys.argv[1], {name: bytes([letter]) * (1 << 16) for name in "abc"})
+"""
+
+
+def test_a_folder_is_whole_under_its_name_whenever_its_writer_is_killed(tmp_path: Path) -> None:
+    """Files of one letter each: a mixture, a missing file or a missing folder would show. The next writer
+    removes what the killed one has left behind."""
+    folder = tmp_path / "net"
+    write_folder(folder, dict.fromkeys("abc", b"x" * (1 << 16)))
+    for attempt in range(4):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, folder], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        time.sleep(0.01 * attempt)
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+        assert len({(folder / name).read_bytes() for name in "abc"}) == 1
+    for left in tmp_path.iterdir():
+        os.utime(left, (0, 0))
+    held = tmp_path / ".net.unfinished-held"
+    held.mkdir()
+    handle = os.open(held, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    os.utime(held, (0, 0))
+    write_folder(folder, dict.fromkeys("abc", b"x"))
+    assert {path.name for path in tmp_path.iterdir()} == {"net", held.name}
+    os.close(handle)
+    write_folder(folder, dict.fromkeys("abc", b"x"))
+    assert [path.name for path in tmp_path.iterdir()] == ["net"]
+
+
 def test_whoever_stops_reading_gets_no_complaint() -> None:
     """Also with standard output closed from the start, and in an encoding that lacks what is printed."""
     command = f"{sys.executable} -m tapegrad.cli"
@@ -290,3 +330,15 @@ def test_strict_settings_of_jax_are_the_users_own(name: str) -> None:
         net = tg.compile(example.source, name, **example.options)
         assert tg.verify(net, [example.inputs], steps=5).agreed
         assert jax.config.values["jax_numpy_dtype_promotion"] == "strict"
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"), [("", False), ("--xla_cpu_enable_fast_math=true", True)], ids=["plain", "fast-math"]
+)
+def test_arithmetic_that_is_not_exact_is_noticed(flags: str, warned: bool) -> None:
+    script = "import tapegrad as tg; tg.verify(tg.compile(tg.read('parity4'), 'relu'))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | {"XLA_FLAGS": flags}
+    )
+    assert ("InexactArithmetic" in done.stderr) == warned
+    assert ("fast-math" in done.stderr) == warned

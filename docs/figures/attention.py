@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import tapegrad as tg
-from tapegrad.networks.backends.numpy import WatchedDecoder
+from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
 
 MACHINE = "busy-beaver-4x2"

@@ -132,8 +132,7 @@ def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:
     """Trains once more, by the reference engine, keeping what is drawn."""
-    from tapegrad.targets.descent.history import plot_history, record
-    from tapegrad.targets.descent.net import DescentNet
+    from tapegrad.targets.descent.net import DescentNet, plot_history, record
 
     if not isinstance(compiled.net, DescentNet):
         raise InputError(

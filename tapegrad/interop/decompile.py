@@ -20,7 +20,7 @@ from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.form import Stack
 from tapegrad.targets.net import Net
-from tapegrad.targets.relu.constants import relu_layers
+from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.relu.net import ReluNet
 
 NEAR = 1 / 4

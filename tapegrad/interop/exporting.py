@@ -18,8 +18,7 @@ from tapegrad.circuits.tracer import Traced
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import Learner
 from tapegrad.machines import formats as machine_formats
-from tapegrad.machines.grid import GridMachine
-from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.model import GridMachine, TuringMachine
 from tapegrad.source import Format, Source
 
 if TYPE_CHECKING:

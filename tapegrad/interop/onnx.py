@@ -8,7 +8,7 @@ import onnx
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.networks.backends.onnx import LARGEST, GraphWriter
+from tapegrad.networks.onnx import LARGEST, GraphWriter
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.relu.net import ReluNet

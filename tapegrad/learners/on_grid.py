@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 from tapegrad.machines.builder import GridBuilder
-from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
+from tapegrad.machines.model import GridConfiguration, GridMachine, GridRule
 
 BLANK, PLUS, MINUS = "0", "+", "-"
 """The symbols of a learner: blank, +1 and -1."""

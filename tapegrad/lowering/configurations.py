@@ -24,8 +24,7 @@ from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Bits
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState
-from tapegrad.machines.grid import MOVES, GridConfiguration, GridMachine
-from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.machines.model import MOVES, Configuration, GridConfiguration, GridMachine, TuringMachine
 from tapegrad.source import Rewriting
 
 Cell = tuple[int, ...]

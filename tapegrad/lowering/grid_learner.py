@@ -30,8 +30,7 @@ from tapegrad.learners.on_grid import (
 from tapegrad.lowering.itinerary import Itinerary, Output, Spot, Walks, itinerary, way
 from tapegrad.lowering.learner_machine import learner_step, unguided_step
 from tapegrad.machines.builder import GridBuilder
-from tapegrad.machines.grid import Cell, GridRule
-from tapegrad.machines.model import LEFT, RIGHT, STAY, Names, TuringMachine
+from tapegrad.machines.model import LEFT, RIGHT, STAY, Cell, GridRule, Names, TuringMachine
 
 REGISTER = 15
 """Bits of the shift register that feeds randomised learners."""

@@ -14,7 +14,7 @@ from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
 from tapegrad.lowering.schedule import Moment, Operation, Plan, Wire, quickest_plan, wires_carried
-from tapegrad.machines.grid import MOVES, Cell, GridRule
+from tapegrad.machines.model import MOVES, Cell, GridRule
 
 MOST_RULES = 1_000_000
 

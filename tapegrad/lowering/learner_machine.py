@@ -30,8 +30,7 @@ from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import InputError
 from tapegrad.learners.model import Learner, LearnerState, Samples
 from tapegrad.lowering.itinerary import Itinerary, Output, Spot, Walks, itinerary
-from tapegrad.machines.grid import Cell
-from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
+from tapegrad.machines.model import LEFT, RIGHT, Cell, Configuration, Rule, TuringMachine
 from tapegrad.source import Rewriting
 
 # What a learner does with one sample, as gates: respond, and learn where the response was wrong.

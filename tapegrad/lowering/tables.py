@@ -5,12 +5,14 @@ from itertools import product
 
 from tapegrad.errors import Refused
 from tapegrad.lowering.one_tape import one_tape
-from tapegrad.machines.grid import GridConfiguration, GridMachine, GridRule
 from tapegrad.machines.model import (
     LEFT,
     RIGHT,
     STAY,
     Configuration,
+    GridConfiguration,
+    GridMachine,
+    GridRule,
     Names,
     Rule,
     Symbols,

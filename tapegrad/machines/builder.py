@@ -7,8 +7,7 @@ from functools import reduce
 from operator import or_
 
 from tapegrad.errors import SourceError
-from tapegrad.machines.grid import MOVES, GridMachine, GridRule
-from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
+from tapegrad.machines.model import LEFT, MOVES, RIGHT, STAY, GridMachine, GridRule, Rule, TuringMachine
 from tapegrad.machines.program import (
     Branch,
     Condition,

@@ -11,8 +11,7 @@ import numpy as np
 
 from tapegrad._jit import njit
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
-from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.machines.model import MOVES, Cell, Configuration, GridConfiguration, GridMachine, TuringMachine
 
 # The two inner loops of the compiled interpreter.
 #

@@ -1,27 +1,270 @@
-"""Machines on tapes and on the grid as kinds of source: what the rest of the package knows about them."""
+"""Machines on tapes and on the grid as kinds of source: what the rest of the package knows about them,
+and how they are shown."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Table
 from tapegrad.machines.formats import FORMATS
-from tapegrad.machines.grid import GridMachine, GridRule
 from tapegrad.machines.library import READY
-from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.machines.sampler import random_grid_machine, random_machine
-from tapegrad.machines.view import (
-    GridView,
-    MachineView,
-    grid_state_json,
-    grid_state_text,
-    state_json,
-    state_text,
-    table_text,
+from tapegrad.machines.model import (
+    LEFT,
+    RIGHT,
+    STAY,
+    Configuration,
+    GridConfiguration,
+    GridMachine,
+    GridRule,
+    Rule,
+    Symbols,
+    TuringMachine,
 )
-from tapegrad.machines.words import exercising
-from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, Rules, SourceKind
+from tapegrad.machines.sampler import exercising, random_grid_machine, random_machine
+from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, Rules, SourceKind, shortened
+
+# How machines are shown: tables as text; states as a line, as JSON and as panels of the player.
+
+
+_MOVES = {LEFT: "left", STAY: "stay", RIGHT: "right"}
+
+
+def table_text(machine: TuringMachine | GridMachine) -> str:
+    """One line for each rule, state by state, and a heading with the sizes. Several tapes share a column,
+    their symbols separated by spaces."""
+    rows = [("state", "reads", "writes", "moves", "then")]
+    previous = None
+    for state, read, write, move, then in _rules(machine):
+        rows.append((state if state != previous else "", read, write, move, then))
+        previous = state
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(line.rstrip() for line in [*_heading(machine), "", *lines])
+
+
+def _heading(machine: TuringMachine | GridMachine) -> list[str]:
+    place = "the grid" if isinstance(machine, GridMachine) else f"{machine.tapes} tape(s)"
+    lines = [
+        f"{machine.name}: {len(machine.states)} states, {len(machine.alphabet)} symbols, "
+        f"{len(machine.rules)} rules, on {place}",
+        f"starts in {machine.start_state}, blank {machine.blank}",
+    ]
+    if isinstance(machine, TuringMachine):
+        for verb, states in (("accepts", machine.accept), ("rejects", machine.reject)):
+            if states:
+                lines.append(f"{verb} in {', '.join(sorted(states))}")
+    return lines
+
+
+def _rules(machine: TuringMachine | GridMachine) -> list[tuple[str, str, str, str, str]]:
+    """The rules as words, sorted by the order of the states and symbols."""
+    if isinstance(machine, GridMachine):
+        rows = [(s, (read,), (r.write,), (r.move,), r.state) for (s, read), r in machine.rules.items()]
+    else:
+        rows = [
+            (s, read, r.write, tuple(_MOVES[move] for move in r.moves), r.state)
+            for (s, read), r in machine.rules.items()
+        ]
+    states = {state: number for number, state in enumerate(machine.states)}
+    symbols = {symbol: number for number, symbol in enumerate(machine.alphabet)}
+    rows.sort(key=lambda row: (states[row[0]], [symbols[symbol] for symbol in row[1]]))
+    return [
+        (s, " ".join(read), " ".join(write), " ".join(moves), then) for s, read, write, moves, then in rows
+    ]
+
+
+# The table of a Turing machine as a panel, with the rule that applies next as its current entry.
+
+
+MOST_STATES, MOST_READS = 200, 12
+"""Larger tables are not shown."""
+
+_LETTERS = {-1: "L", 0: "S", 1: "R"}
+_WORDS = {-1: "left", 0: "nowhere", 1: "right"}
+
+
+@dataclass(frozen=True)
+class RuleTable:
+    """The panel, and where in it each state and combination of symbols stands."""
+
+    panel: Table
+    rows: dict[str, int]
+    columns: dict[Symbols, int]
+
+    def place(self, state: str, read: Symbols) -> tuple[int, int] | None:
+        """The entry of the rule that applies; None in states without any."""
+        if state not in self.rows or read not in self.columns:
+            return None
+        return self.rows[state], self.columns[read]
+
+
+def rule_table(machine: TuringMachine) -> RuleTable | None:
+    """One row for each state that has rules, one column for each combination of symbols that is read."""
+    states = tuple(dict.fromkeys(state for state, _ in machine.rules))
+    reads = tuple(
+        dict.fromkeys(read for _, read in sorted(machine.rules, key=lambda key: _order(machine, key[1])))
+    )
+    if not states or len(states) > MOST_STATES or len(reads) > MOST_READS:
+        return None
+    rules = [[machine.rules.get((state, read)) for read in reads] for state in states]
+    panel = Table(
+        "Table: what is read, what to do",
+        columns=tuple(" ".join(read) for read in reads),
+        rows=states,
+        entries=[["" if rule is None else _short(rule) for rule in row] for row in rules],
+        words=[
+            [
+                f"In state {state!r}, reading {' '.join(read)}: "
+                + ("halt." if rule is None else f"{rule_words(rule)}.")
+                for read, rule in zip(reads, row, strict=True)
+            ]
+            for state, row in zip(states, rules, strict=True)
+        ],
+    )
+    return RuleTable(panel, {s: r for r, s in enumerate(states)}, {read: c for c, read in enumerate(reads)})
+
+
+def rule_words(rule: Rule) -> str:
+    """What a rule does, in words."""
+    ways = ", ".join(_WORDS[move] for move in rule.moves)
+    return f"write {' '.join(rule.write)}, go {ways}, enter {rule.state}"
+
+
+def _short(rule: Rule) -> str:
+    return f"{' '.join(rule.write)} {''.join(_LETTERS[move] for move in rule.moves)} {rule.state}"
+
+
+def _order(machine: TuringMachine, read: Symbols) -> list[int]:
+    return [machine.alphabet.index(symbol) for symbol in read]
+
+
+WIDEST = 400
+"""Longest stretch of tape that is shown; longer ones are cut and say so."""
+
+
+def state_json(machine: TuringMachine, state: Configuration) -> dict[str, Any]:
+    """A configuration as plain JSON."""
+    return {
+        "state": state.state,
+        "verdict": verdict(machine, state),
+        "tapes": [tape_text(tape, machine.blank) for tape in state.tapes],
+        "heads": list(state.heads),
+    }
+
+
+def state_text(machine: TuringMachine, state: Configuration) -> str:
+    """A configuration in a line for its state and one for each tape."""
+    said = verdict(machine, state)
+    lines = [f"state {state.state}" + (f" ({said})" if said else "")]
+    for number, (tape, head) in enumerate(zip(state.tapes, state.heads, strict=True), 1):
+        label = "tape" if machine.tapes == 1 else f"tape {number}"
+        lines.append(f"{label} {shortened(tape_text(tape, machine.blank), WIDEST)!r}, head at {head}")
+    return "\n".join(lines)
+
+
+def grid_state_json(machine: GridMachine, state: GridConfiguration) -> dict[str, Any]:
+    """A configuration on the grid as plain JSON."""
+    return {
+        "state": state.state,
+        "head": list(state.head),
+        "cells": [[*cell, symbol] for cell, symbol in sorted(state.cells.items())],
+    }
+
+
+def grid_state_text(machine: GridMachine, state: GridConfiguration) -> str:
+    """A configuration on the grid: its state, then its cells."""
+    return f"state {state.state}, head at {state.head}\n{grid_text(state, machine.blank)}"
+
+
+def verdict(machine: TuringMachine, state: Configuration) -> str | None:
+    """Whether the machine has accepted or rejected, if it says so."""
+    if state.state in machine.accept:
+        return "accept"
+    return "reject" if state.state in machine.reject else None
+
+
+def tape_text(tape: Any, blank: str) -> str:
+    """The cells from the first to the last that is not blank; symbols of several characters are spaced."""
+    if not tape:
+        return ""
+    symbols = [tape.get(cell, blank) for cell in range(min(tape), max(tape) + 1)]
+    return ("" if all(len(symbol) == 1 for symbol in symbols) else " ").join(symbols)
+
+
+def grid_text(state: GridConfiguration, blank: str) -> str:
+    """The smallest rectangle with every cell that is not blank."""
+    if not state.cells:
+        return "(all cells blank)"
+    rows, columns = zip(*state.cells, strict=True)
+    wide = range(min(columns), min(max(columns), min(columns) + WIDEST) + 1)
+    high = range(min(rows), min(max(rows), min(rows) + WIDEST) + 1)
+    return "\n".join("".join(state.cells.get((r, c), blank) for c in wide) for r in high)
+
+
+class MachineView:
+    """State, tapes and table of a Turing machine."""
+
+    def __init__(self, machine: TuringMachine) -> None:
+        self.machine = machine
+        names = ["Tape"] if machine.tapes == 1 else [f"Tape {n}" for n in range(1, machine.tapes + 1)]
+        tapes = [
+            Cells(
+                name,
+                "text",
+                rows=("",),
+                default=(machine.blank,),
+                explain=lambda _, cell, name=name: (
+                    f"{name}, cell {cell}, as the machine's interpreter has it."
+                ),
+                room=2,
+            )
+            for name in names
+        ]
+        self.table = rule_table(machine)
+        self.panels: list[Panel] = [Fields("Machine"), *tapes]
+        if self.table is not None:
+            self.panels.append(self.table.panel)
+
+    def frame(self, state: Configuration) -> list[Any]:
+        read = self.machine.read(state)
+        rule = self.machine.rules.get((state.state, read))
+        then = "halt" if rule is None else rule_words(rule)
+        fields = {"state": state.state, "reads": " ".join(read), "then": then}
+        if said := verdict(self.machine, state):
+            fields["verdict"] = said
+        tapes = [
+            CellsFrame([(0, cell, symbol) for cell, symbol in sorted(tape.items())], [(0, head)])
+            for tape, head in zip(state.tapes, state.heads, strict=True)
+        ]
+        return [fields, *tapes, *([self.table.place(state.state, read)] if self.table else [])]
+
+
+class GridView:
+    """State and plane of a grid machine."""
+
+    def __init__(self, machine: GridMachine) -> None:
+        self.panels: list[Panel] = [
+            Fields("Grid machine"),
+            Cells(
+                "Plane",
+                "text",
+                default=(machine.blank,),
+                explain=lambda r, c: (
+                    f"Row {r}, column {c} of the plane, as the machine's interpreter has it."
+                ),
+            ),
+        ]
+        self.machine = machine
+
+    def frame(self, state: GridConfiguration) -> list[Any]:
+        reads = state.cells.get(state.head, self.machine.blank)
+        cells = [(r, c, symbol) for (r, c), symbol in sorted(state.cells.items())]
+        return [{"state": state.state, "reads": reads}, CellsFrame(cells, [state.head])]
+
 
 _UNROLL = Lowering(
     "circuit",

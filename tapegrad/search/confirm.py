@@ -7,7 +7,7 @@ import numpy as np
 
 from tapegrad.learners.on_grid import start
 from tapegrad.machines.compiled import run as run_machine
-from tapegrad.machines.grid import GridConfiguration, GridMachine
+from tapegrad.machines.model import GridConfiguration, GridMachine
 from tapegrad.search.run import SearchResult
 from tapegrad.search.tasks import task_named
 from tapegrad.targets.rcnn.network import Rcnn

@@ -10,7 +10,7 @@ from tapegrad._jit import njit
 from tapegrad.errors import Refused
 from tapegrad.learners.on_grid import finish
 from tapegrad.machines.builder import GridBuilder
-from tapegrad.machines.grid import MOVES, GridMachine, GridRule
+from tapegrad.machines.model import MOVES, GridMachine, GridRule
 
 SYMBOLS = ("0", "+", "-")
 MOST_STATES = 12

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
 from tapegrad.search.family import MOST_STATES
-from tapegrad.search.shards import KEPT, Quest, Shard, branches
-from tapegrad.search.store import ShardResult
+from tapegrad.search.shards import KEPT, Quest, Shard, ShardResult, branches
 from tapegrad.search.tree import GO_ON, NONE, Problems, walk
 
 # The kernel of the GPU search: every thread takes one branch after the other and walks it.

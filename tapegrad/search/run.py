@@ -11,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.search.family import Family, machine_of, table_text
-from tapegrad.search.shards import Quest, Shard, enumeration, on_ray, on_threads, random_search
-from tapegrad.search.store import ShardResult, Store
+from tapegrad.search.shards import (
+    Quest,
+    Shard,
+    ShardResult,
+    Store,
+    enumeration,
+    on_ray,
+    on_threads,
+    random_search,
+)
 from tapegrad.search.tasks import Instances, draw_instances, task_named
 from tapegrad.search.tree import NONE, evaluate
 

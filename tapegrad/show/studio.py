@@ -6,14 +6,18 @@ that reach 127.0.0.1 under a name of their own). Every request is carried out in
 killed when its time is up.
 """
 
+import contextlib
 import html
 import json
 import os
 import secrets
+import select
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,6 +41,7 @@ class Studio(ThreadingHTTPServer):
     """The server. `url` is where it answers, token included; `folder` is the only place it writes to."""
 
     daemon_threads = True
+    request_queue_size = 256  # connections that may wait while others are taken
 
     def __init__(self, port: int = 0, seconds: float = SECONDS) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="tapegrad-studio-")
@@ -72,29 +77,51 @@ class Studio(ThreadingHTTPServer):
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
-    def carry_out(self, request: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
-        """The answer of a fresh process to one request."""
+    def carry_out(self, request: bytes, asker: socket.socket) -> tuple[HTTPStatus, dict[str, Any]]:
+        """The answer of a fresh process to one request, which is ended when its time is up or nobody waits
+        for the answer any more."""
         quiet = {"NUMBA_CACHE_DIR": self.folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = subprocess.run(
+        with (
+            tempfile.TemporaryFile() as written,
+            subprocess.Popen(
                 [sys.executable, "-m", "tapegrad.show.studio_job"],
-                input=request,
-                capture_output=True,
-                timeout=self.seconds,
+                stdin=subprocess.PIPE,
+                stdout=written,
+                stderr=subprocess.DEVNULL,
                 cwd=self.folder,
                 env=os.environ | quiet,
-                check=True,
-            )
-            if len(done.stdout) > LARGEST_ANSWER:
+            ) as job,
+        ):
+            try:
+                assert job.stdin is not None
+                with contextlib.suppress(BrokenPipeError):  # it has failed, as its exit code will say
+                    job.stdin.write(request.replace(b"\n", b" ") + b"\n")
+                    job.stdin.flush()
+                end = time.monotonic() + self.seconds
+                while job.poll() is None:
+                    if time.monotonic() > end:
+                        said = f"This took longer than {self.seconds:g} seconds and was stopped."
+                        return HTTPStatus.GATEWAY_TIMEOUT, {"error": f"{said} Try something smaller."}
+                    if _is_gone(asker):
+                        raise ConnectionAbortedError("the page was closed")
+                    time.sleep(0.02)
+            finally:
+                job.kill()
+            if os.fstat(written.fileno()).st_size > LARGEST_ANSWER:
                 return HTTPStatus.UNPROCESSABLE_ENTITY, {"error": "The recording is too large to be shown."}
-            answer = json.loads(done.stdout)
-        except subprocess.TimeoutExpired:
-            said = f"This took longer than {self.seconds:g} seconds and was stopped. Try something smaller."
-            return HTTPStatus.GATEWAY_TIMEOUT, {"error": said}
-        except (subprocess.CalledProcessError, ValueError):
-            said = "The request could not be carried out: its process failed, perhaps for want of memory."
-            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": said}
+            written.seek(0)
+            try:
+                answer = json.loads(written.read())
+            except ValueError:
+                said = "The request could not be carried out: its process failed, perhaps for want of memory."
+                return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": said}
         return HTTPStatus.UNPROCESSABLE_ENTITY if "error" in answer else HTTPStatus.OK, answer
+
+
+def _is_gone(asker: socket.socket) -> bool:
+    """Whether whoever asked has closed the connection."""
+    readable, _, _ = select.select([asker], [], [], 0)
+    return bool(readable) and not asker.recv(1, socket.MSG_PEEK)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -116,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "Another run is under way: wait for it.")
             return
         try:
-            status, answer = self.server.carry_out(body)
+            status, answer = self.server.carry_out(body, self.connection)
         finally:
             self.server.one_at_a_time.release()
         self._send_json(status, answer)

@@ -1,13 +1,16 @@
 """One request of the studio, carried out in a process of its own: JSON in, a recording or an error out.
 
-`python -m tapegrad.show.studio_job` reads the request from standard input. The studio kills it when its time
-is up.
+`python -m tapegrad.show.studio_job` reads the request, one line, from standard input. The studio kills it
+when its time is up or the page is closed. When the studio itself ends, so does standard input, and it ends.
 """
 
 import json
+import os
 import sys
+import threading
 from typing import Any
 
+from tapegrad._files import no_files
 from tapegrad._sources import find_text, parse_options
 from tapegrad.errors import FormatError, TapegradError
 from tapegrad.show.recorder import EXAMPLE, MOST_STEPS, compiled_example, compiled_source, record
@@ -22,21 +25,25 @@ FIELDS = ("source", "target", "input", "options")
 def answer(asked: bytes) -> dict[str, Any]:
     """The recording as JSON, or the error in words."""
     try:
-        request = _parsed(asked)
-        if not isinstance(request, dict) or any(not isinstance(request.get(f), str) for f in FIELDS):
-            raise FormatError(f"a request has the texts {', '.join(FIELDS)}")
-        source, target = request["source"].strip(), request["target"]
-        if source == EXAMPLE:
-            compiled, inputs = compiled_example(target)
-        else:
-            settings = parse_options(request["options"].split())
-            texts = _texts(request["input"])
-            compiled, inputs = compiled_source(find_text(source), target, texts, settings, MOST_STEPS)
-        return {"recording": record(compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES).to_json()}
+        with no_files():
+            return _recorded(_parsed(asked))
     except TapegradError as error:
         return {"error": str(error)}
     except MemoryError:
         return {"error": f"This needs more than {MOST_MEMORY >> 30} GiB of memory. Try something smaller."}
+
+
+def _recorded(request: Any) -> dict[str, Any]:
+    if not isinstance(request, dict) or any(not isinstance(request.get(f), str) for f in FIELDS):
+        raise FormatError(f"a request has the texts {', '.join(FIELDS)}")
+    source, target = request["source"].strip(), request["target"]
+    if source == EXAMPLE:
+        compiled, inputs = compiled_example(target)
+    else:
+        settings = parse_options(request["options"].split())
+        texts = _texts(request["input"])
+        compiled, inputs = compiled_source(find_text(source), target, texts, settings, MOST_STEPS)
+    return {"recording": record(compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES).to_json()}
 
 
 def _parsed(asked: bytes) -> Any:
@@ -63,6 +70,16 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
+def _end_with_the_studio() -> None:
+    """Standard input stays open as long as the studio wants an answer."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
 if __name__ == "__main__":
     _limit_memory()
-    sys.stdout.write(json.dumps(answer(sys.stdin.buffer.read()), allow_nan=False))
+    asked = sys.stdin.buffer.readline()
+    threading.Thread(target=_end_with_the_studio, daemon=True).start()
+    sys.stdout.write(json.dumps(answer(asked), allow_nan=False))
+    sys.stdout.flush()
+    os._exit(0)  # the thread still reads

@@ -7,7 +7,7 @@ from math import erf, sqrt
 import jax
 import numpy as np
 
-from tapegrad_papers.abbe_sandon import PAPER, descent, graphs, hidden_digits
+from tapegrad_papers.abbe_sandon import PAPER, descent, hard_functions
 from tapegrad_papers.abbe_sandon import cross_predictability as cp
 from tapegrad_papers.abbe_sandon.rivals import by_emulator, images
 from tapegrad_papers.abbe_sandon.table import DESCENT, HIDDEN
@@ -219,9 +219,9 @@ def section_6_1(long: bool) -> Outcome:
 
 @PAPER.claim("Section 6.2", "One random graph or two halves: not learned by descent, but computed")
 def section_6_2(long: bool) -> Outcome:
-    plain = graphs.connectivity(40, 8, 3) if long else graphs.connectivity()
-    pruned = graphs.connectivity(24, 7, 4, count=400, epochs=20)
-    first_pruned = next(n for n in range(3, 20_000) if graphs.papers_parameters(n)[1] > 3)
+    plain = hard_functions.connectivity(40, 8, 3) if long else hard_functions.connectivity()
+    pruned = hard_functions.connectivity(24, 7, 4, count=400, epochs=20)
+    first_pruned = next(n for n in range(3, 20_000) if hard_functions.papers_parameters(n)[1] > 3)
     checks = {
         "the perceptron is near guessing on new graphs": abs(plain.perceptron.test - 0.5) < 0.1,
         "though it knows its training graphs": plain.perceptron.train < 0.05,
@@ -247,23 +247,25 @@ def section_6_2(long: bool) -> Outcome:
 @PAPER.claim("Section 6.3", "Sums in unknown symbols: low cross-predictability, and solvable from samples")
 def section_6_3(long: bool) -> Outcome:
     rng = np.random.default_rng(0)
-    every = hidden_digits.all_inputs(3)
-    table = [hidden_digits.centred(hidden_digits.matches(every, 3, m), 3) for m in hidden_digits.meanings(3)]
+    every = hard_functions.all_inputs(3)
+    table = [
+        hard_functions.centred(hard_functions.matches(every, 3, m), 3) for m in hard_functions.meanings(3)
+    ]
     of_three = cp.exact(table)
     others = {
-        n: cp.estimated(hidden_digits.hidden_digit_sums(n), 2000 if long else 400, 2000, rng)
+        n: cp.estimated(hard_functions.hidden_digit_sums(n), 2000 if long else 400, 2000, rng)
         for n in (3, 4, 5)
     }
-    sums = hidden_digits.arithmetic(4 if long else 3)
+    sums = hard_functions.arithmetic(4 if long else 3)
     left, after = {}, {}
     for n in (3, 4, 5):
-        meaning = hidden_digits.meanings(n)[1]
-        x = hidden_digits.draw_inputs(n, 1500, rng)
+        meaning = hard_functions.meanings(n)[1]
+        x = hard_functions.draw_inputs(n, 1500, rng)
         x[:, -2] = 0
-        right = x[hidden_digits.matches(x, n, meaning)]
-        left[n] = len(hidden_digits.consistent(right, hidden_digits.matches(right, n, meaning), n))
-        x = hidden_digits.draw_inputs(n, 1500, rng)
-        after[n] = len(hidden_digits.consistent(x, hidden_digits.matches(x, n, meaning), n))
+        right = x[hard_functions.matches(x, n, meaning)]
+        left[n] = len(hard_functions.consistent(right, hard_functions.matches(right, n, meaning), n))
+        x = hard_functions.draw_inputs(n, 1500, rng)
+        after[n] = len(hard_functions.consistent(x, hard_functions.matches(x, n, meaning), n))
     checks = {
         "outputs have mean 0 and mean square 1": all(
             abs(v.mean()) < 1e-9 and abs((v**2).mean() - 1) < 1e-9 for v in table

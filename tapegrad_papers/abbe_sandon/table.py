@@ -17,8 +17,13 @@ from tapegrad_papers.abbe_sandon.descent import (
     theorem_3,
     theorem_6_bound,
 )
-from tapegrad_papers.abbe_sandon.graphs import Connectivity, connectivity
-from tapegrad_papers.abbe_sandon.hidden_digits import Arithmetic, arithmetic, hidden_digit_sums
+from tapegrad_papers.abbe_sandon.hard_functions import (
+    Arithmetic,
+    Connectivity,
+    arithmetic,
+    connectivity,
+    hidden_digit_sums,
+)
 from tapegrad_papers.abbe_sandon.rivals import Images, Learned, by_emulator, by_rcnn, images
 
 DESCENT = Descent(rate=0.3, noise=0.15, steps=16, overflow=0.5)

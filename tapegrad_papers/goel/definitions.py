@@ -15,7 +15,7 @@ from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.learners import on_grid as grid_learners
 from tapegrad.learners.on_grid import GridLearner, single_coordinate, start
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.search import Family, machine_of
 from tapegrad.search.run import require_probability
 from tapegrad.search.tasks import Problem, laid_out

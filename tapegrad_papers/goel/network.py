@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._precision import in_double
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets.rcnn.encoding import cell_values
 from tapegrad.targets.rcnn.exactness import count_weights, initialisation_set, weight_values
@@ -28,7 +28,7 @@ from tapegrad_papers.goel.definitions import (
     trained,
     written_out,
 )
-from tapegrad_papers.goel.raw import success
+from tapegrad_papers.goel.restarts import success
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
 
 CLOSE = 1e-9

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.search.family import Family, Table, machine_of
 from tapegrad.search.run import deviation_bound
 from tapegrad.search.tasks import Problem, laid_out

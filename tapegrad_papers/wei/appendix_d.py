@@ -13,7 +13,6 @@ from tapegrad_papers.ledger import Outcome, fails_as_printed, holds, holds_corre
 from tapegrad_papers.wei import PAPER
 from tapegrad_papers.wei.attack import attack
 from tapegrad_papers.wei.blocks import TwoLayers
-from tapegrad_papers.wei.bounds import MarginConstants, margin_constants
 from tapegrad_papers.wei.chains import transformer_chain
 from tapegrad_papers.wei.hidden import (
     CorrectedNetwork,
@@ -23,7 +22,7 @@ from tapegrad_papers.wei.hidden import (
     noisy,
     transformer,
 )
-from tapegrad_papers.wei.margins import chain_of, problem_of
+from tapegrad_papers.wei.margins import MarginConstants, chain_of, margin_constants, problem_of
 from tapegrad_papers.wei.problems import Problem, relu_problem
 from tapegrad_papers.wei.section_3 import adder, compiled_relu, every_pattern
 

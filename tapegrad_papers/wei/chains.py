@@ -12,7 +12,7 @@ from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine as Map
 from tapegrad.networks.form import Attention, Block, Matrix
 from tapegrad.targets.relu import ReluNet
-from tapegrad.targets.relu.constants import relu_layers
+from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.build import Layout
 from tapegrad.targets.transformer.exactness import correction_of, require_absorbed, stray_weight

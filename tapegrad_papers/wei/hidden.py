@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._compile import compile
-from tapegrad.machines.library import ready
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver, ready
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.networks.backends.numpy import Look, WatchedDecoder, chain
 from tapegrad.networks.form import Dense, Matrix
+from tapegrad.networks.numpy import Look, WatchedDecoder, chain
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad_papers.wei.blocks import Chain
 from tapegrad_papers.wei.chains import relu_chain

@@ -1,21 +1,239 @@
-"""The all-layer margin of a net, bracketed: lower bounds that are proved, an upper bound that is found."""
+"""The all-layer margin of a net, bracketed: lower bounds that are proved (Theorem D.6), an upper bound that
+is found; and the margin of a chain of weights (Claim 3.5)."""
 
-from dataclasses import dataclass
+import io
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
 from tapegrad._compile import Compiled
+from tapegrad._files import write_atomically
+from tapegrad._precision import in_double
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad_papers.wei.attack import attack
-from tapegrad_papers.wei.blocks import Chain
-from tapegrad_papers.wei.bounds import MarginConstants, layerwise_bound, margin_constants, uncorrected_log10
+from tapegrad_papers.wei.blocks import Chain, with_one
 from tapegrad_papers.wei.chains import relu_chain, transformer_chain
-from tapegrad_papers.wei.problems import Problem, relu_problem, transformer_problem
+from tapegrad_papers.wei.problems import Parameters, Problem, corrected, relu_problem, transformer_problem
+
+# Theorem D.6: the all-layer margin of a net with corrections, from the constants of its own layers.
+
+
+def largest_log(holds: Callable[[float], bool], least: float) -> float:
+    """The largest logarithm up to 0 at which a condition holds that fails from some point on; it does hold
+    there. -inf if it fails at `least` already."""
+    if holds(0.0):
+        return 0.0
+    if not holds(least):
+        return -math.inf
+    low, high = least, 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def largest(holds: Callable[[float], bool]) -> float:
+    """The largest number up to 1 for which a condition holds that fails from some number on, or 0."""
+    return math.exp(largest_log(lambda log: holds(math.exp(log)), -700.0))
+
+
+@dataclass(frozen=True)
+class MarginConstants:
+    """The constants of Conditions D.3 and D.4. They hold for parameters within `sigma_theta` and `sigma_xi`
+    of the net's own, and for hidden vectors within `sigma_h` of what they should be."""
+
+    kappa_theta: float
+    kappa_xi: float
+    mu: float
+    mu_0: float
+    sigma_h: float
+    sigma_theta: float
+    sigma_xi: float
+    sigma_zeta: float
+    lambda_: float
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The nine quantities whose least is the bound (D.5). The first two bound the noise of f_0 (D.6), the
+        next three that of each f_i (D.7), the last four that of each correction (D.8)."""
+        return {
+            "lambda / mu_0": _over(self.lambda_, self.mu_0),
+            "sigma_zeta / mu_0": _over(self.sigma_zeta, self.mu_0),
+            "sigma_theta": self.sigma_theta,
+            "1 / (2 kappa_theta)": 1 / (2 * self.kappa_theta),
+            "sigma_zeta / (2 kappa_theta lambda)": self.sigma_zeta / (2 * self.kappa_theta * self.lambda_),
+            "sigma_xi": self.sigma_xi,
+            "sigma_h / (2 kappa_xi lambda)": self.sigma_h / (2 * self.kappa_xi * self.lambda_),
+            "sigma_zeta / (4 lambda mu kappa_xi)": self.sigma_zeta
+            / (4 * self.lambda_ * self.mu * self.kappa_xi),
+            "1 / (4 mu kappa_xi)": 1 / (4 * self.mu * self.kappa_xi),
+        }
+
+    @property
+    def bound(self) -> float:
+        """No perturbation of smaller 2-norm changes a prediction, for any input (Lemmas D.7 to D.9)."""
+        return min(self.terms.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Constants and terms; what is infinite becomes null."""
+        numbers = {**asdict(self), "terms": self.terms, "bound": self.bound}
+        return {
+            name: {n: _finite(v) for n, v in value.items()} if isinstance(value, dict) else _finite(value)
+            for name, value in numbers.items()
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{name.rstrip('_'):<12} {value:.6g}" for name, value in asdict(self).items()]
+        # sigma_theta and sigma_xi were chosen to be no less than the others: they are not the reason.
+        others = {
+            name: value for name, value in self.terms.items() if name not in ("sigma_theta", "sigma_xi")
+        }
+        return "\n".join([*lines, f"least term   {min(others, key=others.__getitem__)}"])
+
+
+def margin_constants(chain: Chain) -> MarginConstants:
+    """The constants that give the best bound.
+
+    All but the radii grow with `sigma_theta = sigma_xi = s`, and s is itself a term of the bound: the best s
+    is the largest that no other term undercuts.
+    """
+    if chain.correction is None:
+        raise Refused("Theorem D.6 needs corrections between the layers", advice="See uncorrected_log10.")
+
+    def covers(s: float) -> bool:
+        return constants_at(chain, s).bound >= s
+
+    return constants_at(chain, largest(covers))
+
+
+def constants_at(chain: Chain, s: float) -> MarginConstants:
+    """Conditions D.3 and D.4 for parameters within s.
+
+    kappa_theta lambda is what Lemma D.8 uses, so kappa_theta is the largest `noise / lambda`. f_0 of the
+    transformer is its first block at step 0, which reads the parameter h_0: mu_0 has noise and gain.
+    """
+    assert chain.correction is not None
+    norm = chain.lambda_
+    first = chain.blocks[0]
+    return MarginConstants(
+        kappa_theta=max(block.noise(s) for block in chain.blocks) / norm,
+        kappa_xi=chain.correction.kappa(s),
+        mu=max(block.gain(s) for block in chain.blocks),
+        mu_0=math.hypot(first.noise(s), first.gain(s)) if chain.first_parameters else 0.0,
+        sigma_h=min(block.reach(s) for block in chain.blocks),
+        sigma_theta=s,
+        sigma_xi=s,
+        sigma_zeta=chain.correction.radius,
+        lambda_=norm,
+    )
+
+
+def _over(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator else math.inf
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# Two more lower bounds of the all-layer margin: sharper than Theorem D.6, and one without corrections.
+
+
+CLOSE = 1e-9
+"""Relative change at which the errors of one round of blocks count as those of the next."""
+
+
+def layerwise_bound(chain: Chain) -> float:
+    """The induction of Lemma D.8 with every layer's own constants instead of the worst of each kind, and
+    with the correction's radius used for each coordinate instead of for the norm of all.
+
+    Noise r_1, r_2, ... in different layers has `sum c_k r_k <= r sqrt(sum c_k^2)`. A correction whose input
+    z has errors within its radius, cut noise included, sends 0 to 0 whatever its cuts' noise; for a 1 both
+    cuts are on and the error of z cancels: what is left is `gain sqrt(2) r1 |(z, 1)| + r2 |(a, 1)|`.
+    """
+    if chain.correction is None:
+        raise Refused("this bound needs corrections between the layers", advice="See uncorrected_log10.")
+    return largest(lambda r: _certified(chain, r))
+
+
+def _certified(chain: Chain, r: float) -> bool:
+    """Whether noise r leaves every corrected value within reach and every output on its side."""
+    correction = chain.correction
+    assert correction is not None
+    gain, radius = correction.difference.largest_row, correction.radius
+    ideal = math.hypot(1 - correction.low, 1 - correction.high)
+    *inner, read_out = chain.blocks
+    after = 1.0 if chain.first_parameters else 0.0  # what the first block reads, for each unit of noise
+    rounds = 1 if chain.rounds == 1 else 50
+    for _ in range(rounds):
+        before_round = after
+        for number, block in enumerate(inner):
+            if r * after > block.reach(r):
+                return False
+            apart = math.hypot(block.gain(r) * after, block.noise(r))
+            apart_one = math.hypot(block.entry_gain(r) * after, block.entry_noise(r))
+            output_norm = chain.blocks[number + 1].input_norm
+            size = with_one(output_norm + r * apart)
+            if r * math.hypot(apart_one, size) > radius:
+                return False
+            hidden = ideal * output_norm + math.sqrt(2) * r * apart + r * size
+            after = math.hypot(gain * size, with_one(hidden))
+        if r * math.hypot(read_out.entry_gain(r) * after, read_out.entry_noise(r)) >= 1:
+            return False
+        if after <= before_round * (1 + CLOSE):
+            return True
+    return rounds == 1
+
+
+def uncorrected_log10(chain: Chain) -> float:
+    """For a net without corrections there is no uniform bound, only the product of all Lipschitz constants:
+    the decimal logarithm of what it gives.
+
+    An error d becomes `gain d + noise r` in every block. Where each block has parameters of its own the
+    errors add up as roots of squares; where they are shared, as in the steps of a decoder, plainly. The
+    factor in front of r grows exponentially with depth, so only logarithms are kept.
+    """
+    if chain.correction is not None and chain.correction.softness:
+        raise Refused("without corrections the errors of softmax add up even without noise")
+    deepest = sum(math.log(1 + block.gain(1) + block.noise(1)) for block in chain.blocks) * chain.rounds
+    return largest_log(lambda log_r: _survives(chain, log_r), -deepest - 100) / math.log(10)
+
+
+def _survives(chain: Chain, log_r: float) -> bool:
+    """Whether noise r is too small to move an output by 1."""
+    r = math.exp(log_r)
+    *inner, read_out = chain.blocks
+    power = 2 if chain.rounds == 1 else 1
+    log_error = 0.0 if chain.first_parameters else -math.inf  # for each unit of noise
+    logs = [(_log(block.gain(r)), _log(block.noise(r)), _log(block.reach(r))) for block in inner]
+    for _ in range(chain.rounds):
+        for log_gain, log_noise, log_reach in logs:
+            if log_r + log_error > log_reach:
+                return False
+            log_error = _log_sum(power * (log_gain + log_error), power * log_noise) / power
+    at_output = power * (_log(read_out.entry_gain(r)) + log_error), power * _log(read_out.entry_noise(r))
+    return log_r + _log_sum(*at_output) / power < 0
+
+
+def _log(number: float) -> float:
+    return math.log(number) if number > 0 else -math.inf
+
+
+def _log_sum(a: float, b: float) -> float:
+    """The logarithm of `exp(a) + exp(b)`."""
+    top = max(a, b)
+    return top if math.isinf(top) else top + math.log1p(math.exp(min(a, b) - top))
+
 
 MOST_PATTERNS = 64
 
@@ -124,3 +342,109 @@ def all_layer_margins(compiled: Compiled, *inputs: Any) -> Margins:
     elif lower.constants is None:
         bare = upper
     return Margins(lower.constants, lower.layerwise, lower.uncorrected_log10, upper, bare)
+
+
+# Claim 3.5: the margin of a chain of d weights, with and without rounding in between.
+#
+# The chain is `W_d ... W_1 x - 1/2` at x = 1 with all weights 1; only the W_i are parameters (as in the
+# paper).
+
+
+GRID = 3000
+"""Points of the grid for values between 0 and 1: a multiple of 6, so that 1/3, 1/2 and 2/3 are on it."""
+
+
+@dataclass(frozen=True)
+class ChainMargins:
+    """One row of the experiment; the attacks are upper bounds that know nothing of the formulas."""
+
+    depth: int
+    without_rounding: float
+    without_rounding_attacked: float
+    with_rounding: float
+    with_rounding_attacked: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As a plain dictionary."""
+        return asdict(self)
+
+
+def margin_without_rounding(depth: int) -> float:
+    """`sqrt(d) (1 - 2^(-1/d))`, about `ln 2 / sqrt(d)`.
+
+    The least sum of `(1 - w_i)^2` with product 1/2 has `w (1 - w)` the same for all (Lagrange); with all
+    weights equal that is `w = 2^(-1/d)`. The tests compare with brute force.
+    """
+    return float(np.sqrt(depth) * -np.expm1(-np.log(2) / depth))
+
+
+def margin_with_rounding(depth: int) -> float:
+    """By dynamic programming. J_k(h) is the least sum of squares that brings a value h below 1/2 in k more
+    weights: `J_1(h) = max(0, 1 - 1/(2h))^2` and `J_k(h) = min over w of (1 - w)^2 + J_{k-1}(round(w h))`.
+    Values are on a grid, and the minimum runs over the w that lead from one value to the next."""
+    values = np.arange(1, GRID + 1) / GRID
+    rounded = np.clip(3 * values - 1, 0, 1)
+    costs = np.maximum(0, 1 - 0.5 / values) ** 2
+    steps = np.maximum(0, 1 - values[None, :] / values[:, None]) ** 2  # from a value to one below it
+    for _ in range(depth - 1):
+        after = np.interp(rounded, np.append(0, values), np.append(0, costs))
+        improved = (steps + after[None, :]).min(axis=1)
+        if np.allclose(improved, costs, rtol=0, atol=1e-15):
+            break
+        costs = improved
+    return float(np.sqrt(costs[-1]))
+
+
+@in_double
+def chain_problem(depth: int, rounding: bool) -> Problem:
+    """The chain as a function of its weights; (3.1) with rounding."""
+
+    def margins(weights: Parameters, guide: float) -> Array:
+        value = jnp.ones(())
+        for number in range(depth):
+            value = weights[number] * value
+            if rounding:
+                value = corrected(
+                    value, 3 * jnp.maximum(value - 1 / 3, 0) - 3 * jnp.maximum(value - 2 / 3, 0), guide
+                )
+        return (value - 0.5)[None]
+
+    ones = jnp.ones(depth)
+    windows = tuple(jnp.eye(depth)) if rounding else (ones,)
+    return Problem(ones, ones, margins, lambda weights: margins(weights, 0.0) > 0, windows)
+
+
+def claim_3_5(depths: Iterable[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[ChainMargins]:
+    """The experiment: the margin falls like `1 / sqrt(d)` without rounding, and stays above 1/3 with it."""
+    return [
+        ChainMargins(
+            depth,
+            margin_without_rounding(depth),
+            attack(chain_problem(depth, rounding=False)).radius,
+            margin_with_rounding(depth),
+            attack(chain_problem(depth, rounding=True)).radius,
+        )
+        for depth in depths
+    ]
+
+
+def plot_claim_3_5(rows: Sequence[ChainMargins], path: str | os.PathLike[str]) -> None:
+    """Draws the rows to a file whose extension names the format."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise Refused("figures need matplotlib", advice="Install tapegrad[plot].") from error
+
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    depths = [row.depth for row in rows]
+    axes.loglog(depths, [row.without_rounding for row in rows], "C0-", label="without rounding")
+    axes.loglog(depths, [row.without_rounding_attacked for row in rows], "C0o", label="... by attack")
+    axes.loglog(depths, [row.with_rounding for row in rows], "C1-", label="with rounding")
+    axes.loglog(depths, [row.with_rounding_attacked for row in rows], "C1s", label="... by attack")
+    axes.axhline(1 / 3, color="grey", linestyle=":", label="1/3, the paper's bound")
+    axes.set(xlabel="depth d", ylabel="all-layer margin", title="Claim 3.5")
+    axes.legend(fontsize=8)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=os.fspath(path).rpartition(".")[2] or "png", dpi=110)
+    write_atomically(path, buffer.getvalue())

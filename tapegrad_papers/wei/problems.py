@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from tapegrad._precision import in_double
 from tapegrad.circuits.model import batch_of_bits
 from tapegrad.errors import InputError, Refused
-from tapegrad.networks.backends.jax import (
+from tapegrad.networks.form import Affine, Attention, Block, Dense, Matrix
+from tapegrad.networks.jax import (
     Group,
     Memory,
     StackedDecoder,
@@ -23,9 +24,8 @@ from tapegrad.networks.backends.jax import (
     dense,
     empty_memory,
 )
-from tapegrad.networks.form import Affine, Attention, Block, Dense, Matrix
 from tapegrad.targets.relu import ReluNet
-from tapegrad.targets.relu.constants import relu_layers
+from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.net import KINDS, SIDES, Decoding
 

@@ -16,8 +16,8 @@ from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import parameter_norm
 from tapegrad.targets.transformer.target import LARGEST, estimate
-from tapegrad_papers.wei.bounds import margin_constants
 from tapegrad_papers.wei.chains import relu_chain, transformer_chain
+from tapegrad_papers.wei.margins import margin_constants
 
 FAILURE = 0.01
 """delta: the definition of statistically meaningful approximation asks for probability 0.99."""

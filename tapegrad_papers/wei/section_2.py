@@ -15,7 +15,7 @@ from tapegrad.targets.relu import ReluNet
 from tapegrad_papers.ledger import Outcome, asymptotic, holds
 from tapegrad_papers.wei import PAPER, samples
 from tapegrad_papers.wei.attack import attack
-from tapegrad_papers.wei.claim_3_5 import chain_problem, margin_without_rounding
+from tapegrad_papers.wei.margins import chain_problem, margin_without_rounding
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from tapegrad._verify import verify
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.model import Circuit, Gate
-from tapegrad.targets.relu import ReluNet, constants
+from tapegrad.targets.relu import ReluNet, build
 from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
 from tapegrad_papers.wei import PAPER
 from tapegrad_papers.wei.attack import attack, perturbation_test
-from tapegrad_papers.wei.bounds import margin_constants, uncorrected_log10
 from tapegrad_papers.wei.chains import relu_chain
-from tapegrad_papers.wei.claim_3_5 import claim_3_5 as chain_margins
+from tapegrad_papers.wei.margins import claim_3_5 as chain_margins
+from tapegrad_papers.wei.margins import margin_constants, uncorrected_log10
 from tapegrad_papers.wei.problems import relu_problem
 from tapegrad_papers.wei.samples import relu_norm, width_rows
 
@@ -77,13 +77,13 @@ def dense(net: ReluNet, layer: int) -> tuple[NDArray[np.float64], NDArray[np.flo
 def proposition_b_2(long: bool) -> Outcome:
     right = {}
     for kind, wanted in ((Gate.AND, lambda a, b: a & b), (Gate.OR, lambda a, b: a | b)):
-        gadget = constants.GADGETS[kind]
+        gadget = build.GADGETS[kind]
         right[kind.name] = sum(_gadget(gadget, a, b) == wanted(a, b) for a in (0, 1) for b in (0, 1))
-    one_unit = all(len(constants.GADGETS[kind].hidden) == 1 for kind in (Gate.AND, Gate.OR))
+    one_unit = all(len(build.GADGETS[kind].hidden) == 1 for kind in (Gate.AND, Gate.OR))
     rows = (
-        constants.GADGETS[Gate.AND].hidden[0],
-        constants.GADGETS[Gate.OR].hidden[0],
-        constants.GADGETS[Gate.OR].out,
+        build.GADGETS[Gate.AND].hidden[0],
+        build.GADGETS[Gate.OR].hidden[0],
+        build.GADGETS[Gate.OR].out,
     )
     checks = {
         "right on all four inputs": right == {"AND": 4, "OR": 4},
@@ -98,7 +98,7 @@ def proposition_b_2(long: bool) -> Outcome:
     )
 
 
-def _gadget(gadget: constants.Gadget, a: int, b: int) -> float:
+def _gadget(gadget: build.Gadget, a: int, b: int) -> float:
     hidden = [max(0.0, row.first * a + row.second * b + row.bias) for row in gadget.hidden]
     first, second = [*hidden, 0.0, 0.0][:2]
     return max(0.0, gadget.out.first * first + gadget.out.second * second + gadget.out.bias)
@@ -173,7 +173,7 @@ def proposition_3_4(long: bool) -> Outcome:
 
     grid = [Fraction(k, 720) for k in range(-1440, 1441)]
     exact = all(built(z) == stated(z) for z in grid)
-    chosen = constants.CORRECTIONS["thirds"]
+    chosen = build.CORRECTIONS["thirds"]
     assert chosen is not None
     cuts, difference = chosen.rows("float64")
     worst = 0.0

@@ -19,8 +19,7 @@ from tapegrad.source import Source
 from tapegrad.targets.descent.loss import TracingLoss, Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended import Extended, FixedPoint, extend, linear
-from tapegrad.targets.tape.build import build_graph
-from tapegrad.targets.tape.constants import Constants, choose
+from tapegrad.targets.tape.build import Constants, build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
 

@@ -13,16 +13,15 @@ from tapegrad._compile import compile
 from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import triple_states
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.descent import loss as functions
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.simplex.build import key
 from tapegrad.targets.simplex.net import SimplexNet
-from tapegrad.targets.tape import constants as tape_constants
-from tapegrad.targets.tape.build import build_graph, has_two_cycle
-from tapegrad.targets.tape.constants import Constants
+from tapegrad.targets.tape import build as tape_constants
+from tapegrad.targets.tape.build import Constants, build_graph, has_two_cycle
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.welper import PAPER

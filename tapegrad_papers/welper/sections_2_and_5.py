@@ -7,7 +7,7 @@ import numpy as np
 
 from tapegrad._compile import compile
 from tapegrad._precision import in_double
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad.targets.descent import loss as switches
 from tapegrad.targets.descent.loss import deepest, widest
 from tapegrad.targets.descent.net import Descent
@@ -17,8 +17,7 @@ from tapegrad.targets.simplex import target as simplex_target
 from tapegrad.targets.simplex.build import all_configurations
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape import target as tape_size
-from tapegrad.targets.tape.build import build_graph
-from tapegrad.targets.tape.constants import choose
+from tapegrad.targets.tape.build import build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.welper import PAPER

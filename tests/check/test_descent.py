@@ -9,7 +9,7 @@ from tapegrad._compile import compile
 from tapegrad._saved import load, save
 from tapegrad._sources import source_to_json
 from tapegrad._verify import verify
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.simplex import check as check_simplex

@@ -33,7 +33,7 @@ BAD = {
     "aag garbage after": (b"aag 1 1 0 0 0\n2\nhello\n", "no name of an input.*line 3"),
     "aag binary": (b"aag 1 1 0 1 0\n\xff\xfe\n", "binary data.*line 2"),
     "aig wrong M": (b"aig 5 2 0 1 1\n6\n\x02\x02", "M = I"),
-    "aig inputs": (b"aig 200000000 200000000 0 0 0\n", "inputs are read"),
+    "aig inputs": (b"aig 200000000 200000000 0 0 0\n", "plus the bytes of the file"),
     "aig cut off": (b"aig 3 2 0 1 1\n6\n\x02", "ends within AND gate 0 of 1"),
     "aig cut off in number": (b"aig 3 2 0 1 1\n6\n\x02\x82", "ends within AND gate 0 of 1"),
     "aig claims": (b"aig 200000000 0 0 0 200000000\n\x01", "ends within AND gate 0"),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tapegrad.circuits import CircuitBuilder, Gate
 from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.evaluator import evaluate
+from tapegrad.circuits.kind import summary
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.circuits.view import summary
 
 
 def test_summary_counts() -> None:

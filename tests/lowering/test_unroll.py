@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError, Refused
 from tapegrad.lowering.configurations import unroll
-from tapegrad.machines.grid import MOVES, GridMachine, GridRule
-from tapegrad.machines.model import Configuration, Rule, TuringMachine
+from tapegrad.machines.model import MOVES, Configuration, GridMachine, GridRule, Rule, TuringMachine
 from tests.machines.strategies import machines_with_words
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tapegrad.errors import SourceError
 from tapegrad.machines import Configuration, GridBuilder, GridMachine, MachineBuilder, TuringMachine
-from tapegrad.machines.view import table_text
+from tapegrad.machines.kind import table_text
 
 
 def last(machine: TuringMachine, *words: str) -> tuple[Configuration, int]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines import Configuration, GridMachine, GridRule, Rule, TuringMachine, compiled
 from tapegrad.machines.formats import read
-from tapegrad.machines.grid import MOVES
+from tapegrad.machines.model import MOVES
 from tests.machines.strategies import machines_with_words
 
 STEPS = st.sampled_from([0, 1, 7, 60])

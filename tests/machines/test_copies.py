@@ -5,8 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from tapegrad.machines.grid import GridMachine, GridRule
-from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.machines.model import GridMachine, GridRule, Rule, TuringMachine
 
 MACHINES = [
     GridMachine({("A", "0"): GridRule("1", "right", "B")}, "A", name="g", alphabet=("z",), states=("C",)),

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from tapegrad.errors import Refused, SourceError
 from tapegrad.machines import Configuration, TuringMachine
 from tapegrad.machines.compiled import run
-from tapegrad.machines.library import READY, ready
-from tapegrad.machines.library.ready import BUSY_BEAVERS, busy_beaver
-from tapegrad.machines.library.universal import simulation, universal_code
+from tapegrad.machines.library import BUSY_BEAVERS, READY, busy_beaver, ready
+from tapegrad.machines.universal import simulation, universal_code
 from tests.machines.side_by_side import check_side_by_side
 from tests.machines.strategies import machines_with_words
 

@@ -9,8 +9,7 @@ import tapegrad as tg
 from tapegrad.errors import InputError
 from tapegrad.machines import RIGHT, STAY, Rule, TuringMachine
 from tapegrad.machines import library as machines
-from tapegrad.machines.sampler import random_machine
-from tapegrad.machines.words import LONGEST_RANDOM_WORD, MOST_FOUND, exercising
+from tapegrad.machines.sampler import LONGEST_RANDOM_WORD, MOST_FOUND, exercising, random_machine
 
 PASSWORD = "010011010110"
 

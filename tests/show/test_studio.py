@@ -2,7 +2,12 @@
 
 import http.client
 import json
+import socket
+import subprocess
+import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -152,6 +157,11 @@ def test_the_job_never_reads_a_file(tmp_path):
     path = tmp_path / "machine.txt"
     path.write_text(BEAVER["source"])
     assert "in a known format" in answer(source=str(path))["error"]
+    samples = tmp_path / "samples.txt"
+    samples.write_text("secret")
+    said = answer(source="learn-parity8", target="emulator", input=str(samples), options="")["error"]
+    assert "is not a sample" in said
+    assert "secret" not in said
 
 
 def test_the_job_answers_in_words():
@@ -166,8 +176,9 @@ def test_named_inputs_may_share_a_line():
 
 
 def test_a_run_that_takes_too_long_is_stopped():
-    with Studio(seconds=0.3) as server:
-        status, answer = server.carry_out(json.dumps(BEAVER).encode())
+    here, there = socket.socketpair()
+    with here, there, Studio(seconds=0.3) as server:
+        status, answer = server.carry_out(json.dumps(BEAVER).encode(), here)
     assert status == 504
     assert "longer than 0.3 seconds" in answer["error"]
     assert not Path(server.folder).exists()
@@ -178,6 +189,34 @@ def test_one_run_at_a_time(studio):
         status, answer = run(studio)
     assert status == 503
     assert "under way" in answer["error"]
+
+
+ENDLESS = {"source": "1RA1RA", "options": "cells=2000000"}
+
+
+def test_the_slot_is_free_once_the_page_is_closed(studio):
+    connection = http.client.HTTPConnection("127.0.0.1", studio.server_port, timeout=60)
+    origin = {"Origin": f"http://127.0.0.1:{studio.server_port}"}
+    connection.request("POST", f"/run?token={studio.token}", json.dumps(BEAVER | ENDLESS), origin)
+    while not studio.one_at_a_time.locked():
+        time.sleep(0.01)
+    connection.close()
+    assert studio.one_at_a_time.acquire(timeout=20)
+    studio.one_at_a_time.release()
+
+
+def test_a_job_ends_with_its_studio():
+    """Standard input that ends stands for a studio that was killed."""
+    job = subprocess.Popen(
+        [sys.executable, "-m", "tapegrad.show.studio_job"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    out, _ = job.communicate((json.dumps(BEAVER | ENDLESS) + "\n").encode(), timeout=30)
+    assert (job.returncode, out) == (1, b"")
+
+
+def test_many_pages_are_served_at_once(studio):
+    with ThreadPoolExecutor(200) as pool:
+        assert {status for status, *_ in pool.map(lambda _: ask(studio), range(200))} == {200}
 
 
 def test_a_port_in_use_is_said_to_be(studio):

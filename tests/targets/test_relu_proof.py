@@ -15,8 +15,8 @@ from tapegrad._compile import compile
 from tapegrad._sources import source_to_json
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.networks.backends.intervals import Interval, Rounding, at_least, at_most
-from tapegrad.targets.relu.constants import CORRECTIONS
+from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most
+from tapegrad.targets.relu.build import CORRECTIONS
 from tapegrad.targets.relu.exactness import prove
 from tapegrad_check import CheckError
 from tapegrad_check.sources import Circuit as CheckersCircuit

@@ -13,8 +13,8 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
-from tapegrad.networks.backends.numpy import WatchedDecoder
 from tapegrad.networks.form import Affine
+from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import parameter_norm
 from tapegrad_check import CheckError

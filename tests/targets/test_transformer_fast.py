@@ -13,8 +13,8 @@ from tapegrad.machines import Configuration
 from tapegrad.machines.compiled import run
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
-from tapegrad.networks.backends.numpy import WatchedDecoder
 from tapegrad.networks.form import Affine
+from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
 
 # The size of the other quick tests, so that they share compiled code.

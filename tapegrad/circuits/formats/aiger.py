@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.circuits.formats.netlist import MOST_INPUTS, CycleError, in_order, number
+from tapegrad.circuits.formats.netlist import UNLISTED_INPUTS, CycleError, in_order, number
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import FormatError, Refused
 from tapegrad.source import Format, quoted
@@ -121,6 +121,7 @@ class Lines:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        self.size = len(data)
         self.position = 0
         self.number = 0
 
@@ -179,11 +180,11 @@ def take_header(lines: Lines, kind: str) -> Header:
             where=lines.where,
             advice="List them as outputs to read the circuit.",
         )
-    if inputs > MOST_INPUTS or inputs + ands > variables:
+    if inputs > UNLISTED_INPUTS + lines.size or inputs + ands > variables:
         raise FormatError(
-            f"{inputs:,} inputs and {ands:,} gates with {variables:,} variables",
+            f"{inputs:,} inputs and {ands:,} gates with {variables:,} variables in {lines.size:,} bytes",
             where=lines.where,
-            advice=f"M is at least I + L + A, and at most {MOST_INPUTS:,} inputs are read.",
+            advice=f"M is at least I + L + A, and I at most {UNLISTED_INPUTS:,} plus the bytes of the file.",
         )
     return Header(variables, inputs, outputs, ands)
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.formats.netlist import MOST_INPUTS, decoded, number
+from tapegrad.circuits.formats.netlist import UNLISTED_INPUTS, decoded, number
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
 from tapegrad.source import Format, opening, quoted
@@ -56,7 +56,7 @@ def read(data: bytes) -> Circuit:
         for place, line in enumerate(decoded(data).split("\n"), 1)
         if line and not line.isspace()
     ]
-    gates, wires, sizes_in, sizes_out, body = _header(lines)
+    gates, wires, sizes_in, sizes_out, body = _header(lines, UNLISTED_INPUTS + len(data))
     build = CircuitBuilder(simplify=False)
     driven: dict[int, Wire] = {}
     for value, size in enumerate(sizes_in):
@@ -84,7 +84,7 @@ def read(data: bytes) -> Circuit:
     return build.circuit()
 
 
-def _header(lines: list[_Line]) -> tuple[int, int, list[int], list[int], list[_Line]]:
+def _header(lines: list[_Line], most: int) -> tuple[int, int, list[int], list[int], list[_Line]]:
     """Numbers of gates and wires, sizes of input and output values, and the lines of the gates."""
     rows = []
     for line in lines[:3]:
@@ -111,11 +111,11 @@ def _header(lines: list[_Line]) -> tuple[int, int, list[int], list[int], list[_L
                 )
         sizes_in, sizes_out = sizes[0][1:], sizes[1][1:]
     for total, what in ((sum(sizes_in), "inputs"), (sum(sizes_out), "outputs")):
-        if total > min(wires, MOST_INPUTS):
+        if total > min(wires, most):
             raise FormatError(
                 f"{total:,} {what} are announced, with {wires:,} wires",
                 where=lines[1].where,
-                advice=f"There are at most as many as wires, and at most {MOST_INPUTS:,}.",
+                advice=f"There are no more than wires, or than {UNLISTED_INPUTS:,} plus the file's bytes.",
             )
     return gates, wires, sizes_in, sizes_out, lines[len(rows) :]
 

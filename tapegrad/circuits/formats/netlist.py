@@ -175,8 +175,9 @@ class Netlist:
 # What every reader of circuits shares: limits, decoding, and short quotations for errors.
 
 
-MOST_INPUTS = 1 << 20
-"""Some formats state the number of inputs without listing them, so a short file can claim any number."""
+UNLISTED_INPUTS = 4096
+"""Some formats state the number of inputs without listing them, so a short file can claim any number. This
+many are believed, and one more for each byte of the file: time and memory stay in proportion to it."""
 
 MOST_WIRES = 1 << 28
 """Largest number that stands for a wire or a literal."""

@@ -9,8 +9,7 @@ from itertools import islice
 
 from tapegrad.errors import FormatError, Refused
 from tapegrad.machines.formats.loaded import At, Loaded, decode, numbered_lines, with_symbols
-from tapegrad.machines.grid import GridMachine
-from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
+from tapegrad.machines.model import LEFT, RIGHT, GridMachine, Rule, TuringMachine
 from tapegrad.source import Format, opening, quoted
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

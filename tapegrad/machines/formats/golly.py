@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from tapegrad.errors import FormatError
 from tapegrad.machines.formats.loaded import At, Loaded, decode, with_symbols
-from tapegrad.machines.grid import GridMachine, GridRule
-from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
+from tapegrad.machines.model import LEFT, RIGHT, STAY, GridMachine, GridRule, Rule, TuringMachine
 from tapegrad.source import Format, opening, quoted
 
 _COMPASS = "NESW"

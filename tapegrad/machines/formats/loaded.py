@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from tapegrad.errors import FormatError
-from tapegrad.machines.grid import GridConfiguration, GridMachine
-from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.machines.model import Configuration, GridConfiguration, GridMachine, TuringMachine
 from tapegrad.source import quoted
 
 AnyMachine = TypeVar("AnyMachine", TuringMachine, GridMachine, TuringMachine | GridMachine)

@@ -22,8 +22,7 @@ from tapegrad.machines.formats.loaded import (
     with_symbols,
 )
 from tapegrad.machines.formats.yaml_tree import Mapping, Node, Place, Scalar, Sequence, parse
-from tapegrad.machines.grid import GridMachine
-from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
+from tapegrad.machines.model import LEFT, RIGHT, STAY, GridMachine, Rule, TuringMachine
 from tapegrad.source import Format, opening, quoted
 
 _MOVES = {"L": LEFT, "R": RIGHT}

@@ -16,7 +16,6 @@ from tapegrad.learners.model import as_bits
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.build import build_practical
 from tapegrad.targets.emulator.constants import Constants, changes_vanish, choose, drift
-from tapegrad.targets.emulator.explain import practical_units
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
 from tapegrad.targets.net import Net
@@ -210,7 +209,38 @@ class PracticalNet(EmulatorNet):
         return float(max(cells, output))
 
     def unit_table(self) -> dict[str, str]:
-        return practical_units(self)
+        """Every unit of a practical network by name."""
+        table = {}
+        w0 = self.constants.w0
+        cells = len(self.cells)
+        for cell in range(cells):
+            table[f"cell {cell}"] = (
+                f"the weight of edge {self.cells[cell]}, from the constant: +{w0:.3g} while bit "
+                f"{self.names[cell]!r} of the learner's memory is 0, -{w0:.3g} while it is 1 (section 4.1: "
+                f"the sign of an edge is a bit; 4.3: a tiny weight with a large one behind it)"
+            )
+        for number, name in enumerate(self.names[cells:]):
+            table[f"input {name}"] = f"input vertex {1 + number}, -1 or 1: {name!r} of the learner's circuit"
+        begin, end = self.computation
+        for vertex in range(begin + self.inputs + 2, end):
+            table[f"gate {vertex}"] = (
+                f"vertex {vertex} of the computation component: a gate of the learner's circuit, -2 or 2, "
+                f"its total input at least 4 in size, so that its derivative is 0 (Lemma 1)"
+            )
+        for cell in range(cells):
+            first = end + 6 * cell
+            name = self.names[cell]
+            for control, (what, said) in enumerate(
+                (("set", 1), ("cleared", 1), ("set", 0), ("cleared", 0)),
+            ):
+                table[f"control {cell}.{control}"] = (
+                    f"vertex {first + control}: on if bit {name!r} is to be {what}, should the answer {said} "
+                    f"be wrong"
+                )
+            table[f"gate + {cell}"] = f"vertex {first + 4}: opened to flip bit {name!r} along a positive path"
+            table[f"gate - {cell}"] = f"vertex {first + 5}: opened to flip bit {name!r} along a negative path"
+        table["output"] = "the last vertex: -1 or 1, the learner's answer, or its guess while it learns"
+        return table
 
     # Saving
 

@@ -14,7 +14,6 @@ from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners import Learner, LearnerState
 from tapegrad.targets.emulator.build import build_exact, build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, RATE, ExactConstants
-from tapegrad.targets.emulator.explain import exact_units, noisy_units
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import cube, cube_by_hand, power_by_hand, sgd_step, sgd_step_by_hand
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, input_rows
@@ -107,7 +106,19 @@ class ExactNet(EmulatorNet):
         )
 
     def unit_table(self) -> dict[str, str]:
-        return exact_units(self)
+        """Every unit of an exact network by name."""
+        s = float(self.constants.s)
+        table = {
+            f"cell {i}": f"edge {cell}, (v_0, v_1) of a component M_s (Definition 6): positive while bit "
+            f"{self.names[i]!r} is 0, negative while it is 1; s = {s:.6g}"
+            for i, cell in enumerate(self.cells)
+        }
+        count = next(iter(self.copies.values()))
+        table["spare"] = (
+            f"the last component: {count} copies that flip at every step, so that the output is 1 or -1"
+        )
+        table["output"] = "v_6: 1 or -1, the learner's answer, or its guess while it learns"
+        return table
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         _, kinds = self._kinds()
@@ -315,7 +326,14 @@ class NoisyNet(EmulatorNet):
         return abs(abs(carry.output) - wanted)
 
     def unit_table(self) -> dict[str, str]:
-        return noisy_units(self)
+        """Every unit of a noise-tolerant network by name."""
+        table = {
+            f"sample {t}": f"vertex {vertex}: whether sample {t} is memorised (Lemma 6); its bits are in the "
+            f"components M' of Definition 7, one for each bit and value"
+            for t, vertex in enumerate(self.written)
+        }
+        table["output"] = "v_5: 1/2 while samples are memorised, then 49^3/50^3 of the answer"
+        return table
 
     # Saving
 

@@ -19,8 +19,7 @@ from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, lower, lower_function
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
 from tapegrad.targets.extended.primary import Connected, PrimaryNetwork
-from tapegrad.targets.tape.build import build_graph
-from tapegrad.targets.tape.constants import choose
+from tapegrad.targets.tape.build import build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
 
 Progress = Callable[[int], None]

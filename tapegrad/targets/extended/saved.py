@@ -23,8 +23,7 @@ from tapegrad.targets.extended.build import Algorithm
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad.targets.extended.net import Extended, TrainingRun, check_data
 from tapegrad.targets.extended.primary import MLP, Connected, PrimaryNetwork
-from tapegrad.targets.tape.build import Graph, build_graph
-from tapegrad.targets.tape.constants import Constants
+from tapegrad.targets.tape.build import Constants, Graph, build_graph
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
 from tapegrad_check.extended import check as check_extended

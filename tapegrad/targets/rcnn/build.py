@@ -21,8 +21,8 @@ from jaxtyping import Array, Bool, Float, Float32, Int
 from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
-from tapegrad.networks.backends.jax import convolve
 from tapegrad.networks.form import Activation, Affine, Convolution, Dense, Matrix, Rows
+from tapegrad.networks.jax import convolve
 from tapegrad.targets.rcnn.encoding import (
     COMPUTING,
     MEMORISING,

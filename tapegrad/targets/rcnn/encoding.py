@@ -17,7 +17,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.machines.grid import MOVES, Cell, GridMachine
+from tapegrad.machines.model import MOVES, Cell, GridMachine
 
 # What one cell of the grid can hold, and the filter as clauses over single cells (Goel et al., B.1 and B.2).
 #

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.targets.rcnn.build import PASSING_SLOPE, Filter, questions_about, ternary_filter
 from tapegrad.targets.rcnn.encoding import (
     Cells,

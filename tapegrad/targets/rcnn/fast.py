@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tapegrad._jit import njit
 from tapegrad.errors import BrokenNet, Refused
-from tapegrad.networks.backends.numba import column_layers, run_columns
+from tapegrad.networks.numba import column_layers, run_columns
 from tapegrad.targets.rcnn.build import Filter
 from tapegrad.targets.rcnn.encoding import CLOSE, HEAD, Encoding
 

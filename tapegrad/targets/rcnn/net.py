@@ -11,14 +11,25 @@ from numpy.typing import NDArray
 
 from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.machines.grid import MOVES, Cell, GridConfiguration, GridMachine
+from tapegrad.machines.model import MOVES, Cell, GridConfiguration, GridMachine
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.build import Filter, build_filter, filter_from
 from tapegrad.targets.rcnn.encoding import COMPUTE, ENCODINGS, HEAD, Cells, Encoding, Grid, clauses_of
 from tapegrad.targets.rcnn.exactness import claims
-from tapegrad.targets.rcnn.explain import explain, unit_names
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import ENGINES
+
+_PLACES = {
+    "V1": "first ReLU, Lemma 5 part (i)",
+    "V2": "questions about one cell, Lemma 5 part (i)",
+    "V3": "second ReLU: the clauses of f_msg and f_TM, B.2",
+    "V4": "digits of the new value, B.1",
+    "V5": "the new value, B.1",
+    "units": "ReLU: the clauses of f_msg and f_TM, B.2",
+    "channels": "one fact of a cell, B.1",
+}
+"""What the units of each layer are in the paper."""
+
 
 LARGEST_GRID = 1 << 24
 """Most numbers (cells times channels) on a grid."""
@@ -128,10 +139,17 @@ class RcnnNet(Net):
         )
 
     def units(self) -> Iterator[str]:
-        return unit_names(self.names)
+        """Every unit as LAYER[NUMBER]."""
+        for layer, own in self.names.items():
+            yield from (f"{layer}[{number}]" for number in range(len(own)))
 
     def explain(self, unit: str) -> str:
-        return explain(self.names, unit)
+        """The reason for a unit, and its place in the paper."""
+        layer, _, rest = unit.partition("[")
+        number = rest.removesuffix("]")
+        if layer not in self.names or not number.isdigit() or int(number) >= len(self.names[layer]):
+            raise InputError(f"there is no unit {unit!r}", advice=f"Layers are {', '.join(self.names)}.")
+        return f"{self.names[layer][int(number)]} ({_PLACES[layer]})"
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self.filter.arrays() | {"rules": self.rules}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import BLANK, MINUS, PLUS, Frame
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.targets.rcnn.build import Filter, build_filter
 from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, UNKNOWN, WORK, Cells, Encoding, clauses_of
 

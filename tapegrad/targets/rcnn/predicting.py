@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.grid import Cell, GridConfiguration
+from tapegrad.machines.model import Cell, GridConfiguration
 from tapegrad.targets.rcnn.encoding import CLOSE, HEAD
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Rcnn, check_engine

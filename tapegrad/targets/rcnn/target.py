@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tapegrad.errors import Refused
-from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.targets.rcnn.build import LARGEST_FILTER
 from tapegrad.targets.rcnn.encoding import ENCODINGS
 from tapegrad.targets.rcnn.exactness import filter_size

@@ -24,8 +24,8 @@ from typing import Any
 
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
-from tapegrad.networks.backends.intervals import ZERO, Interval, Rounding, at_least, at_most, point
-from tapegrad.targets.relu.constants import CORRECTIONS, GADGETS, READ_OUT, Gadget, Row
+from tapegrad.networks.intervals import ZERO, Interval, Rounding, at_least, at_most, point
+from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, READ_OUT, Gadget, Row
 
 
 @dataclass(frozen=True)

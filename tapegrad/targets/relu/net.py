@@ -14,12 +14,11 @@ from tapegrad._precision import in_double
 from tapegrad.circuits.layered import LayerState
 from tapegrad.circuits.model import Gate, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.networks.backends.jax import resized, room, run_stack
-from tapegrad.networks.form import Stack
+from tapegrad.networks.form import Stack, formula
+from tapegrad.networks.jax import resized, room, run_stack
 from tapegrad.targets.net import Net
-from tapegrad.targets.relu.constants import CORRECTIONS, DTYPES, relu_layers
+from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, GADGETS, HIDDEN_COUNT, relu_layers
 from tapegrad.targets.relu.exactness import prove
-from tapegrad.targets.relu.explain import explain, unit_names
 
 LARGEST_DENSE = 1 << 28
 """Most entries of a matrix that is written out."""
@@ -186,7 +185,7 @@ class ReluNet(Net):
         return np.asarray(run_stack(self.stack, carry.values, self.depth, (room(count),)))[:count]
 
     def _fast(self, carry: Activations, first: int, last: int) -> Float[np.ndarray, "units patterns"]:
-        from tapegrad.networks.backends import numba  # slow to import, and not always needed
+        from tapegrad.networks import numba  # slow to import, and not always needed
 
         return numba.run_stack(self.stack, np.asarray(carry.values), first, last)
 
@@ -211,11 +210,29 @@ class ReluNet(Net):
 
     def units(self) -> Iterator[str]:
         """Every unit as LAYER.UNIT: row UNIT of `W_LAYER`, padding left out."""
-        return unit_names(self)
+        for layer in range(self.stack.layers):
+            yield from (f"{layer}.{unit}" for unit in range(self.stack.size(layer)))
 
     def explain(self, unit: str) -> str:
         """What a unit computes, for which gate, and which line of the paper says so."""
-        return explain(self, unit)
+        layer, row = _place(self, unit)
+        here = int(self.stack.bounds[layer]) + row
+        if layer < self.depth and row >= self.stack.size(layer):
+            return f"Unit {row} of ReLU layer {layer}: padding, all weights zero (Lemma B.1)."
+        computed = _formula(self, here)
+        if layer == self.depth:
+            return (
+                f"Output {self.output_names[row]!r}: {computed}, which takes the bits 0 and 1 to -1 and +1 "
+                "(proof of Theorem 3.1)."
+            )
+        step, part = divmod(layer, relu_layers(self.correction))
+        place = _gate_of(self, step, part, row)
+        said = (
+            f"Unit {row} of ReLU layer {layer}: relu({computed}).",
+            _role(self, part, row),
+            f"It serves {_gate(self, step, place)}.",
+        )
+        return " ".join(said)
 
     # Saving
 
@@ -268,3 +285,65 @@ class ReluNet(Net):
             "unit_roundoff": float(np.finfo(self.dtype).eps) / 2,
             **proof.to_json(),
         }
+
+
+# In words: which gate a unit serves, what it computes, and which line of the paper it comes from.
+
+
+def _place(net: "ReluNet", unit: str) -> tuple[int, int]:
+    layer, dot, row = unit.partition(".")
+    if not (dot and layer.isdecimal() and row.isdecimal() and len(unit) < 40):
+        raise InputError(f"{unit[:40]!r} does not name a unit", advice="Write LAYER.UNIT, as in 0.3.")
+    place = int(layer), int(row)
+    if place[0] <= net.depth:
+        size = net.stack.size(place[0])
+        if place[0] < net.depth:
+            size = net.padded_width or size
+        if place[1] < size:
+            return place
+    raise InputError(f"the net has no unit {unit!r}", advice=f"Its layers are 0 to {net.depth}.")
+
+
+def _formula(net: "ReluNet", unit: int) -> str:
+    """The unit's own weights and bias, as stored: `x[3] + x[5] - 1`."""
+    pairs = zip(net.stack.inputs[unit].tolist(), net.stack.weights[unit].tolist(), strict=True)
+    terms = [(f"x[{place}]", weight) for place, weight in pairs if weight]
+    return formula(terms, float(net.stack.biases[unit]))
+
+
+def _gates_before(net: "ReluNet", step: int) -> int:
+    """Gates in the circuit layers before this one (counting from 0)."""
+    return sum(net.layer_width(i) for i in range(1, step + 1))
+
+
+def _gate_of(net: "ReluNet", step: int, part: int, row: int) -> int:
+    """The place of the gate that a unit serves, in its circuit layer."""
+    if part == 0:
+        first = _gates_before(net, step)
+        kinds = net.gates.kinds[first : first + net.layer_width(step + 1)]
+        return int(np.searchsorted(np.cumsum(HIDDEN_COUNT[kinds]), row, side="right"))
+    return row // 2 if part == 2 else row
+
+
+def _role(net: "ReluNet", part: int, row: int) -> str:
+    if part == 0:
+        return "It is a hidden unit of a gate, W1 of Lemma B.1."
+    if part == 1:
+        return "It gives the value of a gate, W2 of Lemma B.1."
+    correction = CORRECTIONS[net.correction]
+    assert correction is not None
+    if part == 2:
+        threshold = correction.high if row % 2 else correction.low
+        return f"It cuts at the threshold {threshold} of the correction ({correction.line})."
+    return f"It gives the corrected value ({correction.line})."
+
+
+def _gate(net: "ReluNet", step: int, place: int) -> str:
+    gate = _gates_before(net, step) + place
+    kind = Gate(int(net.gates.kinds[gate]))
+    operands = [int(net.gates.left[gate]), int(net.gates.right[gate])][: kind.arity]
+    reads = f" of {' and '.join(map(str, operands))} in the layer before" if operands else ""
+    return (
+        f"gate {place} of circuit layer {step + 1}, {kind.name}{reads}, which holds wire "
+        f"{int(net.gates.wires[gate])} of the circuit: {GADGETS[kind].formula} ({GADGETS[kind].line})"
+    )

@@ -9,8 +9,7 @@ from tapegrad.circuits.layered import LayeredCircuit, layered
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
 from tapegrad.source import Rewriting
-from tapegrad.targets.relu.build import lay_out, layer_sizes, padded
-from tapegrad.targets.relu.constants import CORRECTIONS, DTYPES
+from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, lay_out, layer_sizes, padded
 from tapegrad.targets.relu.exactness import prove
 from tapegrad.targets.relu.net import Gates, ReluNet
 from tapegrad.targets.target import Estimate, Example, Option, Target

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._optimise import OnSimplex
+from tapegrad.errors import InputError
 from tapegrad.machines.model import Configuration
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
@@ -20,9 +21,18 @@ from tapegrad.targets.descent.loss import (
     Weights,
 )
 from tapegrad.targets.descent.net import Descent, DescentNet
-from tapegrad.targets.simplex import explain, fast
-from tapegrad.targets.simplex.build import Key, Vertices, configuration, key, look_up
-from tapegrad.targets.simplex.constants import Levels, choose, steps_left, weighted
+from tapegrad.targets.simplex import fast
+from tapegrad.targets.simplex.build import (
+    Key,
+    Levels,
+    Vertices,
+    choose,
+    configuration,
+    key,
+    look_up,
+    steps_left,
+    weighted,
+)
 from tapegrad.targets.simplex.loss import SimplexLoss
 
 _EMPTY = np.zeros((0, 0))
@@ -103,12 +113,24 @@ class SimplexNet(DescentNet):
         return Weights(in_s, _EMPTY, _EMPTY, np.zeros_like(self.error.y))
 
     def units(self) -> Iterator[str]:
-        """Vertices and labels."""
-        return explain.units(self)
+        """`s/5`: a vertex; `z/0`: a label."""
+        yield from (f"s/{vertex}" for vertex in range(len(self.vertices.state)))
+        yield from (f"z/{label}" for label in range(np.size(self.error.y)))
 
     def explain(self, unit: str) -> str:
-        """What a vertex or a label stands for."""
-        return explain.explain(self, unit)
+        """The configuration of a vertex and where it leads, or a label."""
+        kind, _, number = unit.partition("/")
+        if kind == "z" and number in ("0", "1"):
+            return f"Copy of label number {number}: 0 before the first gradient step, the label after it."
+        if kind != "s" or not number.isdecimal() or int(number) >= len(self.vertices.state):
+            raise InputError(f"the net has no unit {unit!r}", advice="Units are s/5 or z/0.")
+        vertex = int(number)
+        left = round(float(self.arrays_for_fast.vertex_weight[vertex] / self.levels.unit - 1) / 3)
+        leads = f"leads to s/{self.vertices.successor[vertex]}" if left else "halts"
+        return (
+            f"Vertex of {self.configuration(vertex)}, {left} step(s) before the halt: {leads}. "
+            f"Loss (13), section 4.3."
+        )
 
     def configuration(self, vertex: int) -> Configuration:
         """The configuration that a vertex stands for."""

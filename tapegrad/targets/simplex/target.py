@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any
 
 from tapegrad.errors import Refused
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
 from tapegrad.targets.simplex.build import Vertices, all_configurations, reachable, starts_up_to

@@ -9,8 +9,7 @@ from jax.lax import stop_gradient
 from jaxtyping import Array, Float, Int
 
 from tapegrad.targets.descent.loss import Arrays, Scalar, corner, directed
-from tapegrad.targets.tape.build import Graph
-from tapegrad.targets.tape.constants import GAMMA, Constants
+from tapegrad.targets.tape.build import GAMMA, Constants, Graph
 
 
 class TapeLoss(eqx.Module):

@@ -7,7 +7,7 @@ from typing import Any, cast
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import binary_tracks, stay_free, triple_states
 from tapegrad.machines.compiled import run
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import STAY, Configuration, Rule, TuringMachine
 from tapegrad.source import Rewriting
 from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest

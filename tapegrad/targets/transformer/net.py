@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from tapegrad._precision import with_promotion
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.networks.backends import jax as reference
-from tapegrad.networks.backends.numpy import chain
-from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder, Dense
+from tapegrad.networks import jax as reference
+from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder, Dense, formula
+from tapegrad.networks.numpy import chain
 from tapegrad.targets.net import Net
 from tapegrad.targets.transformer import fast
 from tapegrad.targets.transformer.build import CORRECTIONS, Layout, build_layers
 from tapegrad.targets.transformer.exactness import claims, correction_of, require_absorbed, temperature_for
-from tapegrad.targets.transformer.explain import explain, unit_names
 from tapegrad.targets.transformer.program import Program, flatten, input_index
 
 KINDS = {"dec": "self_attention", "enc": "encoder_attention"}
@@ -257,12 +256,31 @@ class TransformerNet(Net):
         return float(np.abs(carry.output - np.round(carry.output)).max())
 
     def units(self) -> Iterator[str]:
-        """Coordinates, layers, and coordinates of layers."""
-        return unit_names(self.layers, self.layout)
+        """Coordinates, then layers, then the coordinates that each layer computes anew."""
+        yield from self.layout.names
+        for number in range(len(self.layers)):
+            yield f"layer {number}"
+        for number, layer in enumerate(self.layers):
+            for coordinate in _computed(layer):
+                yield f"layer {number}: {self.layout.names[coordinate]}"
 
     def explain(self, unit: str) -> str:
-        """`pos2[3]`, `layer 5` or `layer 5: carry` in words."""
-        return explain(self.layers, self.layout, unit)
+        """`pos2[3]`, `layer 5` or `layer 5: carry` in words; a row of a layer also as its formula."""
+        if unit in self.layout.names:
+            return f"{unit}: {self.layout.meaning(self.layout.names.index(unit))}"
+        head, _, name = unit.partition(": ")
+        number = head.removeprefix("layer ")
+        if head.startswith("layer ") and number.isdecimal() and int(number) < len(self.layers):
+            layer = self.layers[int(number)]
+            if not name:
+                return f"layer {number}: {describe(layer)}"
+            if name in self.layout.names:
+                row = row_formula(layer, self.layout, self.layout.names.index(name))
+                return f"layer {number} ({layer.purpose}): {name} = {row}"
+        raise InputError(
+            f"the net has no unit {unit!r}",
+            advice="Try a coordinate such as 'found', a layer such as 'layer 0', or 'layer 2: carry'.",
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The paper's matrices under the paper's names."""
@@ -356,3 +374,30 @@ def _number(bits: NDArray[np.float32]) -> int:
 def _one_hot(values: NDArray[np.float32], names: tuple[str, ...]) -> str:
     on = np.flatnonzero(values > 0.5)
     return names[on[0]] if len(on) == 1 else f"({len(on)} of {len(names)} are on)"
+
+
+# What a row of a layer does, in words.
+
+
+def describe(layer: Block) -> str:
+    """The purpose of a layer, and its modules."""
+    modules = ["self-attention"] if layer.self_attention is not None else []
+    modules += ["encoder-decoder attention"] if layer.encoder_attention is not None else []
+    return f"{layer.purpose}: {', '.join([*modules, 'three ReLU layers'])}"
+
+
+def row_formula(layer: Block, layout: Layout, coordinate: int) -> str:
+    """A row of `W_1` and `b_1` as people write it."""
+    first = layer.feed_forward[0].map.entries()
+    terms = [(layout.names[source], weight) for source, weight in sorted(first.row(coordinate))]
+    bias = float(first.bias[coordinate])
+    return f"relu({formula(terms, bias)})" if terms or bias else "0"
+
+
+def _computed(layer: Block) -> np.ndarray:
+    """Rows that are neither cleared nor copied."""
+    first = layer.feed_forward[0].map.entries()
+    own = np.bincount(first.rows, (first.rows == first.columns) & (first.values == 1), len(first))
+    copied = (own == 1) & (np.bincount(first.rows, minlength=len(first)) == 1) & (first.bias == 0)
+    cleared = ~first.reads() & (first.bias == 0)
+    return np.flatnonzero(~copied & ~cleared)

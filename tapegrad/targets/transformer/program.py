@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.errors import Refused
-from tapegrad.networks.backends.numpy import affine
 from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder
+from tapegrad.networks.numpy import affine
 
 INDEX = np.uint64
 """Of all that is used as an index: compiled code need not provide for negative ones then, twice as fast."""

@@ -7,17 +7,17 @@ import pytest
 
 from tapegrad._compile import compile
 from tapegrad._verify import verify
-from tapegrad_papers.abbe_sandon import hidden_digits
-from tapegrad_papers.abbe_sandon.graphs import (
+from tapegrad_papers.abbe_sandon import hard_functions
+from tapegrad_papers.abbe_sandon.hard_functions import (
     aer,
     compiled_answers,
     connectivity_circuit,
+    digit_sums,
     is_connected,
     papers_parameters,
     short_cycles,
     two_halves,
 )
-from tapegrad_papers.abbe_sandon.hidden_digits import digit_sums
 
 
 def complete(n: int) -> np.ndarray:
@@ -90,18 +90,18 @@ def test_sums_by_hand() -> None:
     digits = [0, 0, 2, 1]  # 120 + 112 + 121 = 15 + 14 + 16 = 45 = 1200 in base 3, units first
     for place, digit in enumerate(digits[:3]):
         for asked in range(3):
-            found = hidden_digits.matches(np.array([[*numbers, place, asked]]), 3, identity)[0]
+            found = hard_functions.matches(np.array([[*numbers, place, asked]]), 3, identity)[0]
             assert found == (asked == digit)
     other = (2, 0, 1)
-    assert hidden_digits.matches(np.array([[*numbers, 0, 0]]), 3, other)[0] == (
+    assert hard_functions.matches(np.array([[*numbers, 0, 0]]), 3, other)[0] == (
         (int("012", 3) + int("001", 3) + int("010", 3)) % 3 == 2
     )
 
 
 def test_centred_values_have_mean_0_and_mean_square_1() -> None:
-    x = hidden_digits.all_inputs(2)
-    for meaning in hidden_digits.meanings(2):
-        values = hidden_digits.centred(hidden_digits.matches(x, 2, meaning), 2)
+    x = hard_functions.all_inputs(2)
+    for meaning in hard_functions.meanings(2):
+        values = hard_functions.centred(hard_functions.matches(x, 2, meaning), 2)
         assert values.mean() == pytest.approx(0)
         assert (values**2).mean() == pytest.approx(1)
 
@@ -110,12 +110,12 @@ def test_centred_values_have_mean_0_and_mean_square_1() -> None:
 def test_the_learner_predicts_as_arithmetic_does(n: int) -> None:
     learner = digit_sums(n)
     rng = np.random.default_rng(n)
-    x = hidden_digits.draw_inputs(n, 60, rng)
+    x = hard_functions.draw_inputs(n, 60, rng)
     width = learner.inputs // (n * n + 2)
     bits = (x[:, :, None] >> np.arange(width) & 1).reshape(len(x), -1)
-    meaning = hidden_digits.meanings(n)[-1]
-    y = hidden_digits.matches(x, n, meaning)
+    meaning = hard_functions.meanings(n)[-1]
+    y = hard_functions.matches(x, n, meaning)
     *_, last = learner.run(learner.start(bits, y.astype(int), 1, False))
-    left = [m for m, out in zip(hidden_digits.meanings(n), last.memory, strict=True) if not out]
-    assert left == hidden_digits.consistent(x, y, n) == [meaning]
+    left = [m for m, out in zip(hard_functions.meanings(n), last.memory, strict=True) if not out]
+    assert left == hard_functions.consistent(x, y, n) == [meaning]
     assert verify(compile(learner, "emulator"), [(bits[:12], y[:12].astype(int), 1)], engine="fast").agreed

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from tapegrad_papers.abbe_sandon.cross_predictability import Estimated
-from tapegrad_papers.abbe_sandon.graphs import Connectivity
-from tapegrad_papers.abbe_sandon.hidden_digits import Arithmetic
+from tapegrad_papers.abbe_sandon.hard_functions import Arithmetic, Connectivity
 from tapegrad_papers.abbe_sandon.rivals import Learned, fit, images
 from tapegrad_papers.abbe_sandon.table import Limits, figure, measure, rows
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import equinox as eqx
 import pytest
 
-from tapegrad.targets.rcnn import lemma5, training
+from tapegrad.targets.rcnn import training
 from tapegrad_papers import goel
-from tapegrad_papers.goel import definitions, network, turing_optimal
+from tapegrad_papers.goel import definitions, lemma_5, network, turing_optimal
 from tapegrad_papers.goel.turing_optimal import observation_1
 from tests.papers.checking import failing
 
@@ -35,8 +35,8 @@ def test_a_filter_with_a_disturbed_threshold_does_not_memorise(monkeypatch):
 
 
 def test_bumps_that_are_too_wide(monkeypatch):
-    narrow = lemma5._half_width
-    monkeypatch.setattr(lemma5, "_half_width", lambda X: 9 * narrow(X))
+    narrow = lemma_5._half_width
+    monkeypatch.setattr(lemma_5, "_half_width", lambda X: 9 * narrow(X))
     assert failing(goel, "Lemma 5") == ["Lemma 5"]
 
 

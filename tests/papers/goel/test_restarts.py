@@ -7,8 +7,15 @@ from tapegrad.errors import InputError
 from tapegrad.learners.on_grid import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.search import Family, machine_of, task_named
-from tapegrad_papers.goel.raw import draw_network, predict, train
-from tapegrad_papers.goel.restarts import best_machine_filter, best_raw_filter, random_table, sizes
+from tapegrad_papers.goel.restarts import (
+    best_machine_filter,
+    best_raw_filter,
+    draw_raw_network,
+    predict_raw,
+    random_table,
+    sizes,
+    train_raw,
+)
 
 
 def by_interpreter(machine, data):
@@ -78,10 +85,10 @@ def test_raw_networks_are_trained_by_the_gradient_of_the_stated_loss():
     """A narrow random network, its first step beside differences of the loss."""
     rng = np.random.default_rng(5)
     X, y = rng.choice([-1, 1], (1, 2)), np.array([1])
-    network = draw_network(1, layers=1, rng=rng, width=3)
+    network = draw_raw_network(1, layers=1, rng=rng, width=3)
     values = tuple(0.05 * v for v in network.V)  # so small that nothing blows up
     network = type(network)(values, network.U1 * 0.05, network.U2 * 0.05, 1)
-    after = train(network, X, y)
+    after = train_raw(network, X, y)
     memory = np.zeros((2, 3))
     for sample, label in ((X[0], 1.0), (np.ones(2), 1.0)):
         z = np.append(sample, 1.0)
@@ -117,7 +124,7 @@ def _plain(network, memory, z):
 def test_raw_restarts_choose_the_best_of_what_little_there_is():
     data = task_named("last-label").data(np.random.default_rng(0), 20)
     chosen = best_raw_filter(data, 1, 30, width=2, layers=2, seed=1)
-    labels = predict(chosen.filter, chosen.memory, data.points)
+    labels = predict_raw(chosen.filter, chosen.memory, data.points)
     assert chosen.error == (labels != data.answers).mean()
     assert 0 < chosen.answering <= chosen.restarts == 30
     with pytest.raises(InputError, match="at least 1"):

@@ -9,7 +9,7 @@ import pytest
 from tapegrad.errors import InputError
 from tapegrad.search.run import deviation_bound
 from tapegrad_papers.goel.definitions import validation_size
-from tapegrad_papers.goel.raw import success
+from tapegrad_papers.goel.restarts import success
 from tapegrad_papers.goel.turing_optimal import algorithm_2, best_machine, observation_1
 
 

@@ -13,8 +13,7 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import RIGHT, Rule, TuringMachine
 from tapegrad.targets.relu import ReluNet
 from tapegrad_papers.wei.attack import attack, perturbation_test
-from tapegrad_papers.wei.bounds import layerwise_bound
-from tapegrad_papers.wei.margins import all_layer_margins, chain_of, problem_of
+from tapegrad_papers.wei.margins import all_layer_margins, chain_of, layerwise_bound, problem_of
 from tapegrad_papers.wei.problems import Problem
 
 

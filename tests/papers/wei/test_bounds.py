@@ -14,9 +14,14 @@ from tapegrad.machines.library import ready
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.program import NONE, compared_bits
 from tapegrad_papers.wei.blocks import Affine
-from tapegrad_papers.wei.bounds import constants_at, layerwise_bound, margin_constants, uncorrected_log10
 from tapegrad_papers.wei.chains import Scores, score_gaps
-from tapegrad_papers.wei.margins import chain_of
+from tapegrad_papers.wei.margins import (
+    chain_of,
+    constants_at,
+    layerwise_bound,
+    margin_constants,
+    uncorrected_log10,
+)
 
 
 def gate_circuit(kind: str):

@@ -5,29 +5,29 @@ import numpy as np
 import pytest
 
 from tapegrad.circuits.model import Gate
-from tapegrad.targets.relu import build, constants
+from tapegrad.targets.relu import build
 from tapegrad.targets.transformer import net as transformer_net
 from tapegrad_papers import wei
 from tapegrad_papers.wei import samples
 from tapegrad_papers.wei.blocks import TwoLayers
-from tapegrad_papers.wei.bounds import MarginConstants
+from tapegrad_papers.wei.margins import MarginConstants
 from tests.papers.checking import failing
 
 
 def test_an_or_gate_that_is_an_and_gate(monkeypatch):
-    monkeypatch.setitem(constants.GADGETS, Gate.OR, constants.GADGETS[Gate.AND])
+    monkeypatch.setitem(build.GADGETS, Gate.OR, build.GADGETS[Gate.AND])
     assert failing(wei, "Proposition B.2") == ["Proposition B.2"]
 
 
 def test_gates_with_a_weight_off_by_a_tenth(monkeypatch):
-    rows = constants.OUT_ROWS.copy()
+    rows = build.OUT_ROWS.copy()
     rows[Gate.OR] += [0.1, 0, 0]
     monkeypatch.setattr(build, "OUT_ROWS", rows)
     assert failing(wei, "Lemma B.1", "Lemma 3.2") == ["Lemma B.1", "Lemma 3.2"]
 
 
 def test_corrections_that_cut_elsewhere(monkeypatch):
-    monkeypatch.setitem(constants.CORRECTIONS, "thirds", constants.CORRECTIONS["quarters"])
+    monkeypatch.setitem(build.CORRECTIONS, "thirds", build.CORRECTIONS["quarters"])
     assert failing(wei, "Proposition 3.4") == ["Proposition 3.4"]
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from tapegrad.targets.descent import loss
 from tapegrad.targets.extended import formats
 from tapegrad.targets.simplex import net as simplex_net
-from tapegrad.targets.tape import constants
+from tapegrad.targets.tape import build
 from tapegrad_papers import welper
 from tapegrad_papers.welper import runs
 from tests.papers.checking import failing
@@ -54,8 +54,8 @@ def test_a_machine_that_writes_the_wrong_symbols(monkeypatch):
 
 
 def test_constants_that_are_too_small(monkeypatch):
-    small = constants.Constants(1, b=2, c=100, low=10, high=20, exact=False)
-    monkeypatch.setattr(constants, "choose", lambda tapes, loss: replace(small, tapes=tapes))
+    small = build.Constants(1, b=2, c=100, low=10, high=20, exact=False)
+    monkeypatch.setattr(build, "choose", lambda tapes, loss: replace(small, tapes=tapes))
     assert failing(welper, "Condition (18)", "Bound (23)") == ["Condition (18)", "Bound (23)"]
 
 

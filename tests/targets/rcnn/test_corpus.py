@@ -8,7 +8,7 @@ import pytest
 
 from tapegrad.machines.compiled import run
 from tapegrad.machines.formats import golly
-from tapegrad.machines.grid import GridMachine
+from tapegrad.machines.model import GridMachine
 from tapegrad.targets.rcnn import RcnnNet
 
 CORPUS = os.environ.get("TAPEGRAD_CORPUS", "")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tapegrad._sources import source_to_json
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets import target_named
 from tapegrad.targets.net import Net

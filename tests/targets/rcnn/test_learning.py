@@ -8,8 +8,8 @@ import pytest
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import GRID_LEARNERS, nearest_neighbour, single_coordinate, start
-from tapegrad.machines.grid import GridMachine, GridRule
-from tapegrad.networks.backends.jax import chain
+from tapegrad.machines.model import GridMachine, GridRule
+from tapegrad.networks.jax import chain
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import NotHalted, configuration, predict, predict_many, roll_out
 from tapegrad.targets.rcnn.training import memorise

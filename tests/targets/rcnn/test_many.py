@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import single_coordinate, start
 from tapegrad.machines.compiled import run
-from tapegrad.machines.grid import GridMachine, GridRule
+from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.targets.rcnn import predicting, training
 from tapegrad.targets.rcnn.encoding import COMPUTE, Cells, cell_values
 from tapegrad.targets.rcnn.fast import Roller

@@ -11,12 +11,12 @@ from tapegrad._compile import compile, estimate
 from tapegrad._precision import in_double
 from tapegrad._verify import verify
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines.library.ready import busy_beaver, ready
+from tapegrad.machines.library import busy_beaver, ready
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets import target_named
 from tapegrad.targets.descent.loss import corner, edge
-from tapegrad.targets.simplex.constants import steps_left
+from tapegrad.targets.simplex.build import steps_left
 from tapegrad.targets.simplex.net import SimplexNet
 
 FOUR = busy_beaver("4x2")

@@ -5,7 +5,7 @@ import pytest
 
 from tapegrad._compile import compile
 from tapegrad.machines.compiled import run
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.targets.tape.net import TapeNet
 

@@ -5,14 +5,14 @@ import pytest
 
 from tapegrad._compile import compile
 from tapegrad.errors import InputError
-from tapegrad.machines.library.ready import busy_beaver
-from tapegrad.targets.descent.history import record
+from tapegrad.machines.library import busy_beaver
+from tapegrad.targets.descent.net import record
 from tapegrad.targets.tape.net import TapeNet
 
 
 def test_a_history_is_the_run_and_can_be_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    from tapegrad.targets.descent.history import plot_history
+    from tapegrad.targets.descent.net import plot_history
 
     compiled = compile(busy_beaver("3x2"), "tape", cells=64)
     assert isinstance(compiled.net, TapeNet)

@@ -14,10 +14,10 @@ from tapegrad._precision import in_double
 from tapegrad._verify import verify
 from tapegrad.errors import InputError, Refused
 from tapegrad.lowering.tables import triple_states
-from tapegrad.machines.library.ready import busy_beaver
+from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.targets import target_named
-from tapegrad.targets.tape.constants import choose
+from tapegrad.targets.tape.build import choose
 from tapegrad.targets.tape.net import TapeNet, build
 from tapegrad.targets.tape.target import layers, paper_width
 from tests.targets.tape.random_machines import random_machine, random_start

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
-from tapegrad.targets.rcnn.lemma5 import interpolate
+from tapegrad_papers.goel.lemma_5 import interpolate
 
 
 @in_double

@@ -1,4 +1,4 @@
-"""Ready machines by name."""
+"""Ready machines: counting, adding, multiplying, recognising, copying, busy beavers, a universal machine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,8 +7,8 @@ from functools import partial
 from tapegrad.errors import SourceError
 from tapegrad.machines.builder import MachineBuilder
 from tapegrad.machines.formats import bbchallenge
-from tapegrad.machines.library.universal import universal, universal_code
 from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.universal import universal, universal_code
 
 # The machines that run longest for their size before they halt, from an empty tape.
 

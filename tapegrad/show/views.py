@@ -1,0 +1,62 @@
+"""What the right side of the page shows: a view of the net, made for its target."""
+
+from typing import Any, Protocol
+
+from tapegrad._compile import Compiled
+from tapegrad._panels import Fields, Panel
+from tapegrad._sources import kind_of
+from tapegrad.source import imported
+from tapegrad.targets import Carry
+
+VIEWS = {
+    "relu": "tapegrad.show.views_forward:ReluView",
+    "transformer": "tapegrad.show.views_forward:TransformerView",
+    "rcnn": "tapegrad.show.views_forward:RcnnView",
+    "simplex": "tapegrad.show.views_trained:SimplexView",
+    "tape": "tapegrad.show.views_trained:TapeView",
+    "emulator": "tapegrad.show.views_trained:EmulatorView",
+}
+"""One line for each target with a view of its own: a class made from the net and its first carry. Imported on
+first use, for its module loads the target."""
+
+
+class NetView(Protocol):
+    """The weights or activations that matter for a target, at every step of one run."""
+
+    step_name: str
+    """What a step is called: `gradient step`, `decoder step`, ..."""
+    curve_name: str
+    sees_every_step: bool
+    """Whether `frame` must be called for every step, in order, and not just for those that are kept."""
+    panels: list[Panel]
+    notes: list[str]
+
+    def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
+        """What each panel shows, and the height of the curve."""
+        ...
+
+
+class DecodedView:
+    """The view of a target that has none of its own: the decoded state as text; the curve is
+    how far the net is from its ideal values."""
+
+    step_name = "step"
+    curve_name = "deviation"
+    sees_every_step = False
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.panels: list[Panel] = [Fields("Decoded from the network")]
+        self.notes: list[str] = []
+
+    def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
+        state = self.compiled.net.decode(carry)
+        lowered = self.compiled.lowered
+        shown = "between two steps" if state is None else kind_of(lowered).state_text(lowered, state)
+        return [{"state": shown}], self.compiled.net.deviation(carry)
+
+
+def net_view(compiled: Compiled, carry: Carry) -> NetView:
+    """The view of the net's target, for one run."""
+    place = VIEWS.get(compiled.target.name)
+    return DecodedView(compiled) if place is None else imported(place)(compiled.net, carry)
