@@ -62,7 +62,8 @@ def proved(folder: Folder) -> bool:
 @pytest.mark.parametrize("target", ["tape", "rcnn", "transformer"])
 def test_machines(seed: int, target: str) -> None:
     tapes = 1 + seed % 3
-    machine = random_machine(seed, states=2 + seed % 2, symbols=max(2, 4 - tapes), tapes=tapes, stay=seed % 4 < 3)
+    sizes = {"states": 2 + seed % 2, "symbols": max(2, 4 - tapes), "tapes": tapes}
+    machine = random_machine(seed, **sizes, stay=seed % 4 < 3)
     if prepare(machine, target, {}):
         assert proved(folder_of(machine, target))
 
