@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tapegrad_check import emulator, rcnn, relu, simplex, tape, transformer
+from tapegrad_check import emulator, extended, rcnn, relu, simplex, tape, transformer
 from tapegrad_check.folder import (
     AGAIN,
     COMPUTES_SOURCE,
@@ -40,7 +40,7 @@ CHECKERS: dict[str, Checker] = {
     "tape": tape.check,
     "emulator": emulator.check,
     "rcnn": rcnn.check,
-    "extended": tape.check_extended,
+    "extended": extended.check,
 }
 
 

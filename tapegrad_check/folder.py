@@ -32,7 +32,7 @@ OWN_TABLE = "computes its own table; source not checked"
 
 def tested_on(inputs: int) -> str:
     """The verdict on a net that was run, not proved."""
-    return f"tested on {inputs:,} inputs"
+    return "tested on 1 input" if inputs == 1 else f"tested on {inputs:,} inputs"
 
 
 AGAIN = "Compile or train the net again, and save it."

@@ -9,7 +9,7 @@ checker of a target binds the net to that.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tapegrad_check import circuits, machines
+from tapegrad_check import circuits, machines, plans
 from tapegrad_check.folder import Folder, NotProved, require
 from tapegrad_check.sources import Model, digest, lowered_of, source_of
 from tapegrad_check.step import IN_THE_NET, Step
@@ -17,7 +17,7 @@ from tapegrad_check.step import IN_THE_NET, Step
 Pass = Callable[[Model, Step], Model]
 """Proves one pass: `CheckError` if it does not hold, `NotProved` if that cannot be told."""
 
-PASSES: dict[str, Pass] = {**circuits.PASSES, **machines.PASSES}
+PASSES: dict[str, Pass] = {**circuits.PASSES, **machines.PASSES, **plans.PASSES}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def bound_source(folder: Folder) -> Bound:
             if name not in IN_THE_NET:
                 _named(current, step)
             statements += step.statements
-        if "lowered" in folder.config or folder.config["version"] > 1:
+        if "lowered" in folder.config:
             same = digest(lowered_of(folder)) == digest(current)
             require(same, "the lowered source is not the one that the passes give")
     except NotProved as reason:

@@ -6,6 +6,7 @@ sum of functions of single cells, and these are the rules; and on every patch of
 the new value and its derivative are the paper's (Goel et al., B.2, with a frame of work cells).
 """
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -13,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, CheckError, Unchecked, require
-from tapegrad_check.sources import Model
+from tapegrad_check.folder import Arrays, Checked, CheckError, Unchecked, require
+from tapegrad_check.sources import MOVES as WAYS
+from tapegrad_check.sources import GridMachine, Model, array, texts, whole
+from tapegrad_check.sources import number as finite
 
 Offset = tuple[int, int]
 HERE: Offset = (0, 0)
@@ -23,9 +26,14 @@ LEAST_MARGIN = 0.2
 """How far a sum must stay from the threshold of a unit."""
 MOST_ENTRIES = 1 << 28
 """Numbers in all tables together, of 8 bytes each."""
+EXACT_BELOW = 1 << 24
+"""Whole numbers below this are exact in single precision."""
 CLOSE = 1e-6
 """Largest difference that counts as rounding; thresholds are met with a thousand times more to spare."""
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
+"""In the order of the table of rules."""
+LEAST_KINK = 1e-14
+"""How far from a kink a value must be; it is the sum of a few numbers, each rounded to some 1e-16."""
 
 
 class Contents:
@@ -108,13 +116,12 @@ class Tables:
     def activations(self, patch: dict[Offset, int]) -> NDArray[np.float64]:
         return np.maximum(self.bias + sum(self.seen[at][:, n] for at, n in patch.items()), 0)
 
-    def output(self, patch: dict[Offset, int]) -> NDArray[np.float64]:
-        return self.out @ self.activations(patch)
-
-    def derivative(self, patch: dict[Offset, int], at: Offset) -> NDArray[np.float64]:
-        """Of the value (or the trace) of the centre by that of the cell at this offset."""
-        active = self.activations(patch) > 0
-        return self.gradient_out @ (active * self.slope[at][:, patch[at]])
+    def output(self, patch: dict[Offset, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The new content of the centre, and the derivatives of its value (or its trace) by those of the
+        cells, in the order of the patch."""
+        units = self.activations(patch)
+        slopes = np.stack([self.slope[at][:, n] for at, n in patch.items()], axis=1)
+        return self.out @ units, (self.gradient_out * (units > 0)) @ slopes
 
     def additive(self, computing: list[int]) -> tuple[NDArray[np.float64], dict[Offset, NDArray[np.float64]]]:
         """For patches whose centre computes and whose other cells compute or lie outside, with one head at
@@ -148,28 +155,57 @@ class Tables:
 
 
 def check(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
 ) -> Checked:
-    """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
-    contents = Contents(len(config["symbols"]), len(config["states"]), config["encoding"])
-    rules = arrays["rules"]
-    require(rules.shape == (contents.states, contents.symbols, 3), "the table of rules has another shape")
+    """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
+    rules = _table(config, arrays, source)
     ternary = config["encoding"] == "ternary"
-    _require_room(len(arrays["V3.bias" if ternary else "bias"]), contents.count)
+    require(ternary or config["encoding"] == "channels", "the encoding is unknown")
+    states, symbols, _ = rules.shape
+    _require_room(len(arrays["V3.bias" if ternary else "bias"]), symbols, states)
+    contents = Contents(symbols, states, config["encoding"])
     build = _ternary_tables if ternary else _channel_tables
     tables, statements = build(arrays, contents, certificate)
     _rules(tables, contents, rules)
     _halting(tables, contents, rules, arrays["rule_units"])
     count = _memorising(tables, contents)
-    return Checked(
-        [
-            *statements,
-            f"all {int((rules[:, :, 0] >= 0).sum()):,} rules and the halts are realised: at the head, at the "
-            f"cell it moves to, and nothing anywhere else",
-            f"on {count:,} patches of the memorising phase the new value and its derivative are as prescribed",
-        ],
-        OWN_TABLE,
+    statements += [
+        f"all {int((rules[:, :, 0] >= 0).sum()):,} rules and the halts are realised: at the head, at the "
+        f"cell it moves to, and nothing anywhere else",
+        f"on {count:,} patches of the memorising phase the new value and its derivative are as prescribed",
+    ]
+    if source is not None:
+        statements.append(
+            "states, symbols and rules are those of the source, by name; names of units are notes"
+        )
+    return Checked(statements)
+
+
+def _table(config: dict[str, Any], arrays: Arrays, source: Model | None) -> NDArray[np.int64]:
+    """The rules that the net names, once they are known to be those of the source: for each state and symbol
+    what is written, the move and the next state, -1 where the machine halts."""
+    states, symbols = texts(config["states"], "the states"), texts(config["symbols"], "the symbols")
+    whole(config["margin"], "the margin", 1, 1 << 24)
+    named = config["names"]
+    require(isinstance(named, dict) and all(isinstance(v, list) for v in named.values()), "units lack names")
+    require(
+        all(isinstance(name, str) for v in named.values() for name in v), "the name of a unit is not text"
     )
+    rules = array(arrays, "rules", np.int64, (len(states), len(symbols), 3))
+    sizes = len(symbols), len(MOVES), len(states)
+    one_rule = ((rules >= 0) & (rules < sizes)).all(axis=2) | (rules == -1).all(axis=2)
+    require(one_rule.all(), "a rule has a number out of range")
+    if source is not None:
+        require(isinstance(source, GridMachine), "the source of the net is no machine on a grid")
+        assert isinstance(source, GridMachine)
+        require(states == source.states, "the states are not those of the source")
+        require(symbols == source.alphabet, "the symbols are not those of the source")
+        state, symbol = ({name: n for n, name in enumerate(listed)} for listed in (states, symbols))
+        wanted = np.full(rules.shape, -1)
+        for (q, a), rule in source.rules.items():
+            wanted[state[q], symbol[a]] = symbol[rule.write], MOVES.index(WAYS[rule.move]), state[rule.state]
+        require(np.array_equal(rules, wanted), "the rules are not those of the source")
+    return rules
 
 
 def _rules(tables: Tables, contents: Contents, rules: NDArray[np.int64]) -> None:
@@ -197,11 +233,20 @@ def _rules(tables: Tables, contents: Contents, rules: NDArray[np.int64]) -> None
 
 
 def _halting(tables: Tables, contents: Contents, rules: NDArray[np.int64], units: NDArray[np.int64]) -> None:
+    """Some unit of a rule is active where the head stands on a rule, and nowhere else, whatever is around."""
+    inside = units.dtype == np.int64 and units.ndim == 1 and ((units >= 0) & (units < len(tables.bias))).all()
+    require(inside, "a unit that says whether a rule applies does not exist")
+    around = [*contents.computing, contents.outside]
+    for at in NEIGHBOURS:
+        spread = np.ptp(tables.seen[at][units][:, around], axis=1)
+        require((spread <= CLOSE).all(), "a unit that says whether a rule applies looks at other cells")
     for number in contents.computing:
         _, symbol, state = contents.facts(number)
         runs = state >= 0 and rules[state, symbol, 0] >= 0
         patch = {at: contents.number(0, 0, 1) for at in NEIGHBOURS} | {HERE: number}
-        active = bool((tables.activations(patch)[units] > 0.5).any())
+        found = tables.activations(patch)[units]
+        require((np.abs(found - 0.5) > LEAST_MARGIN).all(), "a unit of a rule is neither on nor off")
+        active = bool((found > 0.5).any())
         require(active == runs, f"content {contents.describe(number)} is told to be running wrongly")
 
 
@@ -227,23 +272,24 @@ def _memorising(tables: Tables, contents: Contents) -> int:
             expected = contents.value(contents.number(0, contents.facts(here)[1], 1, 0))
         else:
             expected = contents.value(here)
-        _same(tables.output(patch), expected, f"patch {patch}")
+        found, derivatives = tables.output(patch)
+        _same(found, expected, f"patch {patch}")
         passes = writes or here == memory
-        for at in (HERE, *NEIGHBOURS):
-            wanted = 1.0 if passes and at == HERE else 0.0
-            _same(tables.derivative(patch, at), np.array(wanted), f"derivative at {at} of patch {patch}")
+        wanted = [1.0 if passes and at == HERE else 0.0 for at in patch]
+        _same(derivatives, np.array(wanted), f"derivatives of patch {patch}")
         count += 1
     return count
 
 
 def _same(found: Any, expected: Any, where: str) -> None:
-    if not np.allclose(found, expected, rtol=0, atol=CLOSE):
+    if np.shape(found) != np.shape(expected) or not (np.abs(found - expected) <= CLOSE).all():
         raise CheckError(f"the filter gives {found} instead of {expected}", where=where)
 
 
-def _require_room(units: int, contents: int) -> None:
+def _require_room(units: int, symbols: int, states: int) -> None:
     """Refuses a filter whose tables would not fit: values and derivatives for five cells."""
-    if 10 * units * contents > MOST_ENTRIES:
+    contents = 2 + 2 * symbols * (2 + states)
+    if max(10 * units, symbols + states) * contents > MOST_ENTRIES:
         raise Unchecked(
             f"a filter of {units:,} units for {contents:,} contents of a cell is too large to be checked",
             advice="Use fewer states.",
@@ -254,13 +300,17 @@ def _channel_tables(
     arrays: Arrays, contents: Contents, certificate: dict[str, Any]
 ) -> tuple[Tables, list[str]]:
     """Tables of the practical filter, whose weights must be whole numbers."""
+    require(arrays.keys() == {"kernel", "bias", "mix", "rule_units", "rules"}, "there are other arrays")
+    (units,) = array(arrays, "bias", np.float32, (None,)).shape
+    array(arrays, "kernel", np.float32, (units, contents.width, 3, 3))
+    array(arrays, "mix", np.float32, (contents.width, units))
     kernel, bias, mix = (arrays[name].astype(np.float64) for name in ("kernel", "bias", "mix"))
-    whole = all((array == np.rint(array)).all() for array in (kernel, bias, mix))
-    require(whole, "a weight of the channels is no whole number")
-    largest = int((np.abs(kernel).sum(axis=(1, 2, 3)) + np.abs(bias)).max())
+    integers = all((weights == np.rint(weights)).all() for weights in (kernel, bias, mix))
+    require(integers, "a weight of the channels is no whole number")
+    largest = float((np.abs(kernel).sum(axis=(1, 2, 3)) + np.abs(bias)).max(initial=0.0))
+    claims = {"encoding": "channels", "integers": True, "largest_sum": largest}
     require(
-        largest == certificate["largest_sum"] and largest < 1 << 24,
-        f"sums reach {largest}, not {certificate['largest_sum']}",
+        certificate == claims and largest < EXACT_BELOW, f"sums reach {largest:g}, or another claim fails"
     )
     _only_neighbours(np.asarray(kernel.any(axis=(0, 1))))
     trace = 3
@@ -269,8 +319,10 @@ def _channel_tables(
         weights = kernel[:, :, at[0] + 1, at[1] + 1]
         seen[at] = weights @ contents.values.T
         slope[at] = np.repeat(weights[:, [trace]], contents.count, axis=1)
+    most = np.maximum(bias + sum(own.max(axis=1) for own in seen.values()), 0)
+    require((np.abs(mix) @ most < EXACT_BELOW).all(), "sums of units are too large for single precision")
     tables = Tables(seen, slope, bias, mix, mix[trace])
-    return tables, [f"all weights are whole numbers and no sum exceeds {largest:,}, so float32 is exact"]
+    return tables, [f"all weights are whole numbers and no sum exceeds {largest:,g}, so float32 is exact"]
 
 
 def _ternary_tables(
@@ -278,20 +330,17 @@ def _ternary_tables(
 ) -> tuple[Tables, list[str]]:
     """Tables of the paper's filter: answers to questions about one cell first, which must be 0 or 1 and flat
     (or passing), then the sums of them."""
+    _require_maps(arrays)
     values = contents.values[:, 0]
     kinks = -arrays["V1.bias"]
-    cell = np.zeros(len(kinks), dtype=np.int64)
-    cell[arrays["V1.rows"]] = arrays["V1.columns"]
-    plain = len(arrays["V1.rows"]) == len(kinks) and (arrays["V1.values"] == 1).all()
+    cell = arrays["V1.columns"]
+    plain = np.array_equal(arrays["V1.rows"], np.arange(len(kinks))) and (arrays["V1.values"] == 1).all()
     require(plain, "a unit of the first layer does not read one cell with weight 1")
     _only_neighbours(np.isin(np.arange(9), cell).reshape(3, 3))
     ordered = np.sort(values[contents.possible])
     above = np.clip(np.searchsorted(ordered, kinks), 1, len(ordered) - 1)
     margin = float(np.minimum(np.abs(kinks - ordered[above - 1]), np.abs(ordered[above] - kinks)).min())
-    require(
-        margin >= certificate["kink_margin"] * (1 - 1e-9) > 0,
-        f"a value is {margin:.3g} from a kink, nearer than the claim",
-    )
+    require(margin > LEAST_KINK, f"a value is {margin:.3g} from a kink: too near")
     rows, columns, weights = (arrays[f"V2.{part}"] for part in ("rows", "columns", "values"))
     questions = len(arrays["V2.bias"])
     answers = np.repeat(arrays["V2.bias"][:, None], contents.count, axis=1)
@@ -299,9 +348,17 @@ def _ternary_tables(
     np.add.at(answers, rows, weights[:, None] * np.maximum(values[None, :] - kinks[columns, None], 0))
     np.add.at(slopes, rows, weights[:, None] * (values[None, :] > kinks[columns, None]))
     usable = answers[:, contents.possible]
-    rounding = float(np.abs(usable - np.rint(usable)).max())
-    answered = rounding <= certificate["bump_rounding"] and (np.abs(2 * usable - 1) <= 1.001).all()
+    terms = np.bincount(rows, minlength=questions) + 2
+    size = np.bincount(rows, np.abs(weights) * float(np.ptp(ordered)), questions) + np.abs(arrays["V2.bias"])
+    rounding = float((np.finfo(np.float64).eps * terms * size).max(initial=0.0))
+    require(rounding < LEAST_MARGIN / 4, "the answers to questions are rounded too much")
+    answered = (np.minimum(np.abs(usable), np.abs(usable - 1)) <= min(rounding, CLOSE)).all()
     require(answered, "a question about a cell is not answered by 0 or 1")
+    claims = {"least_gap": float(np.diff(ordered).min()), "kink_margin": margin, "bump_rounding": rounding}
+    require(certificate.keys() == {"encoding", *claims}, "the certificate makes other claims than it should")
+    for name, found in claims.items():
+        same = math.isclose(finite(certificate[name], name), found, rel_tol=1e-6)
+        require(same, f"the certificate claims {name} = {certificate[name]}, not {found:.3g}")
     asked = np.zeros(questions, dtype=np.int64)
     asked[rows] = cell[columns]
     require((asked[rows] == cell[columns]).all(), "a question asks about two cells")
@@ -323,6 +380,26 @@ def _ternary_tables(
         f"{len(contents.possible):,} contents, to {rounding:.3g}; no value is nearer than {margin:.3g} to "
         "a kink",
     ]
+
+
+def _require_maps(arrays: Arrays) -> None:
+    """The entries of the five maps, row by row, each place once, and every map as wide as the one before is
+    high."""
+    width, names = 9, {"rule_units", "rules"}
+    for name in ("V1", "V2", "V3", "V4", "V5"):
+        (height,) = array(arrays, f"{name}.bias", np.float64, (None,)).shape
+        (entries,) = array(arrays, f"{name}.values", np.float64, (None,)).shape
+        rows, columns = (
+            array(arrays, f"{name}.{part}", np.int64, (entries,)) for part in ("rows", "columns")
+        )
+        inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+        require(inside.all() and (np.diff(rows) >= 0).all(), f"an entry of {name} is out of place")
+        places = rows * width + columns
+        require(len(np.unique(places)) == entries, f"{name} has two entries at one place")
+        require(array(arrays, f"{name}.width", np.int64, (1,))[0] == width, f"{name} has another width")
+        names |= {f"{name}.{part}" for part in ("rows", "columns", "values", "bias", "width")}
+        width = height
+    require(width == 1 and arrays.keys() == names, "there are other arrays than those of five maps")
 
 
 def _only_neighbours(used: NDArray[np.bool_]) -> None:

@@ -1,5 +1,4 @@
-"""The independent checker of `tape` nets and of trained extended networks: that gradient descent on these
-arrays is the machine they show.
+"""The independent checker of `tape` nets: that gradient descent on these arrays is the machine of the source.
 
 It knows nothing of the compiler. From the arrays it derives, in whole numbers, that at every vertex that does
 not halt the steepest descent leads, for whatever symbols lie under the next places of the heads, to the one
@@ -10,37 +9,46 @@ running. It takes from the paper that at s = e_v the gradient of the loss (21) i
     4 b^2 (symbols of v - symbols next to be read) . (symbols of u);
 
 the numbers 4 and 2 are worked out again below, from the function (34), in exact fractions.
-
-An extended network has the same graph. From its weights alone: they show a halted machine, its result tape
-holds theta, and the primary network with this theta gives the output and the loss claimed. That training led
-to these weights is not shown here; training again, from the same data, shows it.
 """
 
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
-from tapegrad_check.sources import Model
+from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.sources import Machine, Model, array, number, texts, whole
 
-NEAR = 1e-9
-"""How far trained weights and outputs may be from their ideal values; double precision leaves far less."""
+LARGEST = 1 << 50
+"""Whole numbers and their thirds are exact in double precision up to here."""
+
+MOST_CELLS = 1 << 22
+
+LONE_LOSS = 0.5
+"""Of an empty primary network, whose output is 0, for the labels (1, 0)."""
+
+ARRAYS = {"down", "written", "moves", "vertex_weight", "edge_from", "edge_to", "edge_weight"}
 
 
 def check(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
 ) -> Checked:
-    """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
+    """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
+    require(certificate["final_loss"] == LONE_LOSS, "a net without a primary network ends with another loss")
+    return Checked(about_graph(config, arrays, certificate, source))
+
+
+def about_graph(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
+) -> list[str]:
     constants = config["constants"]
-    tapes, b = int(constants["tapes"]), int(constants["b"])
+    tapes = _layout(config, arrays)
     forward, backward = _slopes()
-    _constants(constants, float(certificate["final_loss"]))
-    _layout(config, arrays, tapes)
+    b = _constants(constants, tapes, number(certificate["final_loss"], "the final loss"))
     running = _vertices(arrays, b)
-    _edges(arrays, running, tapes, b)
+    successors = _edges(arrays, running, tapes, b)
     lead = _lead(tapes, b, forward, backward)
     for name, found in (
         ("vertices", len(arrays["down"])),
@@ -52,16 +60,50 @@ def check(
         require(
             certificate[name] == found, f"the certificate claims {name} = {certificate[name]}, not {found}"
         )
-    return Checked(
-        [
-            f"b = {b}, c and both bounds satisfy (18) and keep halted apart from running as (23) needs",
-            f"of {len(running):,} vertices {int(running.sum()):,} have a successor for each combination of "
-            "symbols, weighted as in (17), and the others halt",
-            f"no two of {len(arrays['edge_from']):,} edges lead back and forth: condition (20)",
-            f"at every vertex and for all symbols read next, the intended successor is steeper by {lead} or more",
-        ],
-        OWN_TABLE,
-    )
+    statements = [
+        f"b = {b}, c and both bounds satisfy (18) and keep halted apart from running as (23) needs; no "
+        "number that occurs is beyond 2^50",
+        f"of {len(running):,} vertices {int(running.sum()):,} have a successor for each combination of "
+        "symbols, weighted as in (17), and the others halt",
+        f"no two of {len(arrays['edge_from']):,} edges lead back and forth: condition (20)",
+        f"at every vertex and for all symbols read next, the intended successor is steeper by {lead} or more",
+    ]
+    if source is not None:
+        require(isinstance(source, Machine), "the source of the net is no machine")
+        assert isinstance(source, Machine)
+        _is_of(source, config, arrays, running, successors)
+        statements.append(
+            f"the vertices and edges are the {len(source.rules):,} rules of the machine, by name"
+        )
+    return statements
+
+
+def _is_of(
+    machine: Machine,
+    config: dict[str, Any],
+    arrays: Arrays,
+    running: NDArray[np.bool_],
+    successors: NDArray[np.int64],
+) -> None:
+    """Names and numbers of states and symbols are the machine's, and at each vertex its rule, or its halt."""
+    require(tuple(config["states"]) == machine.states, "the states are not those of the source")
+    require(tuple(config["symbols"]) == machine.alphabet, "the symbols are not those of the source")
+    tapes = machine.tapes
+    require(arrays["down"].shape[1] == tapes, "the net has another number of tapes than the source")
+    vertex_of = {state: index << tapes for index, state in enumerate(machine.states)}
+    wanted = np.zeros(len(running), bool)
+    for (state, read), rule in machine.rules.items():
+        vertex = vertex_of[state] + sum((symbol != machine.blank) << i for i, symbol in enumerate(read))
+        wanted[vertex] = True
+        signs = [1 if symbol != machine.blank else -1 for symbol in rule.write]
+        same = arrays["written"][vertex].tolist() == signs and arrays["moves"][vertex].tolist() == [
+            *rule.moves
+        ]
+        require(
+            same and successors[vertex] == vertex_of[rule.state],
+            f"in state {state!r}, reading {read}, the net does something else than its source",
+        )
+    require(np.array_equal(running, wanted), "the net runs on where its source halts")
 
 
 def _slopes() -> tuple[int, int]:
@@ -82,33 +124,49 @@ def _halted_at_most(constants: dict[str, Any]) -> int:
     return c + 8 * b**2 * tapes + 3 * tapes - b**3
 
 
-def _constants(constants: dict[str, Any], final_loss: float) -> None:
-    c, b, tapes, low, high = (int(constants[name]) for name in ("c", "b", "tapes", "low", "high"))
-    require(tapes >= 1 and b > 1, "b and the number of tapes are positive")
+def _constants(constants: dict[str, Any], tapes: int, final_loss: float) -> int:
+    """b, once all constants are known to be in order."""
+    require(constants.keys() == {"tapes", "b", "c", "low", "high", "exact"}, "there are other constants")
+    b, c = whole(constants["b"], "b", 2, 1 << 16), whole(constants["c"], "c", 1, LARGEST)
+    low, high = (whole(constants[name], f"the bound {name!r}", 1, LARGEST) for name in ("low", "high"))
+    require(constants["tapes"] == tapes, "the constants are for another number of tapes")
     first, second = 2 * b**3 >= b**3 + tapes * b, b**3 - 2 * tapes * b >= 4 * tapes * b**2
     require(first and second and b**2 > b, f"b = {b} does not satisfy (18) for {tapes} tapes")
     require(c > b**3, "c <= b^3: the loss of a halted state would not be positive")
+    require(c + 16 * b**3 <= LARGEST, "c is too large: losses would be rounded")
     require(
         _halted_at_most(constants) < low < high <= c, "the bounds B_low, B_high do not lie in the gap of (23)"
     )
     require(final_loss < low, "B_stop does not exceed the final loss of the primary network")
+    counts = np.arange(tapes + 1.0)
+    root = np.sqrt(2 * (c + tapes + 2 * counts[:, None] + 8 * b**2 * counts[None, :]))
+    exact = bool(np.all(root * (0.5 / root) == 0.5))
+    require(constants["exact"] is exact, "the chain rule rounds where the constants say otherwise")
+    return b
 
 
-def _layout(config: dict[str, Any], arrays: Arrays, tapes: int) -> None:
-    vertices = len(config["states"]) * 2**tapes
-    for name in ("down", "written", "moves"):
-        require(
-            arrays[name].shape == (vertices, tapes), f"the array {name!r} does not fit the states and tapes"
-        )
-    signs = np.where(np.arange(2**tapes)[:, None] >> np.arange(tapes) & 1, 1, -1)
+def _layout(config: dict[str, Any], arrays: Arrays) -> int:
+    """The number of tapes. Vertex q 2^d + code shows state q and the symbols that are the bits of code."""
+    require(arrays.keys() == ARRAYS, "there are other arrays than those of a graph")
+    states, symbols = texts(config["states"], "the states"), texts(config["symbols"], "the symbols")
+    require(states and 1 <= len(symbols) <= 2, "there are no states, or not two symbols")
+    whole(config["cells"], "the number of cells", 2, MOST_CELLS)
+    down = array(arrays, "down", np.int8, (None, None))
+    vertices, tapes = down.shape
+    fits = 1 <= tapes < 32 and vertices == len(states) << tapes
+    require(fits, "the array 'down' does not fit the states and tapes")
+    for name in ("written", "moves"):
+        array(arrays, name, np.int8, down.shape)
+    array(arrays, "vertex_weight", np.float64, (vertices,))
+    edges = array(arrays, "edge_weight", np.float64, (None,)).shape
+    for name in ("edge_from", "edge_to"):
+        array(arrays, name, np.int32, edges)
+    signs = np.where(np.arange(1 << tapes)[:, None] >> np.arange(tapes) & 1, 1, -1)
     require(
-        np.array_equal(arrays["down"], np.tile(signs, (len(config["states"]), 1))),
+        np.array_equal(down, np.tile(signs, (len(states), 1))),
         "some vertex does not show the symbols that its number says",
     )
-    require(arrays["vertex_weight"].shape == (vertices,), "there is not one weight for each vertex")
-    require(len(set(config["states"])) == len(config["states"]), "two states have the same name")
-    require(1 <= len(set(config["symbols"])) == len(config["symbols"]) <= 2, "there are not two symbols")
-    require(config["cells"] >= 2, "the tapes have no room")
+    return tapes
 
 
 def _vertices(arrays: Arrays, b: int) -> NDArray[np.bool_]:
@@ -126,10 +184,10 @@ def _vertices(arrays: Arrays, b: int) -> NDArray[np.bool_]:
     return running
 
 
-def _edges(arrays: Arrays, running: NDArray[np.bool_], tapes: int, b: int) -> None:
+def _edges(arrays: Arrays, running: NDArray[np.bool_], tapes: int, b: int) -> NDArray[np.int64]:
+    """For each vertex the first one of the state that comes next; -1 where it halts."""
     source, target = arrays["edge_from"].astype(np.int64), arrays["edge_to"].astype(np.int64)
-    weight, vertices, fan = arrays["edge_weight"], len(running), 2**tapes
-    require(len(source) == len(target) == len(weight), "edges lack an end or a weight")
+    weight, vertices, fan = arrays["edge_weight"], len(running), 1 << tapes
     inside = (source >= 0) & (source < vertices) & (target >= 0) & (target < vertices)
     require(bool(np.all(inside)), "an edge ends at a vertex that does not exist")
     counts = np.bincount(source, minlength=vertices)
@@ -144,6 +202,9 @@ def _edges(arrays: Arrays, running: NDArray[np.bool_], tapes: int, b: int) -> No
     require(np.array_equal(weight, -(b**3 + b * same)), "an edge has another weight than (17) gives it")
     forth, back = source * vertices + target, target * vertices + source
     require(not np.isin(forth, back).any(), "two edges lead back and forth, against condition (20)")
+    successors = np.full(vertices, -1, np.int64)
+    successors[source[order][::fan]] = blocks[:, 0]
+    return successors
 
 
 def _lead(tapes: int, b: int, forward: int, backward: int) -> int:
@@ -164,101 +225,3 @@ def _lead(tapes: int, b: int, forward: int, backward: int) -> int:
         leads.append(min(against_predecessors, reading) - intended)
     require(min(leads) > 0, "some other vertex would be steeper than the intended successor")
     return int(min(leads))
-
-
-def check_extended(
-    config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None = None
-) -> Checked:
-    """The same for a trained extended network."""
-    graph = {name.removeprefix("graph."): a for name, a in arrays.items() if name.startswith("graph.")}
-    s, T, H, z = (arrays[f"weight.{name}"] for name in ("s", "T", "H", "z"))
-    about_graph = check(config, graph, claims).statements
-    deviation = _halted(config, graph, s, T, H)
-    require(np.array_equal(z, arrays["y"]), "the labels that training copied are not the labels")
-    theta = _theta(config, arrays["result_places"], T)
-    require(np.array_equal(theta, claims["theta"]), "the result tape does not hold the theta claimed")
-    output = _output(config["primary"], theta, arrays["x"])
-    require(_near(output, claims["output"]), "the primary network does not give the output claimed")
-    loss = float(np.sum((output - arrays["y"]) ** 2) / 2)
-    require(_near(loss, claims["final_loss"]), "the output does not give the loss claimed")
-    require(_near(deviation, claims["deviation"]), "the weights are farther from their ideal values")
-    return Checked(
-        [
-            *about_graph,
-            f"the weights show a halted machine, at most {deviation:.3g} from their ideal values",
-            f"its result tape holds {len(theta)} numbers, which are the theta claimed",
-            f"the primary network with this theta has a loss of {loss:g}, below B_stop",
-        ],
-        OWN_TABLE,
-    )
-
-
-def _near(found: Any, claimed: Any) -> bool:
-    expected = np.asarray(claimed, float)
-    return np.shape(found) == expected.shape and bool(np.allclose(found, expected, rtol=NEAR, atol=NEAR))
-
-
-def _halted(config: dict[str, Any], graph: Arrays, s: NDArray, T: NDArray, H: NDArray) -> float:
-    """How far the weights are from a halted machine: s at a vertex, a head on each tape, symbols -1 and +1,
-    and under the heads what the vertex shows."""
-    tapes, cells, read_only = graph["down"].shape[1], int(config["cells"]), int(config["read_only"])
-    require(0 <= read_only <= tapes, "there are more read-only tapes than tapes")
-    require(s.shape == graph["vertex_weight"].shape, "s has not one entry for each vertex")
-    require(T.shape == (cells, tapes - read_only) and H.shape == (cells, tapes), "T or H has another shape")
-    vertex, heads = int(np.argmax(s)), np.argmax(H, axis=0)
-    at_vertex, at_heads = np.zeros_like(s), np.zeros_like(H)
-    at_vertex[vertex] = 1.0
-    at_heads[heads, np.arange(tapes)] = 1.0
-    distances = (np.abs(s - at_vertex), np.abs(H - at_heads), np.abs(np.abs(T) - 1))
-    deviation = max(float(distance.max(initial=0.0)) for distance in distances)
-    require(deviation < NEAR, f"some weight is {deviation:.3g} away from what a machine can show")
-    require(graph["vertex_weight"][vertex] < 0, "s stands at a vertex that does not halt")
-    under = np.sign(T[heads[read_only:], np.arange(tapes - read_only)])
-    shown = graph["down"][vertex, read_only:]
-    require(np.array_equal(under, shown), "under the heads lie other symbols than the vertex shows")
-    return deviation
-
-
-def _theta(config: dict[str, Any], places: NDArray, T: NDArray) -> NDArray[np.floating]:
-    """The numbers on the result tape, cell by cell."""
-    bits, tapes, cells, signs = places.T
-    rows, columns = cells + int(config["cells"]) // 2, tapes - int(config["read_only"])
-    inside = (rows >= 0) & (rows < T.shape[0]) & (columns >= 0) & (columns < T.shape[1])
-    require(bool(np.all(inside)), "a bit of the result lies beside its tape")
-    require(np.array_equal(bits, np.arange(len(bits))), "the bits of the result are not in order")
-    form = config["weight_format"]
-    found = (T[rows, columns] * signs > 0).astype(float)
-    return _fixed(found, form) if form["kind"] == "fixed" else _floating(found, form)
-
-
-def _fixed(bits: NDArray, form: dict[str, Any]) -> NDArray[np.floating]:
-    """Two's complement, least significant bit first."""
-    width = int(form["width"])
-    places = 2.0 ** np.arange(width)
-    places[-1] *= -1
-    return bits.reshape(-1, width) @ places / 2.0 ** int(form["fraction"])
-
-
-def _floating(bits: NDArray, form: dict[str, Any]) -> NDArray[np.floating]:
-    """Mantissa, exponent, sign; the numbers with exponent 0 have no hidden bit."""
-    m, e = int(form["mantissa"]), int(form["exponent"])
-    rows = bits.reshape(-1, m + e + 1)
-    exponent = rows[:, m : m + e] @ 2.0 ** np.arange(e)
-    whole = rows[:, :m] @ 2.0 ** np.arange(m) + np.where(exponent > 0, 2.0**m, 0.0)
-    unit = 2.0 ** (np.maximum(exponent, 1) - (2 ** (e - 1) - 1) - m)
-    return np.where(rows[:, -1] > 0, -1.0, 1.0) * whole * unit
-
-
-def _output(primary: dict[str, Any], theta: NDArray, x: NDArray) -> NDArray[np.floating]:
-    """Fully connected layers: matrix rows one after the other in theta, the bias last in each."""
-    sizes, used = [int(size) for size in primary["sizes"]], 0
-    for layer, (columns, rows) in enumerate(pairwise(sizes), 1):
-        matrix = theta[used : used + rows * (columns + 1)].reshape(rows, columns + 1)
-        used += matrix.size
-        x = x @ matrix[:, :-1].T + matrix[:, -1]
-        if primary["activation"] == "step":
-            x = (x >= 0).astype(float)
-        elif layer < len(sizes) - 1:
-            x = np.maximum(x, 0.0)
-    require(used == len(theta), "theta has another length than the primary network takes")
-    return x

@@ -8,12 +8,15 @@ correction returns bits.
 
 import json
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tapegrad_check.folder import OWN_TABLE, Checked, CheckError, require
-from tapegrad_check.sources import Model
+from tapegrad_check.folder import Checked, CheckError, require
+from tapegrad_check.sources import Machine, Model, array, texts, whole
+from tapegrad_check.sources import number as finite
 
 Formula = tuple[dict[str, float], float]
 """A row: weights by the name of the coordinate, and a bias."""
@@ -30,42 +33,138 @@ PASSED_ON = ("st", "sym1", "sym2", "pos1", "pos2", "pos3", "start", "borrow", "c
 
 
 def check(
-    config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[str, Any], source: Model | None = None
+    config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[str, Any], source: Model | None
 ) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
-    names: list[str] = config["coordinates"]
-    config = config | {key: [_quoted(name) for name in config[key]] for key in ("states", "symbols")}
-    config["rules"] = [[*map(_quoted, rule[:4]), rule[4]] for rule in config["rules"]]
-    config |= {key: _quoted(config[key]) for key in ("start_state", "blank")}
-    require(len(set(names)) == len(names), "two coordinates have the same name")
-    expected = _layers(config, names)
-    require(len(expected) == len(config["purposes"]) == claims["layers"], "the number of layers is wrong")
+    machine = _machine(config, source)
+    steps = whole(config["steps"], "the number of steps", 1, 1 << 40)
+    names = _names(machine, steps, len(arrays["h_0"]))
+    require(config["coordinates"] == names, "the coordinates are not in their order, or have other names")
+    expected = _layers(machine, names)
+    require(config["purposes"] == _purposes(steps), "the layers are not named as appendix C has them")
+    _types(arrays, names, len(machine.symbols), len(expected))
     for number, rows in enumerate(expected):
         _compare_rows(arrays, number, names, rows)
-    _check_attentions(config, arrays, names, len(expected))
-    _check_read_outs(config, arrays, names)
+    _check_attentions(machine, arrays, names, len(expected))
+    _check_read_outs(machine, steps, arrays, names)
     largest = _integers(arrays, len(expected))
-    require(largest == claims["largest_preactivation"] < EXACT_BELOW, "pre-activations are not as claimed")
+    require(largest < EXACT_BELOW, "pre-activations are too large for single precision")
     statements = [
-        f"the {len(expected)} layers are those of Lemmas C.1 to C.8 for T = {config['steps']}, to the entry",
-        f"the table of {len(config['rules'])} rules is in the columns of layer 1; theta_halt marks the rest",
+        f"the {len(expected)} layers are those of Lemmas C.1 to C.8 for T = {steps}, to the entry",
+        f"the table of {len(machine.rules)} rules is in the columns of layer 1; theta_halt marks the rest",
         f"all weights are integers; on bits no pre-activation exceeds {largest:g}, below 2^24: no rounding",
         "a full match scores n, the null key n - 1, every other key at most n - 2",
-        _correction(config, claims, largest),
+        _correction(config, largest, len(names)),
+        _attention(config, steps),
     ]
-    if config["attention"] == "softmax":
-        statements.append(_softmax(config, claims))
-    return Checked(statements, OWN_TABLE)
+    _claims(claims, config, arrays, len(expected), largest)
+    if source is not None:
+        statements.append("states, symbols, rules, verdicts and halts are those of the source, by name")
+    return Checked(statements)
 
 
-def _layers(config: dict[str, Any], names: list[str]) -> list[dict[str, Formula]]:
+@dataclass(frozen=True)
+class _Table:
+    """The machine, with its names as they stand in those of coordinates."""
+
+    states: list[str]
+    symbols: list[str]
+    start: str
+    blank: str
+    rules: dict[tuple[str, str], tuple[str, str, int]]
+    verdicts: dict[str, int] | None
+    """1 for accepting states, -1 for rejecting ones; None if it is not known which these are."""
+
+
+def _machine(config: dict[str, Any], source: Model | None) -> _Table:
+    """The machine that the net itself names, once it is known to be the source."""
+    states, symbols = texts(config["states"], "the states"), texts(config["symbols"], "the symbols")
+    require(isinstance(config["rules"], list), "the rules are not a list")
+    rules: dict[tuple[str, str], tuple[str, str, int]] = {}
+    for state, symbol, new, write, move in config["rules"]:
+        known = {state, new} <= set(states) and {symbol, write} <= set(symbols)
+        require(known and type(move) is int and -1 <= move <= 1, "a rule has an unknown name or move")
+        require((state, symbol) not in rules, "there are two rules for one case")
+        rules[state, symbol] = new, write, move
+    start, blank, verdicts = config["start_state"], config["blank"], None
+    require(start in states and blank in symbols, "the start state or the blank is unknown")
+    if source is not None:
+        require(
+            isinstance(source, Machine) and source.tapes == 1, "the source of the net is no one-tape machine"
+        )
+        assert isinstance(source, Machine)
+        same = (states, symbols, start, blank) == (source.states, source.alphabet, source.start, source.blank)
+        require(same, "states or symbols are not those of the source")
+        table = {(q, read[0]): (r.state, r.write[0], r.moves[0]) for (q, read), r in source.rules.items()}
+        require(rules == table, "the rules are not those of the source")
+        verdicts = {_quoted(q): 1 for q in source.accept} | {_quoted(q): -1 for q in source.reject}
+    quoted = {
+        (_quoted(q), _quoted(a)): (_quoted(p), _quoted(b), move) for (q, a), (p, b, move) in rules.items()
+    }
+    own, letters = ([_quoted(name) for name in listed] for listed in (states, symbols))
+    return _Table(own, letters, _quoted(start), _quoted(blank), quoted, verdicts)
+
+
+def _names(machine: _Table, steps: int, width: int) -> list[str]:
+    """The coordinates in order; those of a number have its lowest bit first."""
+    states, symbols = machine.states, machine.symbols
+    require(len(states) * len(symbols) <= width, "there are fewer coordinates than states and symbols need")
+    positions, times = range((2 * steps).bit_length()), range(steps.bit_length())
+    groups: list[tuple[str, Iterable[Any]]] = [
+        ("st", states), ("sym1", symbols), ("sym2", symbols),
+        ("pos1", positions), ("pos2", positions), ("pos3", positions),
+        ("", ("start", "borrow", "carry", "stays1", "becomes1")),
+        ("scr1", symbols), ("scr2", symbols), ("scr3", times),
+        ("", ("found", "given", "bit")),
+        ("pair", (f"{q},{a}" for q in states for a in symbols)),
+    ]  # fmt: skip
+    names = [f"{group}[{name}]" if group else name for group, listed in groups for name in listed]
+    require(
+        len(set(names)) == len(names) == width, "the coordinates do not fit the states, symbols and steps"
+    )
+    return names
+
+
+def _purposes(steps: int) -> list[str]:
+    """What each layer is for, as the net explains it."""
+    positions, times = (2 * steps).bit_length(), steps.bit_length()
+    return [
+        "pair up state and symbol",
+        "apply the machine's table",
+        *(f"bit {bit} of the head's move" for bit in range(positions)),
+        "last bit of the head's move",
+        "was the cell written before?",
+        *(f"bit {bit} of the search for the last write" for bit in reversed(range(times))),
+        "copy the last write, and the input, at this cell",
+        "written, given or blank?",
+        "the new symbol and position",
+    ]
+
+
+def _types(arrays: dict[str, np.ndarray], names: list[str], symbols: int, layers: int) -> None:
+    """Every array is there, none besides, all of them in single precision."""
+    width = len(names)
+    shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(("h_0", "theta_cls", "theta_halt"), (width,))
+    shapes["E"] = (width, symbols)
+    for number in range(layers):
+        shapes |= {f"layer.{number}.ff.W_1": (width, width), f"layer.{number}.ff.b_1": (width,)}
+    for where in {name.rpartition(".")[0] for name in arrays if name.endswith(".W_Q")}:
+        shapes |= {f"{where}.W_V": (width, width), f"{where}.b_V": (width,), f"{where}.V_0": (width,)}
+        shapes |= {f"{where}.{name}": (None, width) for name in ("W_Q", "W_K")}
+        shapes |= {f"{where}.{name}": (None,) for name in ("b_Q", "b_K", "K_0")}
+    require(arrays.keys() == shapes.keys(), "there are other arrays than those of the layers")
+    for name, shape in shapes.items():
+        array(arrays, name, np.float32, shape)
+
+
+def _layers(machine: _Table, names: list[str]) -> list[dict[str, Formula]]:
     """What every row of `W_1` and `b_1` should be; rows that are not named are 0."""
     positions = _count(names, "pos2")
     times = _count(names, "scr3")
-    states, symbols = config["states"], config["symbols"]
+    states, symbols = machine.states, machine.symbols
     keep = _identity(names, ("pos1", "pos2", "start"))
     pairs = {f"pair[{q},{a}]": ({f"st[{q}]": 1.0, f"sym1[{a}]": 1.0}, -1.0) for q in states for a in symbols}
-    layers = [keep | pairs, keep | _table(config)]
+    layers = [keep | pairs, keep | _table(machine)]
     for bit in range(positions + 1):
         layers.append(
             _identity(names, ("st", "sym2", "pos1", "pos2", "pos3", "start")) | _adder(bit, positions)
@@ -80,19 +179,18 @@ def _layers(config: dict[str, Any], names: list[str]) -> list[dict[str, Formula]
     collect: dict[str, Formula] = {
         f"sym1[{a}]": ({f"scr1[{a}]": 1.0, f"scr2[{a}]": 1.0}, 0.0) for a in symbols
     }
-    collect[f"sym1[{config['blank']}]"][0]["bit"] = 1.0
+    collect[f"sym1[{machine.blank}]"][0]["bit"] = 1.0
     collect |= {f"pos2[{bit}]": ({f"pos3[{bit}]": 1.0}, 0.0) for bit in range(positions)}
     layers.append(_identity(names, ("st",)) | collect)
     return layers
 
 
-def _table(config: dict[str, Any]) -> dict[str, Formula]:
+def _table(machine: _Table) -> dict[str, Formula]:
     """Lemma C.1: each pair switches on its next state, the symbol written and the move."""
-    rows: dict[str, Formula] = {f"st[{config['start_state']}]": ({"start": 1.0}, 0.0)}
-    rules = {(q, a): (new, write, move) for q, a, new, write, move in config["rules"]}
-    for q in config["states"]:
-        for a in config["symbols"]:
-            new, write, move = rules.get((q, a), (q, a, 0))
+    rows: dict[str, Formula] = {f"st[{machine.start}]": ({"start": 1.0}, 0.0)}
+    for q in machine.states:
+        for a in machine.symbols:
+            new, write, move = machine.rules.get((q, a), (q, a, 0))
             lines = [f"st[{new}]", f"sym2[{write}]"] + {-1: ["borrow"], 0: [], 1: ["carry"]}[move]
             for line in lines:
                 rows.setdefault(line, ({}, 0.0))[0][f"pair[{q},{a}]"] = 1.0
@@ -113,9 +211,7 @@ def _adder(bit: int, positions: int) -> dict[str, Formula]:
     return rows
 
 
-def _check_attentions(
-    config: dict[str, Any], arrays: dict[str, np.ndarray], names: list[str], layers: int
-) -> None:
+def _check_attentions(machine: _Table, arrays: dict[str, np.ndarray], names: list[str], layers: int) -> None:
     """Claims C.4, C.5, C.6 and Lemma C.7: which bits are compared, and what is added where."""
     positions, times = _count(names, "pos2"), _count(names, "scr3")
     here: Compared = [(f"pos3[{b}]", f"pos2[{b}]") for b in range(positions)]
@@ -128,7 +224,7 @@ def _check_attentions(
         wanted[f"layer.{first + 1 + place}.dec"] = (compared, "start", {}, {"bit": 1.0})
     last = first + 1 + times
     exact: Compared = [*here, *((f"scr3[{b}]", f"pos1[{b}]") for b in range(times))]
-    symbols = config["symbols"]
+    symbols = machine.symbols
     wanted[f"layer.{last}.dec"] = (exact, "start", {f"scr1[{a}]": f"sym2[{a}]" for a in symbols}, {})
     given: Compared = [(f"pos3[{b}]", f"pos1[{b}]") for b in range(positions)]
     copied = {f"scr2[{a}]": f"sym1[{a}]" for a in symbols}
@@ -157,10 +253,11 @@ def _compare_attention(
     null = np.zeros(bits + 1)
     null[-1] = bits - 1
     W_V, b_V = np.zeros((len(names), len(names))), np.zeros(len(names))
+    index = {name: number for number, name in enumerate(names)}
     for to, source in copies.items():
-        W_V[names.index(to), names.index(source)] = 1
+        W_V[index[to], index[source]] = 1
     for to, value in constants.items():
-        b_V[names.index(to)] = value
+        b_V[index[to]] = value
     W_Q, b_Q = _matrix(queries, names)
     W_K, b_K = _matrix(keys, names)
     for name, value in (
@@ -170,25 +267,25 @@ def _compare_attention(
         require(np.array_equal(arrays[f"{where}.{name}"], value), f"{where}.{name} is not as in appendix C")
 
 
-def _check_read_outs(config: dict[str, Any], arrays: dict[str, np.ndarray], names: list[str]) -> None:
+def _check_read_outs(machine: _Table, steps: int, arrays: dict[str, np.ndarray], names: list[str]) -> None:
     index = {name: number for number, name in enumerate(names)}
     positions = _count(names, "pos2")
     h_0 = np.zeros(len(names))
     h_0[index["start"]] = 1
     for bit in range(positions):
-        h_0[index[f"pos2[{bit}]"]] = config["steps"] >> bit & 1
-    E = np.zeros((len(names), len(config["symbols"])))
-    for number, symbol in enumerate(config["symbols"]):
+        h_0[index[f"pos2[{bit}]"]] = steps >> bit & 1
+    E = np.zeros((len(names), len(machine.symbols)))
+    for number, symbol in enumerate(machine.symbols):
         E[index[f"sym1[{symbol}]"], number] = 1
-    theta_halt = np.zeros(len(names))
-    rules = {(q, a) for q, a, *_ in config["rules"]}
-    for q in config["states"]:
-        for a in config["symbols"]:
-            theta_halt[index[f"pair[{q},{a}]"]] = (q, a) not in rules
-    for name, value in (("h_0", h_0), ("E", E), ("theta_halt", theta_halt)):
+    theta_halt, theta_cls = np.zeros((2, len(names)))
+    for q in machine.states:
+        for a in machine.symbols:
+            theta_halt[index[f"pair[{q},{a}]"]] = (q, a) not in machine.rules
+        theta_cls[index[f"st[{q}]"]] = (machine.verdicts or {}).get(q, 0)
+    if machine.verdicts is None:
+        theta_cls = np.sign(arrays["theta_cls"]) * np.array([name.startswith("st[") for name in names])
+    for name, value in (("h_0", h_0), ("E", E), ("theta_halt", theta_halt), ("theta_cls", theta_cls)):
         require(np.array_equal(arrays[name], value), f"{name} is not as in appendix C")
-    require(2 * config["steps"] < 1 << positions, "positions do not fit their bits")
-    require(config["steps"] < 1 << _count(names, "scr3"), "times do not fit their bits")
 
 
 def _integers(arrays: dict[str, np.ndarray], layers: int) -> float:
@@ -200,36 +297,67 @@ def _integers(arrays: dict[str, np.ndarray], layers: int) -> float:
     return largest
 
 
-def _correction(config: dict[str, Any], claims: dict[str, Any], largest: float) -> str:
+def _correction(config: dict[str, Any], largest: float, width: int) -> str:
     low, high = config["low"], config["high"]
     if (low, high) == (0.25, 0.75):
-        require(
-            claims["exact_correction"] is True, "the correction is exact, but the certificate says otherwise"
-        )
         return (
             "the correction 2 relu(z - 1/4) - 2 relu(z - 3/4) returns the bit itself, for floats within 1/4"
         )
-    require(0 < low < high < 1 and abs(low - 1 / 3) < 1e-9 and abs(high - 2 / 3) < 1e-9, "unknown correction")
+    require((low, high) == (1 / 3, 2 / 3), "unknown correction")
     # Each relu rounds once, each product with the gain 3 once, the difference once: below 32 u altogether.
     error = 32 * UNIT_ROUNDOFF
-    require(
-        largest * error + largest * len(config["coordinates"]) * UNIT_ROUNDOFF < low,
-        "errors reach the radius",
-    )
+    require(largest * error + largest * width * UNIT_ROUNDOFF < low, "errors reach the radius")
     return f"the correction returns bits to within {error:.1g}, and sums of such bits stay within 1/3 of bits"
 
 
-def _softmax(config: dict[str, Any], claims: dict[str, Any]) -> str:
-    keys = config["steps"] + 2
-    astray = keys * math.exp(-config["temperature"])
-    rounding = 2 * keys * UNIT_ROUNDOFF
-    require(
-        math.isclose(astray, claims["softmax_error"], rel_tol=1e-9), "the softmax error is not as claimed"
-    )
-    require(
-        astray + rounding <= config["low"] * (1 + 1e-9), "softmax errors reach the radius of the correction"
-    )
-    return f"softmax at temperature {config['temperature']:.3g} strays at most {astray:.3g} from hard-max"
+def _attention(config: dict[str, Any], steps: int) -> str:
+    temperature, low = finite(config["temperature"], "the temperature"), config["low"]
+    if config["attention"] == "hardmax":
+        require(temperature == 0.0, "hard-max has no temperature")
+        return "attention is hard-max: the keys with the largest score, and no others"
+    require(config["attention"] == "softmax", "unknown attention")
+    keys = steps + 2
+    require(math.isclose(temperature, math.log(2 * keys / low)), "the temperature is not the one derived")
+    astray, rounding = keys * math.exp(-temperature), 2 * keys * UNIT_ROUNDOFF
+    require(astray + rounding <= low * (1 + 1e-9), "softmax errors reach the radius of the correction")
+    return f"softmax at temperature {temperature:.3g} strays at most {astray:.3g} from hard-max"
+
+
+def _claims(
+    claims: dict[str, Any], config: dict[str, Any], arrays: dict[str, np.ndarray], layers: int, largest: float
+) -> None:
+    """Every claim of the certificate, worked out again."""
+    low, high, steps = config["low"], config["high"], config["steps"]
+    scores = [_largest_score(arrays, name.removesuffix("W_Q")) for name in arrays if name.endswith(".W_Q")]
+    found = {
+        "dtype": "float32",
+        "steps": steps,
+        "layers": layers,
+        "largest_preactivation": largest,
+        "largest_score": max(scores),
+        "score_gap": 1.0,
+        "correction": {"low": low, "high": high, "radius": low},
+        "exact_correction": (low, high) == (0.25, 0.75),
+        "attention": config["attention"],
+    }
+    if config["attention"] == "softmax":
+        found |= {
+            "temperature": config["temperature"],
+            "softmax_error": (steps + 2) * math.exp(-config["temperature"]),
+            "rounding_error": 2 * (steps + 2) * UNIT_ROUNDOFF,
+        }
+    require(claims.keys() == found.keys(), "the certificate makes other claims than it should")
+    for name, value in found.items():
+        close = isinstance(value, float) and math.isclose(finite(claims[name], name), value)
+        require(
+            close or claims[name] == value, f"the certificate claims {name} = {claims[name]}, not {value}"
+        )
+
+
+def _largest_score(arrays: dict[str, np.ndarray], where: str) -> float:
+    """No score can be larger, for vectors of bits."""
+    queries, keys = (np.abs(arrays[f"{where}W_{x}"]).sum(1) + np.abs(arrays[f"{where}b_{x}"]) for x in "QK")
+    return float(queries @ np.maximum(keys, np.abs(arrays[f"{where}K_0"])))
 
 
 def _identity(names: list[str], groups: tuple[str, ...]) -> dict[str, Formula]:
@@ -246,10 +374,10 @@ def _count(names: list[str], group: str) -> int:
 
 
 def _matrix(rows: list[Formula], names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    weights = np.zeros((len(rows), len(names)))
+    weights, index = np.zeros((len(rows), len(names)), np.float32), {name: i for i, name in enumerate(names)}
     for number, (row, _) in enumerate(rows):
         for name, weight in row.items():
-            weights[number, names.index(name)] = weight
+            weights[number, index[name]] = weight
     return weights, np.array([bias for _, bias in rows])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,19 @@ def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriti
         machine,
         lambda bits: _encode(circuit, machine, best.input_places, bits),
         _decoder(machine, best),
+        relation=lambda: (_relation(best, operations), {}),
     )
+
+
+def _relation(best: Plan, operations: dict[Wire, Operation]) -> dict[str, Any]:
+    """The plan: where the heads are at every time and in the end, the moments in which something happens,
+    and where inputs and outputs lie."""
+    return {
+        "heads": [list(accumulate(_moves(visits, best.steps), initial=0)) for visits in best.visits],
+        "moments": [[time, *moment.to_json(operations)] for time, moment in sorted(best.moments.items())],
+        "inputs": [list(place) for place in best.input_places],
+        "outputs": [list(place) for place in best.output_places],
+    }
 
 
 def _machine(best: Plan, operations: dict[Wire, Operation], tapes: int, name: str) -> TuringMachine:

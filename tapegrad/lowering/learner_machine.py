@@ -21,6 +21,7 @@ never stays. Measured:
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +144,10 @@ def learner_machine(learner: Learner, carried: int = 2) -> Rewriting:
     def decode(configuration: Configuration) -> LearnerState | None:
         return block.read(configuration, learner) if configuration.state == NEXT else None
 
-    return Rewriting("block by block", learner, machine, encode, decode)
+    def relation() -> tuple[dict[str, Any], dict[str, Any]]:
+        return block.to_json(trip), {}
+
+    return Rewriting("block by block", learner, machine, encode, decode, relation=relation)
 
 
 def _step_circuit(learner: Learner) -> Circuit:
@@ -173,6 +177,17 @@ class _Block:
         self.state, self.sample = inputs[:states], inputs[states:]
         self.cells: dict[Spot, Cell] = {spot: (0, spot + shift) for spot in used}
         self.cells |= {Output(i): (0, self.width + cell) for i, cell in enumerate(self.state)}
+
+    def to_json(self, trip: Itinerary) -> dict[str, Any]:
+        """Where state and sample lie, and the round trip, stop by stop."""
+        return {
+            "width": self.width,
+            "state": self.state,
+            "sample": self.sample,
+            "stops": [
+                [self.cells[stop.spot][1], *stop.moment.to_json(trip.operations)] for stop in trip.stops
+            ],
+        }
 
     def state_marks(self, state: LearnerState) -> set[int]:
         """The cells of a block that hold a 1 when the learner has come to it."""

@@ -15,6 +15,7 @@ comes back, so it can only be where it was after an even number of steps.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 
@@ -51,6 +52,15 @@ class Moment:
     computes: list[Wire] = field(default_factory=list)
     writes: dict[int, Wire] = field(default_factory=dict)
     """On a tape, this wire."""
+
+    def to_json(self, operations: Mapping[Wire, Operation]) -> list[Any]:
+        """Reads, gates and writes as lists: tape and wire; wire, table and operands; tape and wire."""
+        gates = [[wire, operations[wire].table, *operations[wire].operands] for wire in self.computes]
+        return [
+            [list(pair) for pair in self.reads.items()],
+            gates,
+            [list(pair) for pair in self.writes.items()],
+        ]
 
 
 @dataclass(frozen=True)

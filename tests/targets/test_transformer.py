@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._sources import source_to_json
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
@@ -17,6 +18,8 @@ from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import parameter_norm
 from tapegrad_check import CheckError
+from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.sources import model_of
 from tapegrad_check.transformer import check
 
 # One size for all quick tests, so that they share compiled code.
@@ -154,27 +157,35 @@ def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
     assert tg.verify(small, [("1011",)]).agreed
     assert not tg.verify(large, [("1011",)]).agreed
     with pytest.raises(CheckError, match="layer 2 does not compute carry"):
-        check(net.config(), small.net.arrays(), net.certificate())
+        check(net.config(), small.net.arrays(), net.certificate(), None)
 
 
 @pytest.mark.parametrize(
     ("array", "place"),
-    [("layer.1.ff.W_1", (0, -1)), ("layer.10.dec.K_0", (-1,)), ("h_0", (0,)), ("theta_halt", (-1,))],
+    [
+        ("layer.1.ff.W_1", (0, -1)),
+        ("layer.10.dec.K_0", (-1,)),
+        ("h_0", (0,)),
+        ("theta_halt", (-1,)),
+        ("theta_cls", (0,)),
+    ],
 )
 def test_the_checker_notices_a_changed_weight(array: str, place: tuple[int, ...]) -> None:
-    net = tg.compile(ready("increment"), "transformer", steps=16).net
+    source = ready("increment")
+    net, model = tg.compile(source, "transformer", steps=16).net, model_of(*source_to_json(source))
     arrays = {name: value.copy() for name, value in net.arrays().items()}
-    check(net.config(), arrays, net.certificate())
+    check(net.config(), arrays, net.certificate(), model)
     arrays[array][place] += 1
     with pytest.raises(CheckError):
-        check(net.config(), arrays, net.certificate())
+        check(net.config(), arrays, net.certificate(), model)
 
 
 def test_awkward_names_keep_coordinates_apart() -> None:
     rules = {("a,b", ("c",)): Rule(("c",), (1,), "a"), ("a", ("b,c",)): Rule(("c",), (1,), "a,b")}
     machine = TuringMachine(rules, "a", blank="b,c")
     compiled = tg.compile(machine, "transformer", steps=8)
-    check(compiled.net.config(), compiled.net.arrays(), compiled.net.certificate())
+    net, model = compiled.net, model_of(*source_to_json(machine))
+    check(net.config(), net.arrays(), net.certificate(), model)
     assert tg.verify(compiled, [(), (["c", "c"],)]).agreed
 
 
@@ -183,7 +194,7 @@ def test_saved_net_runs_without_the_source(tmp_path) -> None:
     tg.save(compiled, tmp_path / "net")
     loaded = tg.load(tmp_path / "net")
     assert tg.verify(loaded, [("abba",)]).agreed
-    assert tg.check(tmp_path / "net").target == "transformer"
+    assert tg.check(tmp_path / "net").verdict == COMPUTES_SOURCE
 
 
 @pytest.mark.parametrize("attention", ["hardmax", "softmax"])

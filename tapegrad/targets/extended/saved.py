@@ -26,7 +26,8 @@ from tapegrad.targets.extended.primary import MLP, Connected, PrimaryNetwork
 from tapegrad.targets.tape.build import Constants, Graph, build_graph
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
-from tapegrad_check.tape import check_extended
+from tapegrad_check.extended import check as check_extended
+from tapegrad_check.passes import bound_source
 
 # Primary networks, number formats and algorithms as plain JSON and arrays
 
@@ -169,7 +170,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Extended, TrainingRun]:
             advice="Load it with tapegrad.load.",
         )
     with what_is_broken(path):
-        check_extended(folder.config["net"], folder.arrays, folder.certificate["claims"])
+        claims, source = folder.certificate["claims"], bound_source(folder).source
+        check_extended(folder.config["net"], folder.own, claims, source)
         extended = _extended(folder.config, folder.arrays)
         training = folder.config["net"]["training"]
         carry = Descent(_weights(extended, folder.arrays), int(training["steps"]))

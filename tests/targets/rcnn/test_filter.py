@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapegrad._sources import source_to_json
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
@@ -16,12 +17,18 @@ from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn import TARGET, RcnnNet
 from tapegrad_check import CheckError
 from tapegrad_check.rcnn import check
+from tapegrad_check.sources import Model, model_of
 
 STEPS = 12
 
 
 def sampled(seed, states, symbols=3):
     return random_grid_machine(states=states, symbols=symbols, seed=seed)
+
+
+def model(machine: GridMachine) -> Model:
+    """The machine as the checker reads it."""
+    return model_of(*source_to_json(machine))
 
 
 @pytest.mark.parametrize("encoding", ["ternary", "channels"])
@@ -57,7 +64,7 @@ def test_any_number_of_symbols_in_both_encodings(encoding, symbols):
         assert net.deviation(carry) < 1e-6
         carry = net.step(carry)
     assert TARGET.estimate(machine, encoding=encoding, margin=STEPS).parameters == net.parameters
-    statements = check(net.config(), net.arrays(), net.certificate())
+    statements = check(net.config(), net.arrays(), net.certificate(), model(machine)).statements
     assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
 
 
@@ -105,7 +112,7 @@ def test_the_estimate_is_the_net_and_the_checker_agrees_with_the_saved_arrays(en
     net = RcnnNet.of(machine, encoding, 3)
     assert TARGET.estimate(machine, encoding=encoding, margin=3).parameters == net.parameters
     again = RcnnNet.from_saved(net.config(), net.arrays())
-    statements = check(net.config(), again.arrays(), net.certificate())
+    statements = check(net.config(), again.arrays(), net.certificate(), model(machine)).statements
     assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
 
 
@@ -123,7 +130,7 @@ def test_the_checker_refuses_altered_weights(encoding, seed):
     places = np.flatnonzero(arrays[name])
     arrays[name].flat[rng.choice(places)] += 1
     with pytest.raises(CheckError):
-        check(net.config(), arrays, net.certificate())
+        check(net.config(), arrays, net.certificate(), None)
 
 
 def test_the_checker_refuses_another_table_of_rules():
@@ -133,7 +140,7 @@ def test_the_checker_refuses_another_table_of_rules():
     state, symbol = np.argwhere(arrays["rules"][:, :, 0] >= 0)[0]
     arrays["rules"][state, symbol, 2] = (arrays["rules"][state, symbol, 2] + 1) % 3
     with pytest.raises(CheckError):
-        check(net.config(), arrays, net.certificate())
+        check(net.config(), arrays, net.certificate(), None)
 
 
 def test_the_five_maps_written_out_are_the_filter():
