@@ -20,17 +20,44 @@ NOTHING = "no state of the source"
 """What is found in place of a state where one side goes on and the other does not."""
 
 
-class Lockstep:
+class _Followed:
+    """A run of the net on one input: where it stands, and what has been seen of it."""
+
+    def __init__(self, compiled: Compiled, engine: str, first: State) -> None:
+        self.compiled, self.engine = compiled, engine
+        self.carry: Carry = compiled.net.start(first)
+        self.states = 0
+        """How many states were compared."""
+        self.deviation = 0.0
+        """The largest so far."""
+        self.parted: tuple[State, State] | None = None
+        """Expected and found, where they differed first."""
+        self.ended = False
+        """Whether the net says that it is done."""
+
+    def _finite(self) -> bool:
+        """Takes note of the deviation, and says whether it is a number: `max` would pass over it."""
+        deviation = self.compiled.net.deviation(self.carry)
+        self.deviation = max(deviation, self.deviation)
+        if math.isfinite(deviation):
+            return True
+        self._part(FINITE, f"a deviation of {deviation}")
+        return False
+
+    def _part(self, expected: State, found: State) -> None:
+        self.parted = self.parted or (expected, found)
+
+
+class Lockstep(_Followed):
     """One input, followed through the net, the lowered source and the user's source at once. An interpreter
     goes on when the decoded net does; the states kept here are the interpreters' own, never the net's."""
 
     def __init__(self, compiled: Compiled, inputs: tuple[Any, ...], engine: str = "reference") -> None:
-        self.compiled, self.engine = compiled, engine
         self.rules: set[Hashable] = set()
         """The rules of the user's own source that were exercised, where it has rules."""
         self.source_state: State = compiled.source.start(*inputs)
         self.lowered_state: State = compiled.encode(self.source_state)
-        self.carry: Carry = compiled.net.start(self.lowered_state)
+        super().__init__(compiled, engine, self.lowered_state)
         self._lowered: Iterator[State] = compiled.lowered.run(self.lowered_state)
         self._source: Iterator[State] = self._noted(compiled.source.run(self.source_state))
         covered = [p.covers for p in compiled.passes if p.covers is not None]
@@ -39,16 +66,8 @@ class Lockstep:
             self._source = iter([_last(islice(self._source, covered[0] + 1))])
         self.steps = 0
         """Steps of the net so far."""
-        self.states = 0
-        """How many states of the user's own source were compared."""
-        self.deviation = 0.0
-        """The largest so far."""
         self.agrees = True
         """Whether the net, as it decoded last, was where the interpreters are."""
-        self.parted: tuple[State, State] | None = None
-        """Expected and found, where they differed first."""
-        self.ended = False
-        """Whether the net says that it is done."""
         self._look()
 
     def step(self) -> None:
@@ -61,11 +80,7 @@ class Lockstep:
         net = self.compiled.net
         found = net.decode(self.carry)
         own = None if found is None else self._compare(found)
-        deviation = net.deviation(self.carry)
-        if not math.isfinite(deviation):  # `max` would pass over it
-            self.agrees = False
-            self._part(FINITE, f"a deviation of {deviation}")
-        self.deviation = max(deviation, self.deviation)
+        self.agrees &= self._finite()
         self.ended = net.done(self.carry)
         if self.ended and self._whole_run_at_once and not self.states and self.agrees:
             raise Refused(
@@ -113,9 +128,6 @@ class Lockstep:
             self.source_state = expected
         return own
 
-    def _part(self, expected: State, found: State) -> None:
-        self.parted = self.parted or (expected, found)
-
 
 def _equal(a: State, b: State) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
@@ -131,7 +143,7 @@ def _last(states: Iterable[State]) -> State:
 # Verifying runs of millions of steps: net and compiled interpreter compared every so many steps.
 
 
-class Leaps:
+class Leaps(_Followed):
     """One input, followed in leaps of `every` steps, `limit` at most. Between two comparisons nothing is
     looked at; at the halt the user's own source is run to its end as well, and its last state compared."""
 
@@ -142,15 +154,11 @@ class Leaps:
         if interpreter is None:
             raise InputError("only nets of machines are verified in leaps", advice="Leave out `every`.")
         self.interpreter = imported(interpreter)
-        self.compiled, self.engine, self.every, self.limit = compiled, engine, every, limit
+        self.every, self.limit = every, limit
         self.first = compiled.source.start(*inputs)
         self.lowered = compiled.lowered
         self.reached: State = compiled.encode(self.first)
-        self.carry = compiled.net.start(self.reached)
-        self.states = 0
-        self.deviation = 0.0
-        self.parted: tuple[State, State] | None = None
-        self.ended = False
+        super().__init__(compiled, engine, self.reached)
         while compiled.net.decode(self.carry) is None:  # before the first state of the machine
             self.carry = compiled.net.advance(self.carry, 1, engine)
         self._look()
@@ -175,15 +183,10 @@ class Leaps:
         net = self.compiled.net
         found = net.decode(self.carry)
         self.states += 1
-        deviation = net.deviation(self.carry)
-        self.deviation = max(deviation, self.deviation)
         if found != self.reached:
-            self.parted = self.reached, found
-            return
-        if not math.isfinite(deviation):
-            self.parted = FINITE, f"a deviation of {deviation}"
-            return
-        self.ended = net.done(self.carry)
+            self._part(self.reached, found)
+        if self._finite() and self.parted is None:
+            self.ended = net.done(self.carry)
         if self.ended:
             self.parted = self._left_over()
 

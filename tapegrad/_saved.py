@@ -24,6 +24,7 @@ from tapegrad.source import Arrays, Rewriting
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
 from tapegrad_check.folder import BESIDE_THE_NET
+from tapegrad_check.passes import bound_source
 
 _SOURCE, _LOWERED, _PASS = BESIDE_THE_NET
 """Prefixes of the arrays that belong to the source, to what it was lowered to, and to the passes in between,
@@ -65,6 +66,9 @@ def load(path: str | os.PathLike[str]) -> Compiled:
             advice="Load it with tapegrad.targets.extended.load.",
         )
     with what_is_broken(path):
+        # What the passes would build is bounded by the options that the file names; what the checker builds,
+        # by the size of the file. So it looks first.
+        bound_source(folder)
         source = source_from_json(config["source"], _without(_SOURCE, arrays))
         target = target_named(config["target"])
         net = target.net.from_saved(config["net"], folder.own)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad_check.folder import NotProved, require
+from tapegrad_check.folder import require
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.sources import (
     MOVES,
@@ -98,8 +98,8 @@ def _unroll(before: Model, step: Step) -> Model:
         flat = tuple(wires.flat())
         if flat in seen:  # from here on everything comes round again
             done += (steps - done) // (done - seen[flat]) * (done - seen[flat])
-        if len(seen) * len(flat) > nodes.most:
-            raise NotProved(f"{steps:,} steps are out of proportion to the size of the files")
+        in_proportion = len(seen) * len(flat) <= nodes.most
+        require(in_proportion, "the number of steps is out of proportion to the size of the files")
         seen[flat] = done
     nodes.require_same(nodes.outputs(after, inputs), wires.flat(), "the circuit is not the machine unrolled")
     step.statements.append(

@@ -23,6 +23,8 @@ SATURATION = 2.0
 PRECISIONS = {"float64": (53, 1021), "float32": (24, 125)}
 """Bits of precision, and the largest size of an exponent that is surely in range."""
 ENTRIES = {"memory", "inputs", "w0", "gate", "rate", "finished", "computation", "steps", "names"}
+TRAINED = "trained"
+"""The weights of a classifier that has been trained, beside those that it began with."""
 CLAIMS = {"memory", "cells", "flat_margin", "changes_vanish", "steps", "drift"}
 
 
@@ -63,7 +65,7 @@ def _check_practical(
     config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], learner: Learner | None
 ) -> list[str]:
     require(config.keys() == ENTRIES and certificate.keys() == CLAIMS, "the net has other entries or claims")
-    require(arrays.keys() == {"weights", "offsets", "sources", "cells"}, "the net has other arrays")
+    require(arrays.keys() - {TRAINED} == {"weights", "offsets", "sources", "cells"}, "the arrays are others")
     net = _shape(config, arrays)
     require(certificate["cells"] == net.cells, "the certificate counts other cells")
     margin = _flat(net)
@@ -89,6 +91,9 @@ def _check_practical(
     require(same, "the bound on the drift is another")
     require(vanish or drift <= 1 / 4, "neither rounding nor the bound on the drift protects the cells")
     statements.append(f"without rounding, cells would drift by at most {drift:.2g} in {steps:,} steps")
+    if TRAINED in arrays:
+        _same_but_for_cells(arrays, vanish)
+        statements.append("the weights after training are those before, but for the signs of the cells")
     names, finished = texts(config["names"], "the names of inputs"), whole(config["finished"], "finished")
     compute = _computation(net)
     require(len(names) == net.cells + net.graph.given - 1, "there are more or fewer names than inputs")
@@ -100,6 +105,16 @@ def _check_practical(
             "first memory are the learner's"
         )
     return statements
+
+
+def _same_but_for_cells(arrays: Arrays, vanish: bool) -> None:
+    weights, trained = arrays["weights"], arrays[TRAINED]
+    alike = trained.dtype == weights.dtype and trained.shape == weights.shape
+    require(vanish and alike, "the training is not exact")
+    expected = weights.copy()
+    cells = arrays["cells"]
+    expected[cells] = np.where(np.signbit(trained[cells]), -1, 1) * np.abs(weights[cells])
+    require(np.array_equal(trained, expected), "training has changed more than the signs of the cells")
 
 
 def _shape(config: dict[str, Any], arrays: Arrays) -> _Net:

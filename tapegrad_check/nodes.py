@@ -137,7 +137,7 @@ class Nodes:
 
     def _new(self, operands: tuple[int, int] | None, is_xor: bool) -> int:
         if len(self.operands) > self.most:
-            raise NotProved("what would have to be followed is out of proportion to the size of the files")
+            raise CheckError("what would have to be followed is out of proportion to the size of the files")
         self.operands.append(operands)
         self.is_xor.append(is_xor)
         return 2 * (len(self.operands) - 1)

@@ -32,9 +32,9 @@ class Bound:
 def bound_source(folder: Folder) -> Bound:
     """Follows the passes from the saved source. What they give must be what is saved as the lowered source,
     and have the sums under which the folder names them."""
-    current = source_of(folder)
     statements: list[str] = []
     try:
+        current = source_of(folder)
         for number, name in enumerate(folder.pass_names):
             if name not in PASSES:
                 raise NotProved(f"the checker does not know the pass {name!r}")
@@ -43,11 +43,11 @@ def bound_source(folder: Folder) -> Bound:
             if name not in IN_THE_NET:
                 _named(current, step)
             statements += step.statements
+        if "lowered" in folder.config:
+            same = digest(lowered_of(folder)) == digest(current)
+            require(same, "the lowered source is not the one that the passes give")
     except NotProved as reason:
         return Bound(None, str(reason), ())
-    if "lowered" in folder.config:
-        same = digest(lowered_of(folder)) == digest(current)
-        require(same, "the lowered source is not the one that the passes give")
     return Bound(current, "", tuple(statements))
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import Arrays, Folder, require
+from tapegrad_check.folder import Arrays, Folder, NotProved, require
 
 OPERANDS = {0: 0, 15: 0, 3: 1, 12: 1, 8: 2, 6: 2, 14: 2, 1: 2, 9: 2, 7: 2}
 """How many operands each kind of gate looks at. Bit 2a + b of a kind is its value for operands a, b."""
@@ -121,7 +121,9 @@ def lowered_of(folder: Folder) -> Model:
 
 def model_of(data: Any, arrays: Arrays) -> Model:
     """A source from its JSON and its arrays."""
-    require(isinstance(data, dict) and data.get("kind") in _READERS, "the source is of an unknown kind")
+    require(isinstance(data, dict) and isinstance(data.get("kind"), str), "the source is of no kind")
+    if data["kind"] not in _READERS:
+        raise NotProved(f"the checker does not know sources of the kind {data['kind']!r}")
     reader, keys, names = _READERS[data["kind"]]
     require(data.keys() == {"kind", "name", *keys}, "the source has other entries than its kind")
     require(arrays.keys() == set(names), "the source has other arrays than its kind")
@@ -337,7 +339,10 @@ def _bits(layout: Any, name: str, depth: int) -> Iterator[str]:
         require(isinstance(items, list), "a type is of an unknown structure")
         parts = ((f"{name}[{i}]", part) for i, part in enumerate(items))
     for part_name, part in parts:
-        yield from _bits(part, part_name, depth + 1)
+        bits = _bits(part, part_name, depth + 1)
+        first = next(bits, None)
+        require(first is not None, "a part of a type has no bits")
+        yield from chain([first], bits)  # type: ignore[list-item]
 
 
 def _learner(data: Mapping[str, Any], arrays: Arrays) -> Learner:

@@ -16,14 +16,13 @@ from torch import Tensor, nn, relu
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.networks.pytorch import DecoderModule, StackModule, convolution
+from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, StackModule, convolution
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet
 from tapegrad.targets.net import Net
-from tapegrad.targets.rcnn.encoding import SYMBOLS, TRACE, WORK
 from tapegrad.targets.rcnn.net import RcnnNet
-from tapegrad.targets.rcnn.network import ANSWER_SLOPE, HEAD_KINKS, Rcnn
+from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.relu.net import ReluNet
 from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet
@@ -310,41 +309,9 @@ class TransformerModule(DecoderModule):
         self.coordinates = net.layout.names
 
 
-class RcnnModule(nn.Module):
+class RcnnModule(RecurrenceModule):
     """Definition 5 of Goel et al. `memory` is the one trained parameter: `torch.optim.SGD([memory],
-    lr=RATE)` on the loss `(y - module(z))**2 / 2` memorises, a sample at a step."""
+    lr=RATE)` on the loss `(y - module(z))**2 / 2` memorises, a sample at a step; `z = [x, 1]`."""
 
     def __init__(self, network: Rcnn) -> None:
-        super().__init__()
-        self.filter = convolution(network.filter.convolution).requires_grad_(False)
-        self.memory = nn.Parameter(torch.tensor(network.empty_memory()))
-        self.network = network
-
-    def forward(self, z: Tensor) -> Tensor:
-        """The network's output on `z = [x, 1]`."""
-        network, grid = self.network, self._framed(self.memory * z)
-        for _ in range(network.layers):
-            grid = self.filter(grid)
-        top, left = network.frame.top, network.frame.left
-        return self._head(grid[:, top : top + network.rows, left : left + network.columns]).sum()
-
-    def _framed(self, data: Tensor) -> Tensor:
-        top, bottom, left, right = self.network.frame
-        around = (left, right, top, bottom)
-        if self.network.encoding.name == "ternary":
-            return nn.functional.pad(data, around, value=1.0)[None]
-        channels = [torch.zeros_like(data)] * self.network.filter.channels
-        channels[TRACE], channels[SYMBOLS], channels[SYMBOLS + 1] = data, _third(data), _third(-data)
-        padded = list(nn.functional.pad(torch.stack(channels), around))
-        padded[WORK] = nn.functional.pad(torch.zeros_like(data), around, value=1.0)
-        return torch.stack(padded)
-
-    def _head(self, cells: Tensor) -> Tensor:
-        if self.network.encoding.name == "channels":
-            return cells[SYMBOLS] - cells[SYMBOLS + 1] + ANSWER_SLOPE * cells[TRACE]
-        return sum((slope * torch.relu(cells[0] - kink) for kink, slope in HEAD_KINKS), torch.zeros(())) - 1
-
-
-def _third(data: Tensor) -> Tensor:
-    """1 at +1/3, 0 at 0 and -1/3, flat at all three."""
-    return torch.relu(12 * data - 2) - torch.relu(12 * data - 3)
+        super().__init__(network.form, network.empty_memory())

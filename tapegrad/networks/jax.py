@@ -24,6 +24,7 @@ from tapegrad.networks.form import (
     Decoder,
     Dense,
     Matrix,
+    Recurrence,
     Stack,
 )
 
@@ -112,6 +113,36 @@ def _in_blocks(function: Rectifier, x: Float[Array, "columns places"], widest: i
     blocks = jnp.pad(x, ((0, 0), (0, -count % size)), mode="edge").reshape(len(x), -1, size)
     found = lax.map(function, jnp.moveaxis(blocks, 1, 0))
     return jnp.moveaxis(found, 0, 1).reshape(found.shape[1], -1)[:, :count]
+
+
+def first_grid(
+    own: Recurrence, memory: Float[Array, "rows columns"], z: Float[Array, " columns"]
+) -> Float[Array, "channels height width"]:
+    """The grid before the first layer: row i is made of `W_i * z`, in its frame."""
+    products = memory * z
+    top, bottom, left, right = own.frame
+    edges = (top, bottom), (left, right)
+    cells = affine(own.direct, products[None])
+    if own.units:
+        cells = cells + chain(own.units, products[None])
+    inside = np.pad(np.ones(products.shape, bool), edges)
+    return jnp.where(inside, jnp.pad(cells, ((0, 0), *edges)), _over(jnp.asarray(own.around), cells))
+
+
+def read_out(own: Recurrence, grid: Float[Array, "channels height width"]) -> Float[Array, ""]:
+    """What the heads of the main grid add up to."""
+    return chain(own.head, own.main(grid)).sum()
+
+
+def recur(
+    own: Recurrence, memory: Float[Array, "rows columns"], z: Float[Array, " columns"]
+) -> Float[Array, ""]:
+    """The output. Only the grid between two layers is kept for the gradient; what lies inside a layer is
+    computed again."""
+    layer = jax.checkpoint(lambda grid: convolve(own.convolution, grid))
+    first = first_grid(own, memory, z)
+    grid, _ = lax.scan(lambda grid, _: (layer(grid), None), first, length=own.layers)
+    return read_out(own, grid)
 
 
 # Decoders: consecutive blocks with the same modules are stacked, so that one compiled loop runs them all, and

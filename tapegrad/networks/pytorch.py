@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from tapegrad.networks.form import (
@@ -14,6 +15,7 @@ from tapegrad.networks.form import (
     Decoder,
     Dense,
     Matrix,
+    Recurrence,
     Stack,
 )
 
@@ -183,6 +185,36 @@ def convolution(own: Convolution) -> nn.Module:
                 made.bias.copy_(_tensor(written.bias))
         parts += [made, *_activation(layer.activation)]
     return nn.Sequential(*parts)
+
+
+class RecurrenceModule(nn.Module):
+    """`module(z)` is the output for one input; `memory` is the one parameter that is trained."""
+
+    around: Tensor
+
+    def __init__(self, own: Recurrence, memory: Float[np.ndarray, "rows columns"]) -> None:
+        super().__init__()
+        self.memory = nn.Parameter(_tensor(memory))
+        self.direct = map_module(own.direct).requires_grad_(False)
+        self.units = chain(own.units).requires_grad_(False)
+        self.filter = convolution(own.convolution).requires_grad_(False)
+        self.head = chain(own.head).requires_grad_(False)
+        self.register_buffer("around", _tensor(own.around))
+        self.own = own
+
+    def forward(self, z: Tensor) -> Tensor:
+        products = (self.memory * z)[..., None]
+        cells = self.direct(products)
+        if len(self.units):
+            cells = cells + self.units(products)
+        top, bottom, left, right = self.own.frame
+        edges = (left, right, top, bottom)
+        inside = nn.functional.pad(torch.ones_like(self.memory, dtype=torch.bool), edges)
+        around = self.around[:, None, None]
+        grid = torch.where(inside, nn.functional.pad(cells.permute(2, 0, 1), edges), around)
+        for _ in range(self.own.layers):
+            grid = self.filter(grid)
+        return self.head(self.own.main(grid).permute(1, 2, 0)).sum()
 
 
 class StackModule(nn.Sequential):

@@ -7,6 +7,7 @@ is trained by SGD on the samples, and what it answers on the validation set deci
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError
 from tapegrad.learners.on_grid import GRID_LEARNERS
+from tapegrad.networks.form import Activation, Convolution, Dense, Matrix, Recurrence
+from tapegrad.networks.jax import recur
 from tapegrad.search import SearchOptions, run, task_named
 from tapegrad.search.family import Family, Table, machine_of, option_count, set_entry
 from tapegrad.search.run import deviation_bound, require_probability
@@ -38,7 +41,7 @@ from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 # anything, too small to be met. `success` says how small.
 
 
-Matrix = NDArray[np.float64]
+ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "linear", "relu", "linear")
 
 
 class RawNetwork(eqx.Module):
@@ -50,25 +53,18 @@ class RawNetwork(eqx.Module):
     U2: Any
     layers: int = eqx.field(static=True)
 
-    def __call__(self, memory: jax.Array, z: jax.Array) -> jax.Array:
-        """The output on `z = [x, 1]`."""
-        rows, columns = memory.shape
-        grid = jnp.hstack([memory * z, jnp.ones((rows, self.layers))])
-        grid = jax.lax.fori_loop(0, self.layers, lambda _, grid: self._layer(grid), grid)
-        cells = grid[:, :columns].reshape(1, -1)
-        return _affine(self.U1, jax.nn.relu(_affine(self.U2, cells))).sum()
-
-    def _layer(self, grid: jax.Array) -> jax.Array:
-        rows, columns = grid.shape
-        padded = jnp.pad(grid, 1, constant_values=PADDING)
-        patches = [padded[r : r + rows, c : c + columns].ravel() for r in range(3) for c in range(3)]
-        hidden = jax.nn.relu(_affine(self.V[1], _affine(self.V[0], jnp.stack(patches))))
-        hidden = jax.nn.relu(_affine(self.V[3], _affine(self.V[2], hidden)))
-        return _affine(self.V[4], hidden).reshape(rows, columns)
+    @property
+    def form(self) -> Recurrence:
+        """The network as data."""
+        one = np.ones((1, 1))
+        filter = Convolution(tuple(map(_dense, self.V, ACTIVATIONS)), 1, PADDING)
+        head = _dense(self.U2, "relu"), _dense(self.U1, "linear")
+        frame = (0, 0, 0, self.layers)
+        return Recurrence(Matrix(one, 0 * one[0]), (), one[0], filter, head, frame, self.layers)
 
 
-def _affine(matrix: jax.Array, x: jax.Array) -> jax.Array:
-    return matrix[:, :-1] @ x + matrix[:, -1:]
+def _dense(matrix: jax.Array, activation: Activation) -> Dense:
+    return Dense(Matrix(matrix[:, :-1], matrix[:, -1]), activation)
 
 
 def draw_raw_network(
@@ -83,7 +79,7 @@ def draw_raw_network(
 
 
 @in_double
-def train_raw(network: RawNetwork, X: NDArray[Any], y: NDArray[Any]) -> Matrix:
+def train_raw(network: RawNetwork, X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """Algorithm 1: from memory 0, one step of SGD on the squared loss for each sample and one for the dummy
     sample. What overflows stays so: most random filters blow every number up."""
     samples = np.vstack([X, np.ones(X.shape[1])]).astype(float)
@@ -96,7 +92,7 @@ def train_raw(network: RawNetwork, X: NDArray[Any], y: NDArray[Any]) -> Matrix:
 @eqx.filter_jit
 def _train(network: RawNetwork, Z: jax.Array, labels: jax.Array) -> jax.Array:
     def loss(memory: jax.Array, z: jax.Array, label: jax.Array) -> jax.Array:
-        return (label - network(memory, z)) ** 2 / 2
+        return (label - recur(network.form, memory, z)) ** 2 / 2
 
     def step(memory: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         return memory - RATE * jax.grad(loss)(memory, *sample), None
@@ -105,7 +101,7 @@ def _train(network: RawNetwork, Z: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 @in_double
-def predict_raw(network: RawNetwork, memory: Matrix, X: NDArray[Any]) -> NDArray[np.int64]:
+def predict_raw(network: RawNetwork, memory: NDArray[np.float64], X: NDArray[Any]) -> NDArray[np.int64]:
     """The signs of the outputs; 0 where the output is 0 or no number, which is no answer."""
     Z, which = distinct_points(X)
     signs = np.sign(_outputs(network, jnp.asarray(memory), jnp.asarray(Z, float)))
@@ -114,7 +110,7 @@ def predict_raw(network: RawNetwork, memory: Matrix, X: NDArray[Any]) -> NDArray
 
 @eqx.filter_jit
 def _outputs(network: RawNetwork, memory: jax.Array, Z: jax.Array) -> jax.Array:
-    return jax.vmap(network, (None, 0))(memory, Z)
+    return jax.vmap(partial(recur, network.form, memory))(Z)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ from typing import Any, Self
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import BLANK, MINUS, PLUS, Frame
 from tapegrad.machines.model import GridMachine
+from tapegrad.networks.form import Affine, Dense, Recurrence
+from tapegrad.networks.jax import first_grid, read_out, recur
 from tapegrad.targets.rcnn.build import Filter, build_filter
 from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, UNKNOWN, WORK, Cells, Encoding, clauses_of
 
@@ -44,6 +45,11 @@ def as_learner(machine: GridMachine) -> GridMachine:
     return GridMachine(
         machine.rules, machine.start_state, BLANK, machine.name, (PLUS, MINUS, *others), machine.states
     )
+
+
+Layout = tuple[Affine, tuple[Dense, ...], NDArray[Any], tuple[Dense, ...]]
+"""How a cell begins (directly, and by units), a work cell, and the head. The head is 0 at a blank cell that
+computes or memorises, with slope 18 in the latter case; the sign of the symbol otherwise."""
 
 
 class Rcnn(eqx.Module):
@@ -106,44 +112,28 @@ class Rcnn(eqx.Module):
         """The same network with the filter applied another number of times."""
         return replace(self, layers=layers)
 
+    @property
+    def form(self) -> Recurrence:
+        """The network as data."""
+        layout = _channels if self.encoding.name == "channels" else _ternary
+        direct, units, around, head = layout(self.filter.channels, self.filter.dtype)
+        return Recurrence(direct, units, around, self.filter.convolution, head, self.frame, self.layers)
+
     def framed(self, memory: jax.Array, z: jax.Array) -> jax.Array:
         """The grid before the first layer: row i is `W_i * z`, in a frame of work cells."""
-        data = memory * z
-        top, bottom, left, right = self.frame
-        around = ((top, bottom), (left, right))
-        if self.encoding.name == "ternary":
-            return jnp.pad(data, around, constant_values=1.0)[None]
-        grid = jnp.zeros((self.filter.channels, *data.shape), data.dtype)
-        grid = grid.at[TRACE].set(data).at[SYMBOLS].set(_third(data)).at[SYMBOLS + 1].set(_third(-data))
-        grid = jnp.pad(grid, ((0, 0), *around))
-        work = jnp.pad(jnp.zeros_like(data), around, constant_values=1.0)
-        return grid.at[WORK].set(work)
+        return first_grid(self.form, memory, z)
 
     def main(self, grid: Any) -> Any:
         """The main grid without its frame. Takes arrays of numpy too."""
-        top, left = self.frame.top, self.frame.left
-        return grid[:, top : top + self.rows, left : left + self.columns]
+        return self.form.main(grid)
 
     def answer(self, grid: jax.Array) -> jax.Array:
         """Head and sum over the main grid."""
-        return self.head(self.main(grid)).sum()
-
-    def head(self, cells: Any) -> Any:
-        """Cell by cell: 0 at a blank cell that computes or memorises, with slope 18 in the latter case; the
-        sign of the symbol otherwise. In ternary the paper's `U1 relu(U2 v)`, which differs in `Cells.stray`,
-        contents that count as no answer in either encoding. Takes arrays of numpy too."""
-        if self.encoding.name == "channels":
-            return cells[SYMBOLS] - cells[SYMBOLS + 1] + ANSWER_SLOPE * cells[TRACE]
-        return sum(slope * _relu(cells[0] - kink) for kink, slope in HEAD_KINKS) - 1
+        return read_out(self.form, grid)
 
     def __call__(self, memory: jax.Array, z: jax.Array) -> jax.Array:
-        """The network's output on `z = [x, 1]`. Only the grid between two layers is kept for the gradient;
-        what lies inside a layer is computed again."""
-        layer = jax.checkpoint(lambda grid: self.filter(grid))
-        grid, _ = jax.lax.scan(
-            lambda grid, _: (layer(grid), None), self.framed(memory, z), length=self.layers
-        )
-        return self.answer(grid)
+        """The network's output on `z = [x, 1]`."""
+        return recur(self.form, memory, z)
 
     def start_numbers(self, memory: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.int64]:
         """The contents of the framed grid for each row of `Z`, for the engine `fast`; a memory value that is
@@ -172,11 +162,24 @@ def _whole(name: str, number: int) -> int:
     return found
 
 
-def _relu(v: Any) -> Any:
-    """With the derivative 0 at 0, for numpy and JAX."""
-    return v * (v > 0)
+def _ternary(channels: int, dtype: np.dtype[Any]) -> Layout:
+    """A cell is its value. The head is the paper's `U1 relu(U2 v)`; it differs from the other encoding's in
+    `Cells.stray`, contents that count as no answer in either."""
+    one = np.ones((1, 1), dtype)
+    kinks, slopes = np.array(HEAD_KINKS, dtype).T
+    cuts, steps = Affine.of(np.ones((len(kinks), 1), dtype), -kinks), Affine.of(slopes[None], -one[0])
+    return Affine.of(one, 0 * one[0]), (), one[0], (Dense(cuts, "relu"), Dense(steps, "linear"))
 
 
-def _third(data: jax.Array) -> jax.Array:
-    """1 at +1/3, 0 at 0 and -1/3, flat at all three."""
-    return jax.nn.relu(12 * data - 2) - jax.nn.relu(12 * data - 3)
+def _channels(channels: int, dtype: np.dtype[Any]) -> Layout:
+    """A cell keeps its value as a trace, and has a symbol where that is a third of a sign:
+    `relu(12 v - 2) - relu(12 v - 3)` is 1 at 1/3, 0 at 0 and -1/3, flat at all three."""
+    nothing = np.zeros(channels, dtype)
+    trace, signs, answer = (np.zeros(shape, dtype) for shape in ((channels, 1), (channels, 4), (1, channels)))
+    cuts = np.array([[12], [12], [-12], [-12]], dtype), np.array([-2, -3, -2, -3], dtype)
+    trace[TRACE] = 1
+    signs[SYMBOLS, :2] = signs[SYMBOLS + 1, 2:] = 1, -1
+    answer[0, [SYMBOLS, SYMBOLS + 1, TRACE]] = 1, -1, ANSWER_SLOPE
+    units = Dense(Affine.of(*cuts), "relu"), Dense(Affine.of(signs, nothing), "linear")
+    work = np.equal(np.arange(channels), WORK).astype(dtype)
+    return Affine.of(trace, nothing), units, work, (Dense(Affine.of(answer, nothing[:1]), "linear"),)

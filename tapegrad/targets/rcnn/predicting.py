@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Cell, GridConfiguration
+from tapegrad.networks.numpy import chain
 from tapegrad.targets.rcnn.encoding import CLOSE, HEAD
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Rcnn, check_engine
@@ -121,7 +122,7 @@ def outcomes_on(network: Rcnn, roller: Roller, memory: NDArray[Any], Z: NDArray[
     """How the network ends on each test point (rows of `Z`, each with a last 1), on this thread."""
     top, left = network.frame.top, network.frame.left
     main = top, top + network.rows, left, left + network.columns
-    answers = np.asarray(network.head(roller.code.table.T[:, :, None]), dtype=np.float64).ravel()
+    answers = chain(network.form.head, roller.code.table.T).astype(np.float64).ravel()
     answers[network.encoding.cells.stray] = np.nan
     ends = roller.run_points(network.start_numbers(memory, Z), network.layers, main, answers)
     return judged(ends.sums, ends.running, ends.lost, ends.layers)
