@@ -43,6 +43,7 @@ def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriti
     carried in the control mean less travel and more states."""
     if tapes < 1 or carried < 1:
         raise InputError("a straight-line machine has at least one tape and carries at least one wire")
+    _check_size(1 << min(tapes, 64), circuit.name)  # a rule for whatever the heads read, before any plan
     best, operations = quickest_plan(simplified(circuit), tapes, carried)
     _check_size(best.steps << tapes, circuit.name)  # at least one state for each step
     machine = _machine(best, operations, tapes, circuit.name)

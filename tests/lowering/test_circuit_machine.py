@@ -143,3 +143,8 @@ def test_refusals():
     for way in ("straight-line", "evaluator"):
         with pytest.raises(InputError, match="one row"):
             circuit_machine(ADDER, way).encode(ADDER.start(PATTERNS))
+
+
+def test_too_many_tapes_are_refused_before_anything_is_planned() -> None:
+    with pytest.raises(Refused, match="more than 1,000,000 rules"):
+        straight_line(ADDER, 10**9)

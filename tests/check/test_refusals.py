@@ -1,0 +1,369 @@
+"""A bad net for every condition of the checkers of machines: each is refused for the reason that it has."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tapegrad._compile import compile
+from tapegrad._sources import read, source_to_json
+from tapegrad_check import CHECKERS, CheckError
+from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.sources import GridMachine, GridRule, Machine, Model, Rule, model_of
+
+NETS: dict[str, dict[str, Any]] = {
+    "tape": {"cells": 16},
+    "simplex": {"inputs": [[], ["1"]]},
+    "transformer": {"steps": 4},
+    "transformer thirds": {"steps": 4, "correction": "thirds"},
+    "transformer softmax": {"steps": 4, "attention": "softmax"},
+    "rcnn": {"margin": 3},
+    "rcnn ternary": {"margin": 3, "encoding": "ternary"},
+}
+
+
+@dataclass
+class Net:
+    """What a checker is given, free to be altered."""
+
+    config: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    claims: dict[str, Any]
+    source: Model | None
+
+    def put(self, name: str, place: Any, value: Any) -> None:
+        """Another number in an array."""
+        self.arrays[name] = self.arrays[name].copy()
+        self.arrays[name][place] = value
+
+    def add(self, name: str, place: Any, value: Any) -> None:
+        """A number more, or less."""
+        self.put(name, place, self.arrays[name][place] + value)
+
+    def retype(self, name: str, dtype: Any) -> None:
+        """The same numbers in another type."""
+        self.arrays[name] = self.arrays[name].astype(dtype)
+
+    def machine(self, **changes: Any) -> None:
+        """Another source."""
+        assert isinstance(self.source, Machine | GridMachine)
+        self.source = replace(self.source, **changes)
+
+
+@cache
+def genuine(name: str) -> Net:
+    """A net of the busy beaver with two states, which needs every part of a net."""
+    compiled = compile(read("1RB1LB_1LA1RZ"), name.split()[0], **NETS[name])
+    net, source = compiled.net, model_of(*source_to_json(compiled.lowered))
+    arrays = {name: np.array(array) for name, array in net.arrays().items()}
+    return Net(net.config(), arrays, net.certificate(), source)
+
+
+def judged(name: str, net: Net) -> str:
+    return CHECKERS[name.split()[0]](net.config, net.arrays, net.claims, net.source).verdict
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_genuine_nets_pass(name: str) -> None:
+    assert judged(name, genuine(name)) == COMPUTES_SOURCE
+
+
+Change = Callable[[Net], Any]
+
+
+def config(**changes: Any) -> Change:
+    return lambda net: net.config.update(changes)
+
+
+def constants(**changes: int) -> Change:
+    def change(net: Net) -> None:
+        net.config["constants"] |= {n: net.config["constants"][n] + more for n, more in changes.items()}
+
+    return change
+
+
+def claims(**changes: Any) -> Change:
+    return lambda net: net.claims.update(changes)
+
+
+def put(name: str, place: Any, value: Any) -> Change:
+    return lambda net: net.put(name, place, value)
+
+
+def add(name: str, place: Any, value: Any) -> Change:
+    return lambda net: net.add(name, place, value)
+
+
+def retype(name: str, dtype: Any) -> Change:
+    return lambda net: net.retype(name, dtype)
+
+
+def machine(**changes: Any) -> Change:
+    return lambda net: net.machine(**changes)
+
+
+def other_rule(net: Net) -> None:
+    assert isinstance(net.source, Machine | GridMachine)
+    rules: dict[Any, Any] = dict(net.source.rules)
+    case, rule = next(iter(rules.items()))
+    state = net.source.states[1] if rule.state == net.source.states[0] else net.source.states[0]
+    net.machine(rules=rules | {case: replace(rule, state=state)})
+
+
+def fewer_rules(net: Net) -> None:
+    assert isinstance(net.source, Machine | GridMachine)
+    net.machine(rules=dict(list(net.source.rules.items())[:-1]))
+
+
+def more_rules(net: Net) -> None:
+    assert isinstance(net.source, Machine | GridMachine)
+    last, blank = net.source.states[-1], net.source.blank
+    if isinstance(net.source, Machine):
+        net.machine(rules={**net.source.rules, (last, (blank,)): Rule((blank,), (1,), last)})
+    else:
+        net.machine(rules={**net.source.rules, (last, blank): GridRule(blank, "up", last)})
+
+
+def renamed(kind: str) -> Change:
+    def change(net: Net) -> None:
+        names = net.config[kind]
+        net.config[kind] = [names[0], *names[:0:-1]] if len(names) > 2 else names[::-1]
+
+    return change
+
+
+def not_a_machine(net: Net) -> None:
+    net.source = model_of(*source_to_json(read("parity4")))
+
+
+TAPE: list[tuple[str, Change]] = [
+    ("ends with another loss", claims(final_loss=0.25)),
+    ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("two of the states", lambda net: config(states=["A"] * len(net.config["states"]))(net)),
+    ("not two symbols", config(symbols=["0", "1", "2"])),
+    ("number of cells", config(cells=1)),
+    ("number of cells", config(cells=10**9)),
+    ("number of cells", config(cells=16.0)),
+    ("'down' is not of type", retype("down", np.int16)),
+    ("does not fit the states", lambda net: net.config["states"].pop()),
+    ("'moves' is not of type", retype("moves", np.int64)),
+    ("'written' has another shape", lambda net: net.arrays.update(written=net.arrays["written"][1:])),
+    ("'vertex_weight' is not of type", retype("vertex_weight", np.float32)),
+    ("'edge_from' is not of type", retype("edge_from", np.int64)),
+    ("does not show the symbols", put("down", (0, 0), 1)),
+    ("other constants", lambda net: net.config["constants"].update(gamma=2)),
+    ("does not satisfy", constants(b=-12)),
+    ("b is not a whole number", constants(b=1 << 17)),
+    ("for another number of tapes", constants(tapes=1)),
+    ("c <= b", constants(c=-4000)),
+    ("losses would be rounded", lambda net: net.config["constants"].update(c=(1 << 50) - 9)),
+    ("the gap of", constants(low=1 << 14, high=1 << 14)),
+    ("the gap of", constants(low=-(1 << 11))),
+    ("chain rule rounds", lambda net: net.config["constants"].update(exact=False)),
+    ("weighs neither", put("vertex_weight", 0, 1.0)),
+    ("a head stays", put("moves", (0, 0), 0)),
+    ("neither -1 nor", put("written", (0, 0), 2)),
+    ("a head moves at a vertex that halts", put("moves", (-1, 0), 1)),
+    ("something is written at a vertex that halts", put("written", (-1, 0), -1)),
+    ("does not exist", put("edge_to", 0, 10**6)),
+    ("one edge for each combination", put("edge_from", 0, 1)),
+    ("one state with all symbols", add("edge_to", 0, 2)),
+    ("another weight than", add("edge_weight", 0, 1)),
+    ("claims edges", claims(edges=1)),
+    ("claims lead", claims(lead=1)),
+    ("no machine", not_a_machine),
+    ("states are not those of the source", renamed("states")),
+    ("symbols are not those of the source", renamed("symbols")),
+    ("number of tapes than the source", machine(tapes=2)),
+    ("something else than its source", other_rule),
+    ("something else than its source", more_rules),
+    ("runs on where its source halts", fewer_rules),
+    ("something else than its source", lambda net: net.put("moves", (0, 0), -net.arrays["moves"][0, 0])),
+    ("something else than its source", lambda net: net.put("written", (0, 0), -net.arrays["written"][0, 0])),
+]
+
+SIMPLEX: list[tuple[str, Change]] = [
+    ("unit is not a whole number", config(unit=0)),
+    ("the steps is not", config(most_steps=-1)),
+    ("a line search or there is none", config(line_search=1)),
+    ("ends with another loss", claims(final_loss=0.25)),
+    ("first cell", config(first_cell=0.0)),
+    ("'cells' is not of type", retype("cells", np.int64)),
+    ("no vertices", lambda net: net.arrays.update({n: a[:0] for n, a in net.arrays.items()})),
+    ("'state' is not of type", retype("state", np.int64)),
+    ("'heads' is not of type", retype("heads", np.int64)),
+    ("'edge_to' is not of type", retype("edge_to", np.int64)),
+    ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("'state' is out of range", put("state", 0, 9)),
+    ("'cells' is out of range", put("cells", (0, 0, 0), 9)),
+    ("'successor' is out of range", put("successor", 0, -1)),
+    ("off its tape", put("heads", (0, 0), 99)),
+    ("one edge from every vertex", put("edge_from", 0, 3)),
+    ("misses the successor", add("edge_to", 0, 1)),
+    ("do not fit double precision", config(unit=1 << 48)),
+    ("not downhill", add("edge_weight", 0, 100)),
+    ("not the mean", add("edge_weight", 0, 0.25)),
+    ("B does not exceed", config(most_steps=0)),
+    ("one unit, below", lambda net: [net.add(f"{kind}_weight", ..., 0.5) for kind in ("vertex", "edge")]),
+    ("by more than one cell", lambda net: _far_away(net)),
+    (
+        "under no head",
+        lambda net: net.put("cells", (_halted(net), 0, 0), 1 - net.arrays["cells"][_halted(net), 0, 0]),
+    ),
+    ("claims drop", claims(drop=1)),
+    ("claims vertices", claims(vertices=1)),
+    ("no machine", not_a_machine),
+    ("states are not those of the source", renamed("states")),
+    ("symbols are not those of the source", renamed("symbols")),
+    ("number of tapes than the source", machine(tapes=2)),
+    ("something else than its source", other_rule),
+    ("something else than its source", fewer_rules),
+]
+
+
+def _far_away(net: Net) -> None:
+    """The head of a halted vertex at the end of the tape that is farther away."""
+    vertex, first, cells = _halted(net), net.config["first_cell"], net.arrays["cells"].shape[2]
+    before = net.arrays["heads"][net.arrays["edge_from"][net.arrays["edge_to"] == vertex][0], 0]
+    ends = first, first + cells - 1
+    net.put("heads", (vertex, 0), max(ends, key=lambda end: abs(end - before)))
+
+
+def _halted(net: Net) -> int:
+    """A vertex that halts, and that an edge leads to."""
+    successor = net.arrays["successor"]
+    return int(
+        np.flatnonzero(
+            np.bincount(net.arrays["edge_to"], minlength=len(successor))
+            * (successor == np.arange(len(successor)))
+        )[0]
+    )
+
+
+W = "layer.1.ff.W_1"
+TRANSFORMER: list[tuple[str, Change]] = [
+    ("unknown name or move", lambda net: net.config["rules"][0].__setitem__(4, 2)),
+    ("unknown name or move", lambda net: net.config["rules"][0].__setitem__(4, True)),
+    ("unknown name or move", lambda net: net.config["rules"][0].__setitem__(2, "?")),
+    ("two rules for one case", lambda net: net.config["rules"].append(net.config["rules"][0])),
+    ("start state or the blank", config(blank="?")),
+    ("no one-tape machine", not_a_machine),
+    ("no one-tape machine", machine(tapes=2)),
+    ("states or symbols are not", renamed("states")),
+    ("states or symbols are not", config(start_state="B")),
+    ("rules are not those of the source", other_rule),
+    ("rules are not those of the source", fewer_rules),
+    ("number of steps", config(steps=0)),
+    ("coordinates do not fit", config(steps=100)),
+    ("fewer coordinates|shape", lambda net: net.arrays.update(h_0=net.arrays["h_0"][:3])),
+    ("not in their order", lambda net: config(coordinates=net.config["coordinates"][::-1])(net)),
+    ("layers are not named", lambda net: config(purposes=net.config["purposes"][::-1])(net)),
+    ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("is not of type float32", retype("h_0", np.float64)),
+    ("is not of type float32", retype(W, np.float16)),
+    ("layer 1 does not compute", add(W, (0, 0), 1)),
+    ("layer 1 does not compute", put(W, (0, 0), np.nan)),
+    ("b_1|layer 0", add("layer.0.ff.b_1", 0, 2.0**-140)),
+    ("E is not as in", add("E", (0, 0), 1)),
+    ("h_0 is not as in", add("h_0", 0, 1)),
+    ("theta_halt is not as in", add("theta_halt", -1, 1)),
+    ("theta_cls is not as in", add("theta_cls", 0, 1)),
+    ("theta_cls is not as in", machine(accept=("A",))),
+    ("unknown correction", config(low=0.2)),
+    ("hard-max has no temperature", config(temperature=1.0)),
+    ("unknown attention", config(attention="sparse")),
+    ("claims largest_score", claims(largest_score=1.0)),
+    ("other claims", claims(faith=1.0)),
+    ("claims exact_correction", claims(exact_correction=False)),
+]
+
+SOFTMAX: list[tuple[str, Change]] = [
+    ("temperature is not the one derived", config(temperature=1.0)),
+    ("temperature is not the one derived", config(temperature=1e38)),
+    ("temperature is not a finite", config(temperature=float("inf"))),
+]
+
+RCNN: list[tuple[str, Change]] = [
+    ("encoding is unknown", config(encoding="binary")),
+    ("the margin", config(margin=0)),
+    ("units lack names", config(names=[])),
+    ("name of a unit", config(names={"units": [1]})),
+    ("'rules' is not of type", retype("rules", np.int32)),
+    ("number out of range", put("rules", (0, 0, 1), 5)),
+    ("number out of range", put("rules", (0, 0, 0), -1)),
+    ("no machine on a grid", not_a_machine),
+    ("states are not those of the source", renamed("states")),
+    ("symbols are not those of the source", renamed("symbols")),
+    ("rules are not those of the source", other_rule),
+    ("rules are not those of the source", more_rules),
+    ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("'mix' is not of type", retype("mix", np.float64)),
+    ("'kernel' has another shape", lambda net: net.arrays.update(kernel=net.arrays["kernel"][:, 1:])),
+    ("no whole number", add("kernel", (0, 0, 1, 1), 0.5)),
+    ("sums reach", put("kernel", (0, 0, 1, 1), 2.0**24)),
+    ("another claim", claims(largest_sum=1)),
+    ("diagonal", lambda net: (net.put("kernel", (0, 0, 0, 0), 1), claims(largest_sum=_largest(net))(net))),
+    ("too large for single", put("mix", (0, 0), 2.0**24)),
+    ("the filter gives", lambda net: net.put("mix", (0, 0), 1 - net.arrays["mix"][0, 0])),
+    ("does not exist", put("rule_units", 0, -1)),
+    ("does not exist", put("rule_units", 0, 10**6)),
+    ("looks at other cells|running wrongly|neither on", put("rule_units", 0, 0)),
+    ("running wrongly", lambda net: net.arrays.update(rule_units=net.arrays["rule_units"][1:])),
+]
+
+
+def _largest(net: Net) -> float:
+    kernel, bias = net.arrays["kernel"].astype(float), net.arrays["bias"].astype(float)
+    return float((np.abs(kernel).sum(axis=(1, 2, 3)) + np.abs(bias)).max())
+
+
+TERNARY: list[tuple[str, Change]] = [
+    ("out of place", put("V2.columns", 0, -1)),
+    ("out of place", lambda net: net.put("V3.rows", slice(None), net.arrays["V3.rows"][::-1])),
+    ("two entries at one place", lambda net: _repeat(net, "V4")),
+    ("another width", add("V3.width", 0, 1)),
+    ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("'V1.bias' is not of type", retype("V1.bias", np.float32)),
+    ("does not read one cell with weight 1", add("V1.values", 0, 1e-9)),
+    ("too near", lambda net: net.put("V1.bias", 0, 0.0)),
+    ("not answered by 0 or 1", add("V2.values", 0, 0.01)),
+    ("rounded too much", put("V2.values", 0, 1e15)),
+    ("claims kink_margin", claims(kink_margin=0.5)),
+    ("claims bump_rounding", claims(bump_rounding=0.6)),
+    ("asks about two cells", lambda net: net.put("V1.columns", 0, 5 - net.arrays["V1.columns"][0])),
+    ("have a bias", add("V4.bias", 0, 1)),
+    ("the filter gives", add("V5.values", 0, 0.01)),
+]
+
+
+def _repeat(net: Net, name: str) -> None:
+    """The first entry once more."""
+    for part in ("rows", "columns", "values"):
+        array = net.arrays[f"{name}.{part}"]
+        net.arrays[f"{name}.{part}"] = np.concatenate([array[:1], array])
+
+
+ALL = {
+    "tape": TAPE,
+    "simplex": SIMPLEX,
+    "transformer": TRANSFORMER,
+    "transformer softmax": SOFTMAX,
+    "rcnn": RCNN,
+    "rcnn ternary": TERNARY,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "change"),
+    [(name, *case) for name, cases in ALL.items() for case in cases],
+    ids=[f"{name}: {reason}" for name, cases in ALL.items() for reason, _ in cases],
+)
+def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Change) -> None:
+    net = copy.deepcopy(genuine(name))
+    change(net)
+    with pytest.raises(CheckError, match=reason):
+        judged(name, net)
