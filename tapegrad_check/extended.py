@@ -21,6 +21,9 @@ from tapegrad_check.tape import about_graph
 NEAR = 1e-9
 """How far trained weights and outputs may be from their ideal values; double precision leaves far less."""
 
+LARGEST = 2.0**160
+"""More than any number of a number format."""
+
 MOST_STEPS = 1 << 21
 """Longer runs are not repeated."""
 
@@ -69,6 +72,8 @@ def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
     samples, inputs = array(arrays, "x", np.float64, (None, None)).shape
     labels = array(arrays, "y", np.float64, (samples, None)).shape
     array(arrays, "weight.z", np.float64, labels)
+    for name in "xy":
+        require(bool(np.all(np.abs(arrays[name]) < LARGEST)), "the data hold a number that is too large")
     vertices, tapes = graph["down"].shape
     cells, given = config["cells"], whole(config["read_only"], "the number of read-only tapes", 0, tapes)
     array(arrays, "weight.s", np.float64, (vertices,))
@@ -182,6 +187,10 @@ def _start(machine: Machine, config: dict[str, Any], arrays: Arrays) -> tuple[st
 
 def _bits(numbers: NDArray[np.float64], form: dict[str, Any]) -> NDArray[np.int64]:
     """The bits of numbers of the format, a row for each."""
+    whole_part = 2.0 ** (
+        form["width"] - 1 - form["fraction"] if form["kind"] == "fixed" else 2 ** form["exponent"]
+    )
+    require(bool(np.all(np.abs(numbers) <= whole_part)), "the data hold a number beyond their format")
     if form["kind"] == "fixed":
         width = form["width"]
         rows = np.rint(numbers * 2.0 ** form["fraction"]).astype(np.int64)[:, None] >> np.arange(width) & 1

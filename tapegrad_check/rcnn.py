@@ -32,6 +32,8 @@ CLOSE = 1e-6
 """Largest difference that counts as rounding; thresholds are met with a thousand times more to spare."""
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
 """In the order of the table of rules."""
+LARGEST = 2.0**50
+"""No weight of the ternary filter is larger; so no sum overflows."""
 LEAST_KINK = 1e-14
 """How far from a kink a value must be; it is the sum of a few numbers, each rounded to some 1e-16."""
 
@@ -392,6 +394,8 @@ def _require_maps(arrays: Arrays) -> None:
         rows, columns = (
             array(arrays, f"{name}.{part}", np.int64, (entries,)) for part in ("rows", "columns")
         )
+        sizes = np.concatenate([arrays[f"{name}.values"], arrays[f"{name}.bias"]])
+        require((np.abs(sizes) <= LARGEST).all(), f"a weight of {name} is too large")
         inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
         require(inside.all() and (np.diff(rows) >= 0).all(), f"an entry of {name} is out of place")
         places = rows * width + columns

@@ -111,6 +111,7 @@ def _weights(arrays: Arrays, running: NDArray[np.bool_], unit: int, most: int) -
     source, target = arrays["edge_from"], arrays["edge_to"]
     outside = unit * (1 + 3 * (most + 1))
     require(outside < LARGEST, "the levels do not fit double precision")
+    require(bool(np.all(np.abs(weight) < outside)), "(10) fails: B does not exceed every weight")
     require(
         bool(np.all((weight[source] > edge) & (edge > weight[target]))), "(15) fails: an edge is not downhill"
     )
@@ -123,7 +124,6 @@ def _weights(arrays: Arrays, running: NDArray[np.bool_], unit: int, most: int) -
         bool(np.all(edge[running[target]] > onward[target][running[target]])),
         "(10) fails: a way back is steeper",
     )
-    require(float(weight.max()) < outside, "(10) fails: B does not exceed every weight")
     require(bool(np.all(weight[~running] == unit)), "a halted vertex does not weigh one unit, below B_stop")
     require(bool(np.all(weight[running] > 3 * unit)), "a running vertex is not above B_high")
     require(2 * unit > LONE_LOSS, "B_stop does not exceed the final loss of the primary network")
