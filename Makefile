@@ -31,14 +31,14 @@ lint: $(READY)
 	$(BIN)/pyright
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --durations=10
 
 $(VENV)/.all-ready: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray,torch,transformer-lens]'
 	@touch $@
 
 test-all: lint $(VENV)/.all-ready
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist worksteal --durations=30
 
 bench: $(READY)
 	$(BIN)/python -m bench

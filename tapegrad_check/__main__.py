@@ -1,4 +1,4 @@
-"""`tapegrad-check FOLDER`: the certificate of a saved net, re-derived from its weights."""
+"""`tapegrad-check FOLDER`: a saved net is proved to compute its source, from its files alone."""
 
 import argparse
 import os
@@ -15,9 +15,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Checks one folder and says what was re-derived; gives the exit code."""
     parser = argparse.ArgumentParser(
         prog="tapegrad-check",
-        description="Re-derive the certificate of a network that tapegrad saved from its weights alone, "
+        description="Prove that a network that tapegrad saved computes its source, from its files alone, "
         "without the compiler.",
-        epilog="Exit code: 0 the certificate holds, 1 it does not, 2 bad input (not a saved network, or one "
+        epilog="The first line says what was proved: that it computes this source for all inputs, that it "
+        "computes its own table, or that it was tested. "
+        "Exit code: 0 that holds, 1 something does not, 2 bad input (not a saved network, or one "
         "that this version cannot check), 70 internal error, 130 interrupted, 143 terminated. "
         "Example: tapegrad-check adder8.net",
     )

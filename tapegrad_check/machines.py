@@ -31,13 +31,16 @@ def with_rules(machine: Machine, rules: Rules) -> Machine:
 
 
 def most_rules(step: Step) -> int:
-    """How many rules the lowered machine has, as saved; without one, the largest array says how many there
-    can be at most."""
-    if "lowered" not in step.folder.config:
-        return max((array.size for array in step.folder.arrays.values()), default=0)
-    rules = step.folder.config["lowered"]["rules"]
-    require(isinstance(rules, list), "the rules are not a list")
-    return len(rules)
+    """How many rules the largest machine has that is saved as the result of a pass; without one, the largest
+    array says how many there can be at most."""
+    config = step.folder.config
+    results = [
+        config.get("lowered"),
+        *(one.get("after") for one in config["passes"] if isinstance(one, dict)),
+    ]
+    tables = [one.get("rules") for one in results if isinstance(one, dict)]
+    counts = [len(table) for table in tables if isinstance(table, list)]
+    return max(counts or [array.size for array in step.folder.arrays.values()], default=0)
 
 
 class _Fresh:

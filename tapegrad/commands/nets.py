@@ -96,7 +96,7 @@ def verify(
 
 
 def check(folder: FolderArgument, as_json: AsJson = False) -> None:
-    """Re-derive the certificate of a saved network from its weights, without the compiler.
+    """Prove that a saved network computes its source, from its files alone, without the compiler.
 
     Example: tapegrad check adder8.net
     """

@@ -8,9 +8,10 @@ is static.
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
 
 import jax
@@ -40,9 +41,15 @@ def tree(cls: type[Class]) -> type[Class]:
     named = {own.name: bool(own.metadata.get("static")) for own in fields(made)}
     arrays, statics = ([name for name, is_static in named.items() if is_static == kind] for kind in (0, 1))
 
-    def flatten(node: Any) -> tuple[list[Any], tuple[Any, ...]]:
+    # Whoever looks up a method of an `eqx.Module` makes it flatten all that it holds, so this is in C.
+    values, constants = _getter(arrays), _getter(statics)
+
+    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return values(node), constants(node)
+
+    def flatten_with_keys(node: Any) -> tuple[list[Any], tuple[Any, ...]]:
         pairs = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in arrays]
-        return pairs, tuple(getattr(node, name) for name in statics)
+        return pairs, constants(node)
 
     def unflatten(static_values: tuple[Any, ...], leaves: Iterable[Any]) -> Any:
         node = object.__new__(made)
@@ -51,8 +58,15 @@ def tree(cls: type[Class]) -> type[Class]:
         )
         return node
 
-    jax.tree_util.register_pytree_with_keys(made, flatten, unflatten)
+    jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
     return made
+
+
+def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """From an object to its attributes of these names."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda node: tuple(getattr(node, name) for name in names)
 
 
 Key = tuple[str | int, ...]

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,33 @@ def test_checker_sees_altered_config_and_layers() -> None:
         layers[place] += 1
         with pytest.raises((CheckError, IndexError)):
             checker.check(config, arrays | {"units.layers": layers}, certificate, source)
+
+
+SCALES = [(2.0**8, True), (2.0**127, False), (2.0**-8, True), (2.0**-127, False)]
+
+
+@pytest.mark.parametrize(("scale", "right"), SCALES)
+def test_weights_that_cancel_only_in_real_arithmetic_are_seen(scale: float, right: bool) -> None:
+    """Hidden units enlarged and the units behind them reduced: the same function, until a sum overflows or a
+    weight is too small to be normal."""
+    config, arrays, certificate, source = saved_net(correction="quarters")
+    starts, layer = arrays["units.layers"], np.zeros(len(arrays["units.biases"]), np.int64)
+    for number, (begin, end) in enumerate(pairwise(starts.tolist())):
+        layer[begin:end] = number
+    behind = layer < len(starts) - 2  # the outputs stay as they are
+    weights, biases = arrays["units.weights"].copy(), arrays["units.biases"].copy()
+    hidden, out = behind & (layer % 4 == 0), behind & (layer % 4 == 1)
+    weights[hidden] *= np.float32(scale)
+    biases[hidden] *= np.float32(scale)
+    weights[out] /= np.float32(scale)
+    wide = {kind: [-4 * scale - 4, 4 * scale + 4] for kind in certificate["pre_activations"]}
+    scaled = arrays | {"units.weights": weights, "units.biases": biases}
+    claims = certificate | {"pre_activations": wide}
+    if right:
+        checker.check(config, scaled, claims, source)
+    else:
+        with pytest.raises(CheckError, match="too large or too small"):
+            checker.check(config, scaled, claims, source)
 
 
 def test_another_circuit_of_the_same_shape_is_seen() -> None:

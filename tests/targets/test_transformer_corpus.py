@@ -18,7 +18,9 @@ pytestmark = pytest.mark.skipif(not FOLDER, reason="TAPEGRAD_CORPUS is not set")
 MOST_STEPS = 4096
 
 
-def machines(of_each_list: int | None) -> list[tuple[str, TuringMachine, object, int]]:
+def machines(
+    of_each_list: int | None, most_steps: int = MOST_STEPS
+) -> list[tuple[str, TuringMachine, object, int]]:
     """Name, machine, first configuration and number of steps."""
     if not FOLDER:
         return []
@@ -36,7 +38,7 @@ def machines(of_each_list: int | None) -> list[tuple[str, TuringMachine, object,
             found.append((f"{text.stem} {loaded.machine.name}", loaded.machine, loaded.machine.start()))
     halting = []
     for name, machine, start in found:
-        outcome = run(machine, start, MOST_STEPS)
+        outcome = run(machine, start, most_steps)
         if outcome.halted:
             halting.append((name, machine, start, outcome.steps))
     return halting
@@ -60,7 +62,7 @@ def test_every_step_of_the_corpus(attention: str) -> None:
 def test_every_step_of_the_corpus_by_the_fast_engine() -> None:
     """Fewer machines, and the engine that the other tests hold against the reference engine."""
     checked = 0
-    for name, machine, start, steps in machines(3):
+    for name, machine, start, steps in machines(3, most_steps=512):
         net = tg.compile(machine, "transformer", steps=max(steps, 32))
         report = tg.verify(net, [(start,)], steps=steps + 2, engine="fast")
         assert report.agreed, (name, report)

@@ -48,8 +48,9 @@ def advance(
     """Decoder steps from `step` on, until `last` or the halt; `output` is changed in place."""
     scratch = np.zeros(int(np.diff(program.row_starts).max()), np.float32)
     while True:
-        step = _decode(program, encoder_codes, encoder_values, index, output, scratch, step, last)
-        if step > last or has_ended(program, output):
+        # One call from Python for each piece of the run: handing a program over takes a millisecond.
+        step, ended = _decode(program, encoder_codes, encoder_values, index, output, scratch, step, last)
+        if step > last or ended:
             return index, output, step
         grown = (np.concatenate([array, np.zeros_like(array)]) for array in index[1:])
         index = Index(index.newest, *grown)
@@ -63,7 +64,7 @@ def last_writes(index: Index, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit()
-def has_ended(program: Program, output: np.ndarray) -> bool:
+def _has_ended(program: Program, output: np.ndarray) -> bool:
     """Whether a unit that says so is on."""
     for row in range(len(program.halt_bias)):
         total = program.halt_bias[row]
@@ -76,7 +77,8 @@ def has_ended(program: Program, output: np.ndarray) -> bool:
 
 @njit()
 def _decode(program, encoder_codes, encoder_values, index, hidden, scratch, step, last):
-    """Steps while there is room in the index; returns the number of the next step."""
+    """Steps while there is room in the index; returns the number of the next step, and whether the run has
+    ended."""
     # Arrays are taken out of the tuples once: handing whole tuples on costs more than the arithmetic.
     row_starts, row_to, row_bias = program.row_starts, program.row_to, program.row_bias
     term_starts, term_from, term_weight = program.term_starts, program.term_from, program.term_weight
@@ -88,7 +90,8 @@ def _decode(program, encoder_codes, encoder_values, index, hidden, scratch, step
     )
     newest, before, place, value = index
     nothing, next_row = np.float32(0), np.uint64(1)
-    while step <= last and step + 1 < len(before) and not has_ended(program, hidden):
+    ended = _has_ended(program, hidden)
+    while step <= last and step + 1 < len(before) and not ended:
         slot, latest, known = step + 1, np.int64(0), np.int64(0)
         for bit in range(len(time)):
             hidden[time[bit]] += np.float32(step >> bit & 1)
@@ -131,7 +134,8 @@ def _decode(program, encoder_codes, encoder_values, index, hidden, scratch, step
             for coordinate in cleared[cleared_starts[layer] : cleared_starts[layer + 1]]:
                 hidden[coordinate] = nothing
         step += 1
-    return step
+        ended = _has_ended(program, hidden)
+    return step, ended
 
 
 @njit()

@@ -9,6 +9,7 @@ from tapegrad_papers.abbe_sandon.rivals import Learned, fit, images
 from tapegrad_papers.abbe_sandon.table import Limits, figure, measure, rows
 
 
+@pytest.mark.slow
 def test_table_and_figure(tmp_path) -> None:
     pytest.importorskip("matplotlib")
     shown = images(3, 100, 2)

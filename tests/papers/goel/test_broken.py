@@ -26,6 +26,7 @@ def test_another_learning_rate_writes_other_memories(monkeypatch):
     assert failing(goel, "Lemma 4") == ["Lemma 4"]
 
 
+@pytest.mark.slow
 def test_a_filter_with_a_disturbed_threshold_does_not_memorise(monkeypatch):
     case = definitions.trained()
     bias = case.network.filter.maps[2].bias + 0.4

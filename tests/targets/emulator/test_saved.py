@@ -43,7 +43,8 @@ def test_the_checker_agrees(case: Case, tmp_path: Path) -> None:
     for precision in ("float64", "float32"):
         save(compile(case.learner, "emulator", precision=precision), tmp_path / precision)
         report = check(tmp_path / precision)
-        assert report.verdict == COMPUTES_SOURCE and len(report.statements) == 7
+        assert report.verdict == COMPUTES_SOURCE
+        assert len(report.statements) == 7
 
 
 PAPER = [
@@ -65,8 +66,8 @@ def test_the_checker_knows_the_papers_networks(learner, options: dict) -> None:
         with pytest.raises(CheckError):
             check_arrays(config, altered, claims, source)
     if "m0" in config:
+        smaller = str(int(config["m0"]) - 1)
         with pytest.raises(CheckError, match="below 1"):
-            smaller = str(int(config["m0"]) - 1)
             check_arrays(config | {"m0": smaller}, arrays, claims | {"m0": smaller}, source)
 
 

@@ -34,6 +34,7 @@ def test_the_perceptron_rule():
     spot_check(extended, (2, 100, run.steps - 1))
 
 
+@pytest.mark.slow
 def test_exhaustive_search_on_xor():
     """The first of all 2^18 networks, in the order of the counter, that makes no mistake."""
     numbers = np.arange(2**18)[:, None]
