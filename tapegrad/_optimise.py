@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 Parameters = Any
@@ -26,6 +27,8 @@ class OnSimplex(eqx.Module):
     found by a line search (then for one parameter only)."""
 
     line_search: bool = eqx.field(static=True, default=False)
+    vertices: Array | np.ndarray | None = None
+    """How many coordinates, from the first, the simplex has; any others are padding. None: it has all."""
 
 
 class Trained(NamedTuple):
@@ -45,7 +48,7 @@ def descend(loss: Loss, parameters: Parameters, rates: Parameters, gradient: Par
 
     def moved(rate: Any, parameter: Array, slope: Array) -> Array:
         if isinstance(rate, OnSimplex):
-            return _best_vertex(parameter, slope)
+            return _best_vertex(parameter, slope, rate.vertices)
         return parameter - rate * slope
 
     new = jax.tree.map(moved, rates, parameters, gradient, is_leaf=_is_on_simplex)
@@ -87,9 +90,10 @@ def _is_on_simplex(rate: Any) -> bool:
     return isinstance(rate, OnSimplex)
 
 
-def _best_vertex(point: Array, slope: Array) -> Array:
+def _best_vertex(point: Array, slope: Array, vertices: Array | np.ndarray | None) -> Array:
     """The vertex of steepest descent, or the point itself if no vertex is strictly better."""
-    best = jnp.argmin(slope)
+    real = True if vertices is None else jnp.arange(len(slope)) < vertices
+    best = jnp.argmin(jnp.where(real, slope, jnp.inf))
     vertex = jax.nn.one_hot(best, len(point), dtype=point.dtype)
     return jnp.where(slope[best] < slope @ point, vertex, point)
 

@@ -24,12 +24,17 @@ from tapegrad.networks.form import (
     Decoder,
     Dense,
     Matrix,
+    Numbers,
     Recurrence,
     Stack,
 )
 
 EXACT = lax.Precision.HIGHEST
+FEW = 8
+"""Coordinates that the attentions of a decoder add to are padded to a multiple of this."""
 SMALLEST_ROOM = 64
+FINE = 1024
+"""Up to this width padding costs less than what is not arithmetic."""
 AT_ONCE = 1 << 25
 """Numbers of the widest layer of a convolution by entries that are computed together, of 8 bytes each."""
 
@@ -154,8 +159,8 @@ class Group(NamedTuple):
     coordinates that any of them can add to, `self_to` and `encoder_to`: the rest would only add zeros."""
 
     block: Block
-    self_to: Int[Array, "blocks some"] | None
-    encoder_to: Int[Array, "blocks few"] | None
+    self_to: Int[Numbers, "blocks some"] | None
+    encoder_to: Int[Numbers, "blocks few"] | None
 
 
 class StackedDecoder(NamedTuple):
@@ -163,7 +168,7 @@ class StackedDecoder(NamedTuple):
 
     groups: tuple[Group, ...]
     halting: tuple[Dense, ...]
-    time: Int[Array, " bits"]
+    time: Int[Numbers, " bits"]
 
 
 class Memory(NamedTuple):
@@ -194,18 +199,20 @@ def stacked(decoder: Decoder, multiple: int = 64, cut: bool = True) -> StackedDe
         groups.append(Group(Block("", tuple(layers), own, encoder), own_to, encoder_to))
     halting, columns = [], width
     for layer in decoder.halting:
-        weight, bias = (part[0] for part in jax.tree.leaves(_matrices([layer.map], len(layer.map), columns)))
-        halting.append(Dense(Matrix(weight, bias), layer.activation))
-        columns = len(layer.map)
-    return StackedDecoder(tuple(groups), tuple(halting), jnp.array(decoder.time))
+        rows = round_up(max(1, len(layer.map)), multiple)
+        own = _matrices([layer.map], rows, columns)
+        halting.append(Dense(Matrix(own.weight[0], own.bias[0]), layer.activation))
+        columns = rows
+    found = StackedDecoder(tuple(groups), tuple(halting), np.array(decoder.time))
+    return jax.device_put(found)
 
 
 def empty_memory(network: StackedDecoder, room: int) -> Memory:
     """Room for so many steps."""
     heads = [g.block.self_attention for g in network.groups if g.block.self_attention is not None]
     sides = [[h.key.bias for h in heads], [h.value.bias for h in heads]]
-    keys, values = (tuple(jnp.zeros((len(b), room, b.shape[1]), b.dtype) for b in side) for side in sides)
-    return Memory(keys, values)
+    keys, values = (tuple(np.zeros((len(b), room, b.shape[1]), b.dtype) for b in side) for side in sides)
+    return Memory(*jax.device_put((keys, values)))
 
 
 @partial(jax.jit, donate_argnames=("memory",))
@@ -285,6 +292,23 @@ def _modules(block: Block) -> tuple[bool, bool, list[Activation]]:
     return block.self_attention is not None, block.encoder_attention is not None, activations
 
 
+def padded(own: Affine | Matrix, rows: int, columns: int) -> Affine | Matrix:
+    """The same map with room: rows and columns of zeros behind its own, and entries 0 in the last row up to
+    the next eighth of a power of two."""
+    more = rows - len(own)
+    if isinstance(own, Matrix):
+        weight = np.pad(own.weight, ((0, more), (0, columns - own.width)))
+        return Matrix(weight, np.pad(own.bias, (0, more)))
+    free = room(len(own.rows), fine=True) - len(own.rows)
+    return Affine(
+        np.pad(own.rows, (0, free), constant_values=rows - 1),
+        np.pad(own.columns, (0, free)),
+        np.pad(own.values, (0, free)),
+        np.pad(own.bias, (0, more)),
+        columns,
+    )
+
+
 def _matrices(maps: Sequence[Affine | Matrix], rows: int, columns: int) -> Matrix:
     """Maps stacked, each padded with zeros to this shape."""
     dtype = maps[0].bias.dtype
@@ -292,12 +316,12 @@ def _matrices(maps: Sequence[Affine | Matrix], rows: int, columns: int) -> Matri
     for number, own in enumerate(maps):
         written = own.dense()
         weights[number, : len(own), : own.width], biases[number, : len(own)] = written.weight, written.bias
-    return Matrix(jnp.asarray(weights), jnp.asarray(biases))
+    return Matrix(weights, biases)
 
 
 def _heads(
     attentions: Sequence[Attention | None], width: int, cut: bool
-) -> tuple[Attention | None, Int[Array, "blocks some"] | None]:
+) -> tuple[Attention | None, Int[np.ndarray, "blocks some"] | None]:
     """One attention for each block, padded with zero rows to one shape, and where each adds its values."""
     found = [attention for attention in attentions if attention is not None]
     if not found:
@@ -306,20 +330,27 @@ def _heads(
     to = np.unique(np.concatenate([a.targets() for a in found])) if cut else np.arange(width)
     query, key = (_matrices([getattr(a, side) for a in found], rows, width) for side in ("query", "key"))
     values = [a.value.entries().restricted(to) if cut else a.value for a in found]
-    value = _matrices(values, len(to), width)
+    # Padding adds 0 to the last coordinate.
+    places = np.pad(to, (0, round_up(len(to), FEW) - len(to)), constant_values=width - 1)
+    value = _matrices(values, len(places), width)
     null_key = [np.pad(a.null_key, (0, rows - len(a.key))) for a in found]
-    null_value = [np.pad(a.null_value, (0, width - len(a.null_value)))[to] for a in found]
-    nulls = jnp.asarray(np.stack(null_key)), jnp.asarray(np.stack(null_value))
-    return Attention(query, key, value, *nulls), jnp.broadcast_to(jnp.array(to), (len(found), len(to)))
+    null_value = [
+        np.pad(np.pad(a.null_value, (0, width - len(a.null_value)))[to], (0, len(places) - len(to)))
+        for a in found
+    ]
+    attention = Attention(query, key, value, np.stack(null_key), np.stack(null_value))
+    return attention, np.broadcast_to(places, (len(found), len(places)))
 
 
 # Stacks: layers of all widths share few compiled programs, since a layer is padded to the next power of two
 # with units whose weights are zero (the padding of Lemma B.1 of Wei, Chen, Ma).
 
 
-def room(width: int) -> int:
-    """Rows that hold a layer of this width, padding included."""
-    return max(SMALLEST_ROOM, 1 << (width - 1).bit_length())
+def room(width: int, fine: bool = False) -> int:
+    """Rows that hold a layer of this width, padding included: the next power of two; or, where that would be
+    much, the next eighth of one."""
+    whole = max(SMALLEST_ROOM, 1 << (width - 1).bit_length())
+    return round_up(width, whole >> 4) if fine and width > FINE else whole
 
 
 def resized(values: Float[Array, "units patterns"], rows: int) -> Float[Array, "rows patterns"]:

@@ -13,7 +13,7 @@ derivatives that the proofs use.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,6 +21,8 @@ import numpy as np
 from jax.lax import stop_gradient
 from jax.nn import relu
 from jaxtyping import Array, Float
+
+from tapegrad.networks.jax import room
 
 Arrays = Array | np.ndarray
 """NumPy's at rest, JAX's while they are differentiated."""
@@ -117,6 +119,19 @@ class Weights(NamedTuple):
     """The copy of the labels: 0 before the first step, the labels after it."""
 
 
+LEAST = 256
+"""Even the smallest graphs and tapes are given room for so many vertices, edges and cells: it costs next to
+nothing."""
+
+
+def in_room(array: Arrays, fill: float = 0.0) -> np.ndarray:
+    """With rows of padding behind the last, up to a round number: machines of like size then share one
+    compiled step."""
+    array = np.asarray(array)
+    more = room(max(len(array), LEAST), fine=True) - len(array)
+    return np.concatenate([array, np.full((more, *array.shape[1:]), fill, array.dtype)])
+
+
 class Thresholds(eqx.Module):
     """The bounds that the switches and the stopping rule (4) use."""
 
@@ -137,6 +152,10 @@ class TracingLoss(Protocol):
         T: Float[Arrays, "cells tapes"],
         H: Float[Arrays, "cells tapes"],
     ) -> Float[Array, ""]: ...
+
+    def in_room(self, cells: int) -> Self:
+        """The same loss for weights with room (`in_room`), whose tapes have this many cells of their own."""
+        ...
 
 
 class Primary(Protocol):

@@ -4,6 +4,7 @@ how a run is written down and drawn."""
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import equinox as eqx
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from tapegrad._optimise import OnSimplex, Trained, train
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
-from tapegrad.targets.descent.loss import SquaredError, Weights
+from tapegrad.targets.descent.loss import NoPrimary, SquaredError, Weights, in_room
 from tapegrad.targets.net import Net
 
 
@@ -38,10 +39,20 @@ class DescentNet(Net):
     """The loss that is trained."""
 
     @property
+    @abstractmethod
+    def vertex_count(self) -> int:
+        """Vertices of the simplex on which s is."""
+
+    @property
+    @abstractmethod
+    def cell_count(self) -> int:
+        """Cells of each tape that is a weight."""
+
+    @property
     def rates(self) -> Weights:
         """In the place of each weight how it moves: s by the conditional gradient, T and H at the rate
         1 / gamma = 1, z at the rate 1, so that it becomes the labels."""
-        return Weights._make((OnSimplex(), 1.0, 1.0, 1.0))
+        return Weights._make((OnSimplex(vertices=np.asarray(self.vertex_count)), 1.0, 1.0, 1.0))
 
     @property
     def stop(self) -> float:
@@ -78,9 +89,9 @@ class DescentNet(Net):
     @in_double
     def train(self, carry: Descent, budget: int) -> Descent:
         """The training loop, which sees loss, parameters, rates and stopping bound only."""
-        result: Trained = train(self.error, carry.weights, self.rates, self.stop, budget)
-        weights = Weights(*(np.asarray(array) for array in result.parameters))
-        return Descent(weights, carry.steps + int(result.steps))
+        error, weights = self._in_room(carry.weights)
+        result: Trained = train(error, weights, self.rates, self.stop, budget)
+        return Descent(_cut(result.parameters, carry.weights), carry.steps + int(result.steps))
 
     def done(self, carry: Descent) -> bool:
         """Criterion (4), asked after every step."""
@@ -89,12 +100,27 @@ class DescentNet(Net):
     @in_double
     def loss(self, carry: Descent) -> float:
         """1/2 |F(x) - y|^2 at these weights."""
-        return float(_value(self.error, carry.weights))
+        return float(_value(*self._in_room(carry.weights)))
 
     @in_double
     def gradient(self, carry: Descent) -> Weights:
         """The reference gradient: automatic differentiation of the whole loss at these weights."""
-        return Weights(*(np.asarray(array) for array in _gradient(self.error, carry.weights)))
+        return _cut(_gradient(*self._in_room(carry.weights)), carry.weights)
+
+    def _in_room(self, weights: Weights) -> tuple[SquaredError, Weights]:
+        """Loss and weights as they are compiled: padded, so that a machine of like size needs no compilation
+        of its own. Only a primary network, which may look at all of a tape, keeps them as they are."""
+        if not isinstance(self.error.network.primary, NoPrimary):
+            return self.error, weights
+        s, T, H, z = weights
+        return self._error_in_room, Weights(in_room(s), in_room(T), in_room(H), np.asarray(z))
+
+    @cached_property
+    def _error_in_room(self) -> SquaredError:
+        """On the device, where it is used at every step."""
+        machine = self.error.network.machine
+        padded = eqx.tree_at(lambda e: e.network.machine, self.error, machine.in_room(self.cell_count))
+        return jax.device_put(padded)
 
     def lost(self, carry: Descent) -> int | None:
         """The number of a tape whose head is no longer on it, if there is one."""
@@ -126,6 +152,12 @@ class DescentNet(Net):
             where=self.last_place(before, tape),
             advice=self.more_room(),
         )
+
+
+def _cut(padded: Weights, like: Weights) -> Weights:
+    """Padding left out again."""
+    shapes = [tuple(slice(length) for length in array.shape) for array in like]
+    return Weights(*(np.asarray(array)[shape] for array, shape in zip(padded, shapes, strict=True)))
 
 
 @eqx.filter_jit

@@ -11,7 +11,7 @@ more, or -2 or less. All numbers are small integers, exact in any precision that
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Activation, Affine, Convolution, Dense, Matrix, Rows
-from tapegrad.networks.jax import convolve
+from tapegrad.networks.jax import convolve, padded, round_up
 from tapegrad.targets.rcnn.encoding import (
     COMPUTING,
     MEMORISING,
@@ -46,6 +46,8 @@ PASSING_SLOPE = -9 / 2
 """A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
 
 
+IN_UNITS, IN_CHANNELS = 16, 4
+"""Units and channels are padded to multiples of these."""
 LARGEST_FILTER = 1 << 27
 """Most weights of a filter that is built."""
 
@@ -105,11 +107,29 @@ class Filter(eqx.Module):
         """One layer of the network on the whole grid."""
         return convolve(self.convolution, grid)
 
-    def rule_applies(self, grid: Float[Array, "channels rows columns"]) -> Bool[Array, ""]:
-        """Whether some cell holds a head on a rule: false once the machine has halted."""
+    def rule_applies(self, grid: Float[Array, "channels rows columns"]) -> Bool[Array, "rows columns"]:
+        """For each cell whether it holds a head on a rule: nowhere so once the machine has halted."""
+        return (convolve(self.convolution, grid, self._deciding)[self.rule_units] > 0.5).any(0)
+
+    @property
+    def _deciding(self) -> int:
+        """Layers up to the last ReLU."""
         activations = [layer.activation for layer in self.convolution.layers]
-        depth = len(activations) - activations[::-1].index("relu")
-        return (convolve(self.convolution, grid, depth)[self.rule_units] > 0.5).any()
+        return len(activations) - activations[::-1].index("relu")
+
+    def in_room(self) -> "Filter":
+        """The same filter with units, channels and entries of weight 0 up to round numbers, one unit at
+        least: where a rule is missing, it stands in its place."""
+        own = self.convolution
+        sizes = [len(layer.map) for layer in own.layers]
+        channels = own.channels if own.channels == 1 else round_up(own.channels, IN_CHANNELS)
+        rows = [*(round_up(size + 1, IN_UNITS) for size in sizes[:-1]), channels]
+        columns = [len(own.cells) * channels, *rows[:-1]]
+        maps = (padded(layer.map, *shape) for layer, *shape in zip(own.layers, rows, columns, strict=True))
+        layers = tuple(Dense(m, layer.activation) for m, layer in zip(maps, own.layers, strict=True))
+        rules = len(self.rule_units)
+        unused = np.full(round_up(rules + 1, IN_UNITS) - rules, sizes[self._deciding - 1])
+        return Filter(replace(own, layers=layers, channels=channels), np.append(self.rule_units, unused))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Its arrays for saving: five maps by their entries, or a kernel and what mixes its units."""

@@ -1,6 +1,7 @@
 """The recurrent convolution of a grid machine, as a net: one step is one application of the filter."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
@@ -31,6 +32,8 @@ _PLACES = {
 """What the units of each layer are in the paper."""
 
 
+IN_ROWS = 4
+"""Rows and columns of a grid are padded to a multiple of this."""
 LARGEST_GRID = 1 << 24
 """Most numbers (cells times channels) on a grid."""
 
@@ -89,7 +92,7 @@ class RcnnNet(Net):
 
     def step(self, carry: Sheet) -> Sheet:
         """One application of the filter to every cell."""
-        grid, _ = _layer(self.filter, carry.grid)
+        grid, _ = _layer(self._in_room, carry.grid)
         if not self._heads(grid) and (before := self._heads(carry.grid)):
             raise self._left(carry, before[0])
         return Sheet(grid, carry.corner, carry.steps + 1)
@@ -120,7 +123,12 @@ class RcnnNet(Net):
 
     def done(self, carry: Sheet) -> bool:
         """Whether no unit of a rule is active: the machine has halted, and the grid is a fixed point."""
-        return not _layer(self.filter, carry.grid)[1]
+        return not _layer(self._in_room, carry.grid)[1]
+
+    @cached_property
+    def _in_room(self) -> Filter:
+        """The filter as it is compiled."""
+        return in_double(jax.device_put)(self.filter.in_room())
 
     def deviation(self, carry: Sheet) -> float:
         return self.encoding.deviation(carry.grid)
@@ -201,11 +209,20 @@ def rule_table(machine: GridMachine) -> NDArray[np.int64]:
 
 @in_double
 def _layer(filter: Filter, grid: Grid) -> tuple[Grid, bool]:
-    """The grid a layer later, and whether a rule applies now; compiled together, as both are wanted."""
-    after, running = _compiled_layer(filter, jnp.asarray(grid))
-    return np.asarray(after), bool(running)
+    """The grid a layer later, and whether a rule applies now; compiled together, as both are wanted. Around
+    the grid, and in the filter, there is padding: nets and inputs of like size share what is compiled."""
+    channels, rows, columns = grid.shape
+    around = [(0, filter.channels - channels)] + [(0, -size % IN_ROWS) for size in (rows, columns)]
+    padded = np.pad(grid, around[:1] + 2 * [(0, 0)])  # channels of padding are 0 everywhere
+    padded = np.pad(padded, [(0, 0), *around[1:]], constant_values=filter.convolution.padding)
+    after, running = _compiled_layer(filter, *jax.device_put((padded, rows, columns)))
+    return np.asarray(after)[:channels, :rows, :columns], bool(running)
 
 
 @eqx.filter_jit
-def _compiled_layer(filter: Filter, grid: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return filter(grid), filter.rule_applies(grid)
+def _compiled_layer(
+    filter: Filter, grid: jax.Array, rows: jax.Array, columns: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    _, most_rows, most_columns = grid.shape
+    inside = (jnp.arange(most_rows) < rows)[:, None] & (jnp.arange(most_columns) < columns)
+    return filter(grid), (filter.rule_applies(grid) & inside).any()

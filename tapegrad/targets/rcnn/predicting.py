@@ -247,7 +247,8 @@ def _readout(network: Rcnn, grids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[
 
 @eqx.filter_jit
 def _compiled_readout(network: Rcnn, grids: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return jax.vmap(network.answer)(grids), jax.vmap(network.filter.rule_applies)(grids)
+    applies = jax.vmap(network.filter.rule_applies)(grids)
+    return jax.vmap(network.answer)(grids), applies.any((1, 2))
 
 
 @in_double

@@ -1,6 +1,7 @@
 """The ReLU network of a circuit, as a net: one step is one circuit layer."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
@@ -20,6 +21,8 @@ from tapegrad.targets.net import Net
 from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, GADGETS, HIDDEN_COUNT, relu_layers
 from tapegrad.targets.relu.exactness import prove
 
+SMALLEST = 512
+"""Units, padding included, that even the smallest nets are given when they run."""
 LARGEST_DENSE = 1 << 28
 """Most entries of a matrix that is written out."""
 CHUNK_BYTES = {"cpu": 1 << 25}
@@ -73,7 +76,7 @@ class ReluNet(Net):
     ) -> Self:
         """A net from its layers, which are put on the device."""
         stack.check()
-        inputs, weights, biases = map(jnp.asarray, (stack.inputs, stack.weights, stack.biases))
+        inputs, weights, biases = jax.device_put((stack.inputs, stack.weights, stack.biases))
         on_device = Stack(inputs, weights, biases, stack.bounds, stack.width)
         return cls(on_device, gates, input_names, output_names, correction, padded_width)
 
@@ -103,6 +106,17 @@ class ReluNet(Net):
 
     # Running
 
+    @cached_property
+    def _in_room(self) -> Stack:
+        """With units for padding behind the last layer, so that nets of like size share programs."""
+        own = self.stack
+        more = room(max(SMALLEST, len(own.biases))) - len(own.biases)
+        behind = ((0, more), (0, 0))
+        inputs, weights, biases = jax.device_put(
+            (np.pad(own.inputs, behind), np.pad(own.weights, behind), np.pad(own.biases, behind[0]))
+        )
+        return Stack(inputs, weights, biases, own.bounds, own.width)
+
     @in_double
     def start(self, state: LayerState) -> Activations:
         """The inputs as values 0 and 1."""
@@ -111,7 +125,7 @@ class ReluNet(Net):
             raise InputError(f"the net starts at layer 0, with {len(self.input_names)} bits in a pattern")
         values = np.zeros((room(width), patterns), self.dtype)
         values[:width] = state.bits.T
-        return Activations(0, jnp.asarray(values))
+        return Activations(0, jax.device_put(values))
 
     @in_double
     def step(self, carry: Activations) -> Activations:
@@ -124,7 +138,7 @@ class ReluNet(Net):
         after = room(self.layer_width(carry.steps + 1))
         rows = max(len(carry.values), after)
         heights = tuple(rows * (2 if i % 2 == 0 else 1) for i in range(each))
-        values = run_stack(self.stack, resized(carry.values, rows), carry.steps * each, heights)
+        values = run_stack(self._in_room, resized(carry.values, rows), carry.steps * each, heights)
         return Activations(carry.steps + 1, resized(values, after))
 
     def advance(self, carry: Activations, steps: int, engine: str = "reference") -> Activations:
@@ -182,7 +196,7 @@ class ReluNet(Net):
         if engine == "fast":
             return self._fast(carry, self.depth, self.depth + 1)
         count = self.stack.size(self.depth)
-        return np.asarray(run_stack(self.stack, carry.values, self.depth, (room(count),)))[:count]
+        return np.asarray(run_stack(self._in_room, carry.values, self.depth, (room(count),)))[:count]
 
     def _fast(self, carry: Activations, first: int, last: int) -> Float[np.ndarray, "units patterns"]:
         from tapegrad.networks import numba  # slow to import, and not always needed

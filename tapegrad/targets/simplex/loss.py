@@ -1,10 +1,12 @@
 """The loss (13) on the simplex of configurations: it falls by one level with every step of the machine."""
 
+from typing import Self
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from tapegrad.targets.descent.loss import Arrays, Scalar, corner, edge
+from tapegrad.targets.descent.loss import Arrays, Scalar, corner, edge, in_room
 
 
 class SimplexLoss(eqx.Module):
@@ -32,3 +34,14 @@ class SimplexLoss(eqx.Module):
         vertices = jnp.sum((self.vertex_weight - self.outside) * corner(s, 1 / 2))
         joined = edge(s[self.edge_from], s[self.edge_to])
         return self.outside + vertices + jnp.sum((self.edge_weight - self.outside) * joined)
+
+    def in_room(self, cells: int) -> Self:
+        """Padding weighs B, so that it counts 0."""
+        outside = float(self.outside)
+        return type(self)(
+            in_room(self.vertex_weight, fill=outside),
+            in_room(self.edge_from),
+            in_room(self.edge_to),
+            in_room(self.edge_weight, fill=outside),
+            self.outside,
+        )

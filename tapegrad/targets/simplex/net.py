@@ -77,7 +77,16 @@ class SimplexNet(DescentNet):
     @property
     def rates(self) -> Weights:
         """As ever, with a line search for s if that was asked for."""
-        return Weights._make((OnSimplex(self.line_search), 1.0, 1.0, 1.0))
+        on_simplex = OnSimplex(self.line_search, np.asarray(self.vertex_count))
+        return Weights._make((on_simplex, 1.0, 1.0, 1.0))
+
+    @property
+    def vertex_count(self) -> int:
+        return len(self.vertices.state)
+
+    @property
+    def cell_count(self) -> int:
+        return 0
 
     def start(self, state: Configuration) -> Descent:
         """s at the vertex of the configuration, z = 0."""

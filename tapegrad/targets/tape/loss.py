@@ -1,5 +1,6 @@
 """The loss (21): its gradient descent runs a machine whose tapes and heads are weights."""
 
+from dataclasses import replace
 from typing import Self
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import numpy as np
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float, Int
 
-from tapegrad.targets.descent.loss import Arrays, Scalar, corner, directed
+from tapegrad.targets.descent.loss import Arrays, Scalar, corner, directed, in_room
 from tapegrad.targets.tape.build import GAMMA, Constants, Graph
 
 
@@ -27,6 +28,8 @@ class TapeLoss(eqx.Module):
     edge_weight: Float[Arrays, " edges"]
     b: Scalar
     c: Scalar
+    cells: Int[Arrays, ""] | None = None
+    """How many rows of T and H, from the first, are cells; any others are padding. None: all are."""
 
     @classmethod
     def of(cls, graph: Graph, constants: Constants) -> Self:
@@ -59,6 +62,11 @@ class TapeLoss(eqx.Module):
         move = _squared(moved - H)
         return self.c + self.on_simplex(s) + GAMMA * (write + 4 * self.b**2 * read + move)
 
+    def in_room(self, cells: int) -> Self:
+        """Padding weighs 0 and leads nowhere; no head comes to stand there."""
+        padded = {name: in_room(array) for name, array in vars(self).items() if np.ndim(array)}
+        return replace(self, **padded, cells=np.asarray(cells))
+
     def on_simplex(self, s: Float[Arrays, " vertices"]) -> Float[Array, ""]:
         """l_S of (19): weights on vertices and on directed edges."""
         vertices = jnp.sum(self.vertex_weight * corner(s, 1 / 4))
@@ -72,6 +80,8 @@ class TapeLoss(eqx.Module):
         nothing = jnp.zeros_like(H[:1])
         to_right = jnp.concatenate([nothing, H[:-1]])
         to_left = jnp.concatenate([H[1:], nothing])
+        if self.cells is not None:
+            to_right = jnp.where(jnp.arange(len(H))[:, None] < self.cells, to_right, 0.0)
         return (s @ self.right) * to_right + (s @ self.left) * to_left + (s @ self.still) * H
 
 

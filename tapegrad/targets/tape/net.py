@@ -55,6 +55,14 @@ class TapeNet(DescentNet):
         return self.graph.down.shape[1]
 
     @property
+    def vertex_count(self) -> int:
+        return len(self.graph.down)
+
+    @property
+    def cell_count(self) -> int:
+        return self.cells
+
+    @property
     def first_cell(self) -> int:
         """The machine's cell that row 0 of T and H stands for; its cell 0 is in the middle."""
         return -(self.cells // 2)
@@ -91,8 +99,10 @@ class TapeNet(DescentNet):
 
     def all_tapes(self, carry: Descent) -> NDArray[np.float64]:
         """The read-only tapes, as the data fill them, and the weights T beside them."""
-        given = np.asarray(_read_only_tapes(self.error, carry.weights.z))
         written = np.asarray(carry.weights.T)
+        if not self.read_only:
+            return written
+        given = np.asarray(_read_only_tapes(self.error.network.primary, self.error.x, carry.weights.z))
         return np.concatenate([np.broadcast_to(given, (len(written), given.shape[1])), written], axis=1)
 
     def deviation(self, carry: Descent) -> float:
@@ -259,8 +269,10 @@ class TapeNet(DescentNet):
 
 @in_double
 @eqx.filter_jit
-def _read_only_tapes(error: SquaredError, z: Float[Arrays, "samples outputs"]) -> Array:
-    return error.network.primary.read_only_tapes(error.x, z)
+def _read_only_tapes(
+    primary: Primary, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
+) -> Array:
+    return primary.read_only_tapes(x, z)
 
 
 def build(machine: TuringMachine, cells: int = 1024) -> TapeNet:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int
 from numpy.typing import NDArray
@@ -172,10 +172,10 @@ class TransformerNet(Net):
             running.tokens,
             running.given,
             running.memory,
-            jnp.asarray(np.pad(carry.output, (0, running.tokens.shape[1] - len(carry.output)))),
-            jnp.asarray(carry.steps),
-            jnp.asarray(last),
-            None if temperature is None else jnp.asarray(temperature, jnp.float32),
+            np.pad(carry.output, (0, running.tokens.shape[1] - len(carry.output))),
+            np.int32(carry.steps),
+            np.int32(last),
+            None if temperature is None else np.float32(temperature),
         )
         output = np.asarray(output)[: self.layout.width]
         return replace(carry, steps=int(step), output=output, engine=replace(running, memory=memory))
@@ -195,14 +195,19 @@ class TransformerNet(Net):
         )
         return replace(carry, steps=step, output=output, engine=replace(running, index=index))
 
+    @cached_property
+    def _stacked(self) -> reference.StackedDecoder:
+        return reference.stacked(self.decoder)
+
     def _reference(self, carry: Decoding) -> _Reference:
-        network = reference.stacked(self.decoder)
+        network = self._stacked
         # Padded, so that inputs of like length share code.
         room = reference.round_up(max(len(carry.cells), 1), 64)
         tokens = np.zeros((room, reference.round_up(self.layout.width, 64)), np.float32)
         tokens[: len(carry.cells), : self.layout.width] = carry.tokens
         memory = reference.empty_memory(network, reference.round_up(self.layout.steps + 1, 64))
-        return _Reference(network, memory, jnp.asarray(tokens), jnp.arange(room) < len(carry.cells))
+        given = np.arange(room) < len(carry.cells)
+        return _Reference(network, memory, *jax.device_put((tokens, given)))
 
     def _fast(self, carry: Decoding) -> _Fast:
         if self.attention == "softmax":
