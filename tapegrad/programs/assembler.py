@@ -61,8 +61,8 @@ class Section:
 
 _LABEL = re.compile(r"\s*([A-Za-z_.$][\w.$]*|\d+)\s*:")
 
-# Pseudo-instructions that are one instruction: the form of their operands, and what they become. `d`, `s` and
-# `t` are registers, `i` is an immediate and `p` a place.
+# Pseudo-instructions: the form of their operands, and what they become. `d`, `s` and `t` are registers, and
+# `p` is a place.
 
 PSEUDO: dict[str, tuple[str, str]] = {
     "nop": ("", "addi x0, x0, 0"),
@@ -73,6 +73,10 @@ PSEUDO: dict[str, tuple[str, str]] = {
     "snez": ("ds", "sltu {d}, x0, {s}"),
     "sltz": ("ds", "slt {d}, {s}, x0"),
     "sgtz": ("ds", "slt {d}, x0, {s}"),
+    "zext.b": ("ds", "andi {d}, {s}, 255"),
+    "zext.h": ("ds", "slli {d}, {s}, 16; srli {d}, {d}, 16"),
+    "sext.b": ("ds", "slli {d}, {s}, 24; srai {d}, {d}, 24"),
+    "sext.h": ("ds", "slli {d}, {s}, 16; srai {d}, {d}, 16"),
     "sgt": ("dst", "slt {d}, {t}, {s}"),
     "sgtu": ("dst", "sltu {d}, {t}, {s}"),
     "beqz": ("sp", "beq {s}, x0, {p}"),
@@ -240,7 +244,8 @@ class Assembler:
             form, text = PSEUDO[name]
             if len(operands) != len(form):
                 raise place.error(f"{name} has {len(form)} operand(s), not {len(operands)}")
-            self.statement(place, text.format(**dict(zip(form, operands, strict=True))))
+            for part in text.format(**dict(zip(form, operands, strict=True))).split(";"):
+                self.statement(place, part)
         elif (name, len(operands)) in SHORT:
             self.statement(place, SHORT[name, len(operands)].format(*operands))
         elif name == "li":

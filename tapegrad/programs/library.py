@@ -129,7 +129,7 @@ def random_rv32(seed: int, *, instructions: int = 40, ram: int = 1024) -> Progra
     draws = Draws(seed)
     words = [_addi(rd, 0, draws.one_below(4096)) for rd in (8, 9)]
     words += [INSTRUCTIONS["lui"].encoded(rd=18, imm=draws.one_below(1 << 20))]
-    words += [_addi(rd=3, rs1=0, imm=ram * 3 // 4)]
+    words += [_addi(rd=3, rs1=0, imm=min(ram * 3 // 4, 1920))]
     names = [name for name in INSTRUCTIONS if name not in ("ecall", "ebreak", "jalr")]
     while len(words) < instructions:
         words.append(

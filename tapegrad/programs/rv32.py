@@ -143,7 +143,7 @@ class RV32(Machine):
                     (~stays & ~jumps, following),
                 ),
                 "trap": chosen(*((flag, UInt(3)(number)) for flag, number in stops)),
-                "copied": only(runs & call.moving & ~call.finishes, copied + 1),
+                "copied": chosen((~runs, copied), (runs & call.moving & ~call.finishes, copied + 1)),
                 "taken": registers["taken"] + (runs & call.reads & call.moving),
                 "written": written + emits,
             },
