@@ -75,6 +75,7 @@ def _not_compiled(message: str, folder: str) -> FormatError:
     text = message.replace(folder + os.sep, "").strip()
     errors = re.search(r"^.*\berror: .*", text, re.MULTILINE)
     shown = text[errors.start() :] if errors else text
+    shown = re.sub(r"\n\d+ errors? generated\.?\Z", "", shown)
     if len(shown) > LONGEST_MESSAGE:
         shown = shown[:LONGEST_MESSAGE] + "..."
     place = re.match(r"program\.c:(\d+):(\d+):", shown)

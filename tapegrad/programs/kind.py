@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tapegrad.programs.assembler import read_assembler
 from tapegrad.programs.compiler import read_c
 from tapegrad.programs.elf import MAGIC, read_elf
-from tapegrad.programs.instructions import INSTRUCTIONS
+from tapegrad.programs.instructions import NUMBERS
 from tapegrad.programs.library import FIBONACCI, HELLO, READY, random_subleq
 from tapegrad.programs.model import Machine, Program
 from tapegrad.programs.rv32 import RV32
@@ -46,8 +46,13 @@ def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> P
 
 
 _MAIN = re.compile(r"^[ \t]*(?:\w+[ \t*]+)*main\s*\([^;{}]*\)\s*\{", re.MULTILINE)
-_OPERATION = re.compile(r"^[ \t]*(?:[A-Za-z_.$][\w.$]*:[ \t]*)?([a-z.]+)\b", re.MULTILINE)
-_SIGNS = frozenset(INSTRUCTIONS) | {"li", "la", "mv", ".text", ".globl", ".global", ".equ", ".data"}
+_ASSEMBLER = re.compile(
+    r"^[ \t]*(?:[A-Za-z_.$][\w.$]*:[ \t]*|\d+:[ \t]*)*"
+    rf"(?:[a-z.]+[ \t]+(?:{'|'.join(NUMBERS)})[ \t]*,|(?:nop|ret|ecall|ebreak)[ \t]*(?:[#;/]|$)"
+    r"|(?:j|jal|call|tail)[ \t]+[\w.]+[ \t]*(?:[#;/]|$)|\.(?:text|globl|global|section|equ)\b)",
+    re.MULTILINE,
+)
+"""A line with a register, an instruction without operands, a jump, or a directive."""
 
 
 def _is_c(data: bytes) -> bool:
@@ -55,7 +60,7 @@ def _is_c(data: bytes) -> bool:
 
 
 def _is_assembler(data: bytes) -> bool:
-    return any(found[1] in _SIGNS for found in _OPERATION.finditer(opening(data)))
+    return _ASSEMBLER.search(opening(data)) is not None
 
 
 FORMATS = (

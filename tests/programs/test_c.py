@@ -56,9 +56,11 @@ int main(void)
     unsigned hex;
     while (scanf("%d", &n) == 1) printf("[%5d|%-6d|%06d|%+d|%x|%X|%o]\\n", n, n, n, n, n, n, n), count++;
     printf("%d then ", count);
-    if (scanf("%15s %x", word, &hex) == 2) printf("%s %u %10s|%-10s|%.2s|%c%%\\n", word, hex, word, word, word, word[0]);
+    if (scanf("%15s %x", word, &hex) == 2)
+        printf("%s %u %10s|%-10s|%.2s|%c%%\\n", word, hex, word, word, word, word[0]);
     strcpy(text, word); strcat(text, "-tail"); memmove(text + 2, text, 5);
-    printf("%s %u %d %d\\n", text, (unsigned)strlen(text), strcmp("abc", "abd") < 0, strncmp("abc", "abd", 2));
+    printf("%s %u %d ", text, (unsigned)strlen(text), strcmp("abc", "abd") < 0);
+    printf("%d\\n", strncmp("abc", "abd", 2));
     for (char *c = text; *c; c++) putchar(isalpha(*c) ? toupper(*c) : *c);
     char *block = malloc(10), *zeros = calloc(4, 2);
     memset(block, 'z', 9); block[9] = 0;
