@@ -85,6 +85,11 @@ def test_pairs_of_instructions():
         0x00001537,
         0x00450513,
     ]
+    assert words("lui a0, %hi(x)\naddi a0, a0, %lo(x)\n.data\n.space 2040\nx: .word 1")[:2] == [
+        0x00001537,
+        0x80050513,
+    ]
+    assert words("li t0, 0x12345800") == [0x123462B7, 0x80028293]
     assert words("lw a0, x\nsw a0, x, t0\n.data\nx: .word 7") == [
         *(0x00000517, 0x01052503),
         *(0x00000297, 0x00A2A423),

@@ -72,14 +72,15 @@ def test_programs_that_write_themselves():
         ("sw", 0, 0x00700513),
         ("sh", 2, 0x0070),
         ("sb", 3, 0x00),
-        ("sw", 2, 0x02930070),
+        ("sw", 2, 0x8613_0070),  # and half of the next, which becomes addi a2, t0, 1
+        ("sh", 3, 0x1300),  # and a byte of the next, which becomes addi tp, t0, 1
     ):
         program = read_assembler(
             f"""
             li t1, 2
     again:  la t2, change
     change: li a0, 0x7f0
-            addi t0, t0, 0
+            addi t0, t0, 1
             li t3, {value}
             {store} t3, {at}(t2)
             addi t1, t1, -1

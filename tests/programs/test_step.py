@@ -105,6 +105,30 @@ def test_traps_leave_everything_else():
     assert after(beyond).trap == stepped(beyond).trap == "jump outside memory"
 
 
+@pytest.mark.parametrize(
+    ("name", "size"), [("lb", 1), ("lhu", 2), ("lw", 4), ("sb", 1), ("sh", 2), ("sw", 4)]
+)
+def test_where_memory_ends(name, size):
+    for at in range(RAM - 6, RAM + 3):
+        code = INSTRUCTIONS[name].encoded(rd=5, rs1=6, rs2=7, imm=0).to_bytes(4, "little")
+        registers = tuple({6: at, 7: 0x12345678}.get(number, 0) for number in range(32))
+        state = ProgramState(0, code + bytes(RAM - 4), registers)
+        found = after(state)
+        assert bool(found.trap) == (at + size > RAM)
+        assert stepped(state) == found
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "trap"), [(-1, -1, True), (16, 0, True), (0, 16, True), (-2, 0, True), (15, 15, False)]
+)
+def test_addresses_of_subleq(a, b, trap):
+    machine = Subleq(16, input=1, output=1, width=8)
+    state = ProgramState(0, bytes([a % 256, b % 256, 5]).ljust(16, b"\0"))
+    found = list(islice(machine.run(state), 2))[-1]
+    assert found.trap == ("address outside memory" if trap else "")
+    assert stepped(state, machine) == found
+
+
 def test_output_goes_round():
     machine = RV32(RAM, input=1, output=4)
     state = call(64, 1, 8, 7)
