@@ -8,13 +8,13 @@ import pytest
 from tapegrad.lowering.program_learner import ProgramLearner, _bits, _contents, program_learner, suiting
 from tapegrad.programs.instructions import INSTRUCTIONS
 from tapegrad.programs.library import READY, random_subleq
-from tapegrad.programs.model import ProgramState
+from tapegrad.programs.model import Machine, ProgramState
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tests.programs.states import MACHINE, NAMES, RAM, after, random_state
 
 
-def stepped(state: ProgramState, machine=MACHINE) -> ProgramState:
+def stepped(state: ProgramState, machine: Machine = MACHINE) -> ProgramState:
     return machine.state(machine.after(machine.contents(state)))
 
 
