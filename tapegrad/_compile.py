@@ -144,12 +144,15 @@ def compile_for(
     """`compile`, where the net is to run on this one input: options that depend on the input and on the
     number of steps are chosen to suit, unless they are given."""
     words = tuple(inputs)
+    first = source.start(*words)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [words])
+    if lowerings := route(source, target_named(target).takes):
+        options = lowerings[0].suiting(source, first, steps) | options
     chosen, passes, settings = _prepared(source, target, options)
     lowered = passes[-1].after if passes else source
     if chosen.options.keys() - options.keys():
-        suits = chosen.fitted(lowered, _encoded(passes, source.start(*words)), steps)
+        suits = chosen.fitted(lowered, _encoded(passes, first), steps)
         options = dict(suits) | options
         settings |= {name: options[name] for name in suits}
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)

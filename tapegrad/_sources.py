@@ -20,6 +20,7 @@ _PLACES = [
     "tapegrad.circuits.kind:LAYERED_CIRCUIT",
     "tapegrad.circuits.kind:FUNCTION",
     "tapegrad.learners.kind:LEARNER",
+    "tapegrad.programs.kind:PROGRAM",
 ]
 """One line for each kind of source, in the order in which their formats are tried."""
 
@@ -118,7 +119,7 @@ def read(text: str) -> Source:
     return find(text).source
 
 
-_ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm"}
+_ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf"}
 
 
 def _parsed(data: bytes, origin: str) -> Found:

@@ -135,6 +135,13 @@ class Lowering:
     function: str
     """`module:function`, which takes the source and the options and gives a `Rewriting`."""
     options: Mapping[str, Option] = field(default_factory=dict)
+    suits: str | None = None
+    """`module:function`, which takes the source, a first state and a number of steps, and gives options that
+    suit this run."""
+
+    def suiting(self, source: Source, first: State, steps: int) -> dict[str, Any]:
+        """Options that suit a run; none where the lowering does not depend on it."""
+        return imported(self.suits)(source, first, steps) if self.suits else {}
 
     def rewrite(self, source: Source, **options: Any) -> Rewriting:
         """The rewriting of this source."""

@@ -1,0 +1,113 @@
+"""Programs as a kind of source."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.programs.assembler import read_assembler
+from tapegrad.programs.compiler import read_c
+from tapegrad.programs.elf import MAGIC, read_elf
+from tapegrad.programs.instructions import NUMBERS
+from tapegrad.programs.library import FIBONACCI, HELLO, READY, random_subleq
+from tapegrad.programs.model import Machine, Program
+from tapegrad.programs.rv32 import RV32
+from tapegrad.programs.subleq import Subleq, looks_like_subleq, read_subleq
+from tapegrad.programs.view import ProgramView, listing_text, state_json, state_text
+from tapegrad.source import Arrays, Format, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind, opening
+
+MACHINES: dict[str, type[Machine]] = {machine.kind: machine for machine in (RV32, Subleq)}
+C_EXAMPLE = """\
+#include <stdio.h>
+int main(void) { puts("hello"); return 0; }
+"""
+
+
+def _to_json(program: Program) -> tuple[dict[str, Any], Arrays]:
+    return {
+        "name": program.name,
+        "machine": {"kind": program.machine.kind, **asdict(program.machine)},
+        "entry": program.entry,
+        "symbols": dict(program.symbols),
+    }, {"image": np.frombuffer(program.image, np.uint8)}
+
+
+def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Program:
+    sizes = dict(data["machine"])
+    machine = MACHINES[sizes.pop("kind")](**{name: int(size) for name, size in sizes.items()})
+    image = arrays["image"]
+    if image.dtype != np.uint8 or image.ndim != 1:
+        raise ValueError("the image of a program consists of bytes")
+    symbols = {str(name): int(address) for name, address in data["symbols"].items()}
+    return Program(data["name"], machine, image.tobytes(), int(data["entry"]), symbols)
+
+
+_MAIN = re.compile(r"^[ \t]*(?:\w+[ \t*]+)*main\s*\([^;{}]*\)\s*\{", re.MULTILINE)
+_ASSEMBLER = re.compile(
+    r"^[ \t]*(?:[A-Za-z_.$][\w.$]*:[ \t]*|\d+:[ \t]*)*"
+    rf"(?:[a-z.]+[ \t]+(?:{'|'.join(NUMBERS)})[ \t]*,|(?:nop|ret|ecall|ebreak)[ \t]*(?:[#;/]|$)"
+    r"|(?:j|jal|call|tail)[ \t]+[\w.]+[ \t]*(?:[#;/]|$)|\.(?:text|globl|global|section|equ)\b)",
+    re.MULTILINE,
+)
+"""A line with a register, an instruction without operands, a jump, or a directive."""
+
+
+def _is_c(data: bytes) -> bool:
+    return _MAIN.search(opening(data)) is not None
+
+
+def _is_assembler(data: bytes) -> bool:
+    return _ASSEMBLER.search(opening(data)) is not None
+
+
+FORMATS = (
+    Format("ELF", "a 32-bit RISC-V program", "", lambda data: data.startswith(MAGIC), read_elf),
+    Format("C", "a C file with `main`, compiled for RISC-V", C_EXAMPLE, _is_c, read_c),
+    Format("RISC-V assembler", "RV32IM", FIBONACCI, _is_assembler, read_assembler),
+    Format("SUBLEQ", "words of three", HELLO, lambda data: looks_like_subleq(opening(data)), read_subleq),
+)
+
+
+def _input(program: Program, texts: Sequence[str]) -> tuple[bytes]:
+    """What the program reads, as it was typed; several texts are lines."""
+    return ("\n".join(texts).encode("utf-8", "surrogateescape"),)
+
+
+def _default_inputs(program: Program, random: np.random.Generator, in_batches: bool) -> tuple[Inputs, bool]:
+    """No input, a few numbers, and random letters."""
+    letters = bytes(random.integers(97, 123, 8, np.uint8).tolist())
+    return iter([(b"",), (b"5 3 8\n",), (letters,)]), False
+
+
+PROGRAM = SourceKind(
+    name="program",
+    type=Program,
+    to_json=_to_json,
+    from_json=_from_json,
+    formats=FORMATS,
+    ready=ReadyBy(READY, lambda name, entry: Ready(entry.summary, entry.build, lambda: (entry.example,))),
+    parse_input=_input,
+    default_inputs=_default_inputs,
+    sample=random_subleq,
+    describe=listing_text,
+    state_json=state_json,
+    state_text=state_text,
+    view=ProgramView,
+    one_by_one=True,
+    compiled_run="tapegrad.programs.compiled:run",
+    lowerings=(
+        Lowering(
+            "learner",
+            "tapegrad.lowering.program_learner:program_learner",
+            {
+                "steps": Option(..., "how many samples are shown: as many as the program takes steps"),
+                "input": Option(64, "bytes of input that there is room for"),
+                "output": Option(64, "bytes of output that are kept, the last ones; a power of two"),
+            },
+            suits="tapegrad.lowering.program_learner:suiting",
+        ),
+    ),
+)

@@ -1,0 +1,152 @@
+"""How programs are shown: as text, as JSON and as panels of the player."""
+
+from typing import Any
+
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Table
+from tapegrad.programs.instructions import REGISTERS, disassembled
+from tapegrad.programs.model import Program, ProgramState
+from tapegrad.programs.rv32 import RV32
+from tapegrad.source import shortened
+
+BYTES_IN_A_ROW = 16
+MOST_ROWS = 64
+"""Rows of memory that are shown."""
+MOST_INSTRUCTIONS = 1000
+WIDEST = 2000
+"""Characters of output that are shown."""
+
+
+def listing(program: Program) -> list[tuple[int, str]]:
+    """Addresses and instructions, or words, of what is loaded at first; nothing else is known of a memory."""
+    size = program.machine.word // 8
+    names = {address: name for name, address in program.symbols.items()}
+    lines = []
+    for at in range(0, len(program.image), size):
+        word = int.from_bytes(program.image[at : at + size], "little")
+        if isinstance(program.machine, RV32):
+            lines.append((at, disassembled(word, at, names)))
+        else:
+            lines.append((at // size, str(word - (word >> 8 * size - 1 << 8 * size))))
+    return lines
+
+
+def listing_text(program: Program) -> str:
+    """What is loaded at first, with labels."""
+    names: dict[int, list[str]] = {}
+    for name, address in program.symbols.items():
+        names.setdefault(address, []).append(name)
+    machine = program.machine
+    lines = [
+        f"{program.name}: {machine.kind}, {len(program.image):,} bytes in a memory of {machine.ram:,}, "
+        f"starts at {program.entry:#x}",
+        "",
+    ]
+    whole = listing(program)
+    for at, text in whole[:MOST_INSTRUCTIONS]:
+        lines += [f"{name}:" for name in names.get(at, ())]
+        lines.append(f"{at:6x}  {text}")
+    if len(whole) > MOST_INSTRUCTIONS:
+        lines.append(f"... {len(whole) - MOST_INSTRUCTIONS:,} more words")
+    return "\n".join(lines)
+
+
+def outcome(program: Program, state: ProgramState) -> str:
+    """Whether the program runs, or what has stopped it, and where."""
+    if state.trap == "exit":
+        return f"exit code {exit_code(program, state)}"
+    if state.trap == "end":
+        return "ended"
+    return f"stopped: {state.trap}" if state.trap else "running"
+
+
+def exit_code(program: Program, state: ProgramState) -> int | None:
+    """The low byte of a0, as a shell sees it; 0 for a machine that merely ends, None for any other trap."""
+    if state.trap == "end":
+        return 0
+    return state.registers[10] & 255 if state.trap == "exit" else None
+
+
+def place(program: Program, address: int) -> str:
+    """An address, with the label before it."""
+    before = [(at, name) for name, at in program.symbols.items() if at <= address]
+    if not before:
+        return f"{address:#x}"
+    at, name = max(before)
+    return f"{address:#x} ({name}{f'+{address - at}' if address > at else ''})"
+
+
+def state_json(program: Program, state: ProgramState) -> dict[str, Any]:
+    """A state as plain JSON; the output is text as far as it is UTF-8."""
+    return {
+        "pc": state.pc,
+        "trap": state.trap or None,
+        "exit_code": exit_code(program, state),
+        "registers": dict(zip(REGISTERS, state.registers, strict=False)),
+        "output": state.output.decode("utf-8", "replace"),
+        "written": state.written,
+        "read": state.taken,
+    }
+
+
+def state_text(program: Program, state: ProgramState) -> str:
+    """The output, how the program ended, and registers that are not 0."""
+    lines = [f"{outcome(program, state)}, at {place(program, state.pc)}"]
+    if state.written:
+        kept = len(state.output)
+        cut = f" (the last {kept:,} of {state.written:,} bytes)" if kept < state.written else ""
+        lines.append(f"output {shortened(state.output.decode('utf-8', 'replace'), WIDEST)!r}{cut}")
+    held = [f"{name} {value:#x}" for name, value in zip(REGISTERS, state.registers, strict=False) if value]
+    if held:
+        lines.append("registers " + ", ".join(held))
+    return "\n".join(lines)
+
+
+class ProgramView:
+    """Instructions with the current one, registers, memory and output."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        lines = listing(program)[:MOST_INSTRUCTIONS]
+        self.rows = {at: row for row, (at, _) in enumerate(lines)}
+        self.shown = min(program.machine.ram, MOST_ROWS * BYTES_IN_A_ROW)
+        whole = self.shown == program.machine.ram
+        note = "" if whole else f"{self.shown:,} of {program.machine.ram:,} bytes are shown."
+        self.panels: list[Panel] = [
+            Fields("Program"),
+            Fields("Registers"),
+            Table(
+                "Instructions, as they are loaded",
+                columns=("instruction",),
+                rows=tuple(f"{at:x}" for at, _ in lines),
+                entries=[[text] for _, text in lines],
+                words=[[f"At {place(program, at)}: {text}."] for at, text in lines],
+            ),
+            Cells(
+                "Memory",
+                "text",
+                rows=tuple(f"{at:x}" for at in range(0, self.shown, BYTES_IN_A_ROW)),
+                default=("00",),
+                columns=(0, BYTES_IN_A_ROW - 1),
+                note=note,
+                column_name="byte",
+                explain=lambda row, column: f"The byte at {row * BYTES_IN_A_ROW + column:#x}.",
+            ),
+        ]
+
+    def frame(self, state: ProgramState) -> list[Any]:
+        fields = {
+            "state": outcome(self.program, state),
+            "pc": place(self.program, state.pc),
+            "input": f"{state.taken:,} of {len(state.input):,} bytes read",
+            "output": shortened(state.output.decode("utf-8", "replace"), WIDEST),
+        }
+        registers = {
+            name: f"{value:#x}" for name, value in zip(REGISTERS, state.registers, strict=False) if value
+        }
+        row = self.rows.get(state.pc)
+        bytes_shown = [
+            (*divmod(at, BYTES_IN_A_ROW), f"{byte:02x}")
+            for at, byte in enumerate(state.memory[: self.shown])
+            if byte
+        ]
+        return [fields, registers, None if row is None else (row, 0), CellsFrame(bytes_shown)]

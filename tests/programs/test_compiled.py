@@ -1,0 +1,115 @@
+"""The compiled interpreter against the plain one."""
+
+import os
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tapegrad.errors import InputError
+from tapegrad.programs import read_assembler, read_elf
+from tapegrad.programs.compiled import BUFFER, run
+from tapegrad.programs.instructions import INSTRUCTIONS
+from tapegrad.programs.library import READY, random_rv32, random_subleq
+from tapegrad.programs.model import Program
+from tests.programs.states import MACHINE, NAMES, after, random_state
+
+TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"
+
+
+def same_run(program: Program, input: bytes = b"", most: int = 5000) -> None:
+    states = list(islice(program.run(program.start(input)), most + 1))
+    for steps in {0, min(1, len(states) - 1), len(states) // 2, len(states) - 1}:
+        found = run(program, program.start(input), steps)
+        assert found.final == states[steps]
+        assert found.final.output == states[steps].output
+        assert found.steps == steps
+        assert found.halted == bool(states[steps].trap)
+    found = run(program, program.start(input), most)
+    assert found.final == states[-1]
+    assert found.steps == len(states) - 1
+    again = run(program, found.final, 10)
+    assert (again.final == found.final) or not found.halted
+
+
+@pytest.mark.skipif(not TESTS.is_dir(), reason="TAPEGRAD_CORPUS does not point to a corpus")
+def test_riscv_tests():
+    files = sorted(TESTS.glob("*.elf"))
+    assert len(files) == 50
+    for file in files:
+        program = read_elf(file.read_bytes())
+        *_, last = program.run(program.start())
+        assert (last.trap, last.registers[10], last.registers[17]) == ("exit", 0, 93), file.name
+        assert run(program, program.start()).final == last, file.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_traps(name):
+    """The addresses and targets that unicorn is spared."""
+    random = np.random.default_rng(NAMES.index(name) + 1000)
+    for _ in range(40):
+        state = random_state(random, INSTRUCTIONS[name], wild=True)
+        assert run(Program("one", MACHINE, b""), state, 1).final == after(state)
+
+
+@pytest.mark.parametrize("name", READY)
+def test_ready(name):
+    entry = READY[name]
+    same_run(entry.build(), entry.example)
+
+
+def test_random_programs():
+    for seed in range(40):
+        same_run(random_rv32(seed))
+    for seed in range(200):
+        same_run(random_subleq(seed, width=(8, 16, 32)[seed % 3]), b"abc", 300)
+
+
+def test_programs_that_write_themselves():
+    """Every kind of store replaces an instruction that has run before."""
+    for store, at, value in (
+        ("sw", 0, 0x00700513),
+        ("sh", 2, 0x0070),
+        ("sb", 3, 0x00),
+        ("sw", 2, 0x8613_0070),  # and half of the next, which becomes addi a2, t0, 1
+        ("sh", 3, 0x1300),  # and a byte of the next, which becomes addi tp, t0, 1
+    ):
+        program = read_assembler(
+            f"""
+            li t1, 2
+    again:  la t2, change
+    change: li a0, 0x7f0
+            addi t0, t0, 1
+            li t3, {value}
+            {store} t3, {at}(t2)
+            addi t1, t1, -1
+            bnez t1, again
+            li a7, 93
+            ecall
+            """.encode()
+        )
+        same_run(program)
+    taken = read_assembler(b"li a7, 63\nla a1, there\nli a2, 4\nthere: li a0, 0\necall\nli a0, 0\nj there")
+    same_run(taken, INSTRUCTIONS["ebreak"].encoded().to_bytes(4, "little"))
+
+
+def test_long_output_and_progress():
+    program = read_assembler(
+        b"li t0, 70000\nli a2, 1\nli a7, 64\nloop: li a0, 1\nmv a1, zero\necall\naddi t0, t0, -1\n"
+        b"bnez t0, loop\nli a7, 93\nli a0, 3\necall"
+    )
+    pieces, counts = [], []
+    whole = run(program, program.start())
+    told = run(program, program.start(), output=pieces.append, progress=counts.append)
+    assert whole.final.output == b"".join(pieces) == program.image[:1] * 70_000
+    assert whole.final.written == told.final.written == 70_000
+    assert len(pieces[0]) == BUFFER
+    assert counts[-1] == told.steps == whole.steps
+    assert told.final == whole.final
+
+
+def test_states_of_other_machines_are_refused():
+    entry, other = READY["rv32-sort"].build(), READY["subleq-echo"].build()
+    with pytest.raises(InputError, match="does not fit"):
+        run(entry, other.start())

@@ -1,0 +1,207 @@
+"""Programs through every command: read, show, run, compile, save, check, verify, campaign."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tapegrad as tg
+from tapegrad._sources import all_formats
+from tapegrad.cli import app
+from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, SourceError
+from tapegrad.programs.kind import PROGRAM
+from tapegrad.programs.library import FIBONACCI, READY, SORT, random_rv32, random_subleq
+from tapegrad.programs.model import Program
+from tapegrad.programs.rv32 import RV32
+from tapegrad.programs.subleq import Subleq, read_subleq
+
+COUNT = """\
+subleq 8 16
+# Counts from -3 to 0, then ends.
+loop: minus count ?
+      zero count loop
+      zero zero -1
+minus: -1
+count: -3
+zero: 0
+"""
+
+
+def command(*words, code=0):
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def read(text: str) -> Program:
+    program = tg.read(text)
+    assert isinstance(program, Program)
+    return program
+
+
+def test_read(tmp_path):
+    assert read(COUNT) == read_subleq(COUNT.encode())
+    assert read("9 -1 3 10 -1 6 0 0 -1 72 105").machine == Subleq(64, width=32)
+    assert read(SORT).image == READY["rv32-sort"].build().image
+    file = tmp_path / "sort.s"
+    file.write_text(SORT)
+    assert read(str(file)).image == READY["rv32-sort"].build().image
+    for name in READY:
+        assert read(name).name == name
+    with pytest.raises(InputError, match="no file"):
+        tg.read("missing.c")
+
+
+def test_formats_know_their_own():
+    """No other format takes a program for its own, and no program's format takes another's."""
+    for format in PROGRAM.formats:
+        if format.example:
+            data = format.example.encode()
+            taken = [other.name for other in all_formats() if other.detect(data)]
+            assert taken[0] == format.name
+    for other in all_formats():
+        if other.example and other not in PROGRAM.formats:
+            assert not any(format.detect(other.example.encode()) for format in PROGRAM.formats), other.name
+
+
+def test_subleq_texts():
+    program = read_subleq(b"subleq 16 20\nx: y y+1 ? # comment\ny: -1, 5; x-2")
+    assert program.machine == Subleq(40, width=16)
+    words = np.frombuffer(program.image, np.int16).tolist()
+    assert words == [3, 4, 3, -1, 5, -2]
+    for text, message in (
+        ("subleq 9\n1 2 3", "8, 16 or 32 bits"),
+        ("subleq 8 2\n1 2 3", "3 words, and its memory 2"),
+        ("subleq 8\n300 0 0", "line 2, column 1"),
+        ("subleq\na b c\na: 0\nbb: 1", "unknown label 'b'.*Did you mean bb"),
+        ("subleq\na: 0 a: 1", "defined twice"),
+        ("subleq\n", "no words"),
+        ("subleq 32 999999999999\n1", "its memory 999,999,999,999"),
+    ):
+        with pytest.raises((FormatError, SourceError), match=message):
+            read_subleq(text.encode())
+
+
+def test_show():
+    assert "addi t2, t2, -1" in command("show", FIBONACCI)
+    assert "next:" in command("show", FIBONACCI)
+    assert "rv32-sort" in json.loads(command("formats", "--json"))["ready"]
+
+
+def test_run():
+    done = json.loads(command("run", COUNT, "--target", "emulator", "--json"))
+    assert done["verified"] is True
+    assert done["output"]["trap"] == "end"
+    assert done["output"]["exit_code"] == 0
+    assert done["checked"]["states"] == done["steps"] + 1
+    text = command("run", "subleq-echo", "--target", "emulator", "--engine", "fast", "--input", "ab")
+    assert "output 'ab'" in text
+    assert "ended" in text
+
+
+def test_run_of_an_instruction_set():
+    """One step of SGD is one instruction of RV32IM, with input and output."""
+    done = json.loads(
+        command("run", "rv32-sort", "--target", "emulator", "--engine", "fast", "--input", "ba", "--json")
+    )
+    assert done["verified"] is True
+    assert done["output"]["output"] == "ab"
+    assert done["output"]["exit_code"] == 0
+
+
+def test_endless_loops_stop_at_the_limit():
+    text = command(
+        "run", "subleq 8 16\nz z 0 z: 0", "--target", "emulator", "--steps", "5", "--engine", "fast", code=3
+    )
+    assert "stopped at the step limit" in text
+    assert "running" in text
+
+
+def test_traps_are_shown():
+    text = command("run", "subleq 8 16\n99 0 0", "--target", "emulator", "--engine", "fast")
+    assert "stopped: address outside memory, at 0x0" in text
+
+
+def test_page(tmp_path):
+    page = tmp_path / "page.html"
+    command("show", COUNT, "--target", "emulator", "-o", str(page), "--set", "steps=11")
+    assert "Memory" in page.read_text()
+
+
+def test_save_check_verify(tmp_path):
+    folder = tmp_path / "net"
+    settings = ["--set", "steps=11", "--set", "input=8", "--set", "output=2"]
+    command("compile", COUNT, "--target", "emulator", *settings, "-o", str(folder))
+    command("check", str(folder))
+    loaded = tg.load(folder)
+    assert loaded.source == tg.read(COUNT)
+    assert tg.verify(loaded, [(b"",)], engine="fast").agreed
+    config = folder / "config.json"
+    config.write_text(config.read_text().replace('"entry": 0', '"entry": "x"'))
+    with pytest.raises(BrokenNet):
+        tg.load(folder)
+
+
+def test_json():
+    for program in (READY["rv32-sort"].build(), random_subleq(3), random_rv32(4)):
+        data, arrays = PROGRAM.to_json(program)
+        again = PROGRAM.from_json(json.loads(json.dumps(data)), arrays)
+        assert again == program
+        assert again.symbols == program.symbols
+
+
+def test_views():
+    for name, entry in READY.items():
+        program = entry.build()
+        view = PROGRAM.view(program)
+        states = list(program.run(program.start(entry.example)))
+        *_, (fields, _, row, memory) = map(view.frame, states)
+        state = states[-1]
+        assert fields["state"] in ("exit code 55", "exit code 0", "ended"), name
+        assert len(view.panels) == 4
+        assert row is not None
+        assert memory.cells
+        assert "\n" not in PROGRAM.state_text(program, state).splitlines()[0]
+        assert PROGRAM.state_json(program, state)["output"] == state.output.decode()
+
+
+def test_sizes_are_checked():
+    with pytest.raises(Refused, match="takes 100 bytes, and its memory has 64"):
+        Program("large", RV32(64), bytes(100))
+    for wrong in (
+        {"ram": 6},
+        {"ram": 0},
+        {"ram": 1 << 40},
+        {"ram": 64, "output": 3},
+        {"ram": 64, "input": 0},
+    ):
+        with pytest.raises(SourceError):
+            RV32(**wrong)
+    with pytest.raises(SourceError, match="addresses"):
+        Subleq(128, width=8)
+    program = READY["rv32-sort"].build()
+    with pytest.raises(InputError, match="room for 64"):
+        program.machine.contents(program.start(b"x" * 65))
+    with pytest.raises(Refused, match="cells, more than"):
+        tg.compile(Program("huge", RV32(1 << 22), b""), "emulator", steps=1)
+    with pytest.raises(Refused, match="needs steps"):
+        tg.compile(program, "emulator")
+
+
+def test_states_know_the_end_of_their_output():
+    first = READY["rv32-sort"].build().start(b"x")
+    long = replace(first, output=b"abcdef", written=6)
+    assert long == replace(first, output=b"ef", written=6)
+    assert long != replace(first, output=b"df", written=6)
+    assert long != replace(first, output=b"ef", written=5)
+    assert long != first
+
+
+def test_campaign():
+    found = json.loads(
+        command("campaign", "program", "-t", "emulator", "--count", "3", "--set", "steps=40", "--json")
+    )
+    assert found["mismatches"] == {}
+    assert found["agreed"] == 3
