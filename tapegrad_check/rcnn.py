@@ -36,6 +36,8 @@ LARGEST = 2.0**50
 """No weight of the ternary filter is larger; so no sum overflows."""
 LEAST_KINK = 1e-14
 """How far from a kink a value must be; it is the sum of a few numbers, each rounded to some 1e-16."""
+MEMORY = "memory"
+"""What a classifier has memorised, beside the arrays of its network."""
 
 
 class Contents:
@@ -160,6 +162,8 @@ def check(
     config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
 ) -> Checked:
     """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
+    memory = arrays.get(MEMORY)
+    arrays = {name: own for name, own in arrays.items() if name != MEMORY}
     rules = _table(config, arrays, source)
     ternary = config["encoding"] == "ternary"
     require(ternary or config["encoding"] == "channels", "the encoding is unknown")
@@ -180,6 +184,9 @@ def check(
         statements.append(
             "states, symbols and rules are those of the source, by name; names of units are notes"
         )
+    if memory is not None:
+        array({MEMORY: memory}, MEMORY, np.float64 if ternary else np.float32, (None, None))
+        statements.append("what the classifier has memorised is not checked: its samples are not saved")
     return Checked(statements)
 
 

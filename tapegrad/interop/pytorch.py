@@ -214,8 +214,10 @@ def _squared(difference: Tensor) -> Tensor:
 
 
 def _keep(module: nn.Module, loss: TapeLoss | SimplexLoss) -> None:
-    """Every array of the loss as a buffer of the same name."""
+    """Every array of the loss as a buffer of the same name; an unpadded loss counts no cells."""
     for name, array in vars(loss).items():
+        if array is None:
+            continue
         kind = torch.int64 if name in ("edge_from", "edge_to") else torch.float64
         module.register_buffer(name, torch.tensor(np.asarray(array), dtype=kind))
 
