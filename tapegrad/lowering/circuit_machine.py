@@ -10,7 +10,16 @@ import numpy as np
 from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.model import ARITY, Bits, Circuit, Gate
 from tapegrad.errors import InputError, Refused
-from tapegrad.lowering.schedule import Moment, Operation, Place, Plan, Wire, quickest_plan, wires_carried
+from tapegrad.lowering.schedule import (
+    Moment,
+    Operation,
+    Place,
+    Plan,
+    Wire,
+    quickest_plan,
+    refuse_many_gates,
+    wires_carried,
+)
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Configuration, Rule, TuringMachine
 from tapegrad.source import Rewriting
 
@@ -43,6 +52,7 @@ def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriti
     carried in the control mean less travel and more states."""
     if tapes < 1 or carried < 1:
         raise InputError("a straight-line machine has at least one tape and carries at least one wire")
+    refuse_many_gates(circuit)
     _check_size(1 << min(tapes, 64), circuit.name)  # a rule for whatever the heads read, before any plan
     best, operations = quickest_plan(simplified(circuit), tapes, carried)
     _check_size(best.steps << tapes, circuit.name)  # at least one state for each step

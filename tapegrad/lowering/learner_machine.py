@@ -30,6 +30,7 @@ from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import InputError
 from tapegrad.learners.model import Learner, LearnerState, Samples
 from tapegrad.lowering.itinerary import Itinerary, Output, Spot, Walks, itinerary
+from tapegrad.lowering.schedule import refuse_many_gates
 from tapegrad.machines.model import LEFT, RIGHT, Cell, Configuration, Rule, TuringMachine
 from tapegrad.source import Rewriting
 
@@ -116,6 +117,7 @@ def learner_machine(learner: Learner, carried: int = 2) -> Rewriting:
     """The machine that learns as the learner does. It carries about `carried` wires in its state."""
     if carried < 1:
         raise InputError("the machine of a learner carries at least one wire")
+    refuse_many_gates(learner.circuit)
     circuit = _step_circuit(learner)
     states = 2 + learner.cells
     trip = itinerary(circuit, carried, kept=range(states, len(circuit.inputs)))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tapegrad.circuits.model import ARITY, Circuit, Gate
+from tapegrad.errors import Refused
 
 Wire = int
 Place = tuple[int, int]
@@ -293,6 +294,20 @@ class _Planner:
 
 
 # A circuit's gates as operations to be planned, the quickest plan for them, and what it carries.
+
+
+MOST_GATES = 20_000
+"""Planning a machine for more than these would take minutes, and its table would fill gigabytes."""
+
+
+def refuse_many_gates(circuit: Circuit) -> None:
+    """Says at once, before any plan, that a circuit is too large for a machine of its own."""
+    if circuit.size > MOST_GATES:
+        raise Refused(
+            f"{circuit.name!r} has {circuit.size:,} gates; a machine is made of {MOST_GATES:,} at most",
+            advice="Choose relu for a circuit and emulator for a learner or a program: they take gates as "
+            "they are. Or make it smaller (for a program: less memory).",
+        )
 
 
 def quickest_plan(
