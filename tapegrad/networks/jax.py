@@ -182,7 +182,7 @@ Feed = Callable[[tuple[Dense, ...], Array], Array]
 
 
 def stacked(decoder: Decoder, multiple: int = 64, cut: bool = True) -> StackedDecoder:
-    """A decoder as a few stacks of matrices, its width padded to a multiple of this."""
+    """A decoder as a few stacks of NumPy matrices, its width padded to a multiple of this."""
     width = round_up(len(decoder.start), multiple)
     groups = []
     for _, run in groupby(decoder.blocks, _modules):
@@ -203,8 +203,7 @@ def stacked(decoder: Decoder, multiple: int = 64, cut: bool = True) -> StackedDe
         own = _matrices([layer.map], rows, columns)
         halting.append(Dense(Matrix(own.weight[0], own.bias[0]), layer.activation))
         columns = rows
-    found = StackedDecoder(tuple(groups), tuple(halting), np.array(decoder.time))
-    return jax.device_put(found)
+    return StackedDecoder(tuple(groups), tuple(halting), np.array(decoder.time))
 
 
 def empty_memory(network: StackedDecoder, room: int) -> Memory:
@@ -365,11 +364,11 @@ def run_stack(
     last = first + len(heights)
     bounds = stack.bounds[first : last + 1]
     linear = last == stack.layers
-    return _run_stack(stack.inputs, stack.weights, stack.biases, values, bounds, heights, linear)
+    return run_layers(stack.inputs, stack.weights, stack.biases, values, bounds, heights, linear)
 
 
 @partial(jax.jit, static_argnames=("heights", "linear"))
-def _run_stack(
+def run_layers(
     inputs: Int[Array, "all fan_in"],
     weights: Float[Array, "all fan_in"],
     biases: Float[Array, " all"],
@@ -378,6 +377,7 @@ def _run_stack(
     heights: tuple[int, ...],
     linear: bool,
 ) -> Array:
+    """The same from its arrays; after the last layer there is a ReLU unless it is `linear`."""
     for i, height in enumerate(heights):
         if len(biases) == 0:  # a network without outputs
             return jnp.zeros((heights[-1], values.shape[1]), values.dtype)

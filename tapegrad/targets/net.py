@@ -21,6 +21,10 @@ class Net(eqx.Module):
     engines: ClassVar[tuple[str, ...]] = ("reference",)
     """`reference` is the definition; any other engine gives the same carries faster."""
 
+    # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
+    # which takes longer than most methods do. Here methods are only called.
+    __getattribute__ = object.__getattribute__
+
     @abstractmethod
     def start(self, state: State) -> Carry:
         """The network before its first step, on a first state of the source it was built from."""

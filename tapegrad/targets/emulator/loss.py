@@ -127,9 +127,15 @@ def loss(
 
 
 @partial(jax.jit, static_argnames="activation")
-def _sgd_step(
-    weights: Array, blocks: Blocks, inputs: Array, label: Array, rate: Array, activation: Activation
-) -> tuple[Array, Array]:
+def sgd_step_of(
+    weights: Float[Array, " edges"],
+    blocks: Blocks,
+    inputs: Float[Array, " vertices"],
+    label: Float[Array, ""],
+    rate: Float[Array, ""],
+    activation: Activation = hard_tanh,
+) -> tuple[Float[Array, " edges"], Float[Array, " vertices"]]:
+    """One step in JAX, of arrays with room; the new weights, and the values that it saw."""
     gradient, every = jax.grad(loss, has_aux=True)(weights, blocks, inputs, label, activation)
     return weights - rate * gradient, every
 
@@ -151,7 +157,7 @@ def sgd_step(
     successor with a derivative other than 0.
     """
     kind = weights.dtype
-    after, every = _sgd_step(
+    after, every = sgd_step_of(
         padded(weights, graph.edges),
         blocks,
         padded(row.astype(kind), graph.vertices),

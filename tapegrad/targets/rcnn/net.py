@@ -219,10 +219,13 @@ def _layer(filter: Filter, grid: Grid) -> tuple[Grid, bool]:
     return np.asarray(after)[:channels, :rows, :columns], bool(running)
 
 
-@eqx.filter_jit
-def _compiled_layer(
-    filter: Filter, grid: jax.Array, rows: jax.Array, columns: jax.Array
+def layer_of(
+    filter: Filter, grid: jax.Array, rows: jax.Array | int, columns: jax.Array | int
 ) -> tuple[jax.Array, jax.Array]:
+    """A layer in JAX, on a grid of which so many rows and columns are no padding."""
     _, most_rows, most_columns = grid.shape
     inside = (jnp.arange(most_rows) < rows)[:, None] & (jnp.arange(most_columns) < columns)
     return filter(grid), (filter.rule_applies(grid) & inside).any()
+
+
+_compiled_layer = eqx.filter_jit(layer_of)

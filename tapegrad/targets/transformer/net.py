@@ -197,7 +197,7 @@ class TransformerNet(Net):
 
     @cached_property
     def _stacked(self) -> reference.StackedDecoder:
-        return reference.stacked(self.decoder)
+        return jax.device_put(reference.stacked(self.decoder))
 
     def _reference(self, carry: Decoding) -> _Reference:
         network = self._stacked
