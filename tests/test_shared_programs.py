@@ -33,9 +33,9 @@ def compiled():
     """A list with an entry for each program that XLA has compiled."""
     names: list[str] = []
 
-    def listen(name: str, seconds: float, **about: object) -> None:
-        if name.endswith("backend_compile_duration"):
-            names.append(name)
+    def listen(event: str, duration_secs: float, **about: str | int) -> None:
+        if event.endswith("backend_compile_duration"):
+            names.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     yield names
