@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from tapegrad_check import emulator, extended, rcnn, relu, simplex, tape, transformer
 from tapegrad_check.folder import (
     AGAIN,
@@ -75,12 +77,16 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
             advice=f"Checked targets are {', '.join(CHECKERS)}.",
         )
     try:
-        bound = bound_source(folder)
-        checked = CHECKERS[target](
-            folder.config["net"], folder.own, folder.certificate["claims"], bound.source
-        )
+        # Numbers of a genuine net never overflow here, so that one which does is a reason to refuse it.
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            bound = bound_source(folder)
+            checked = CHECKERS[target](
+                folder.config["net"], folder.own, folder.certificate["claims"], bound.source
+            )
     except NotProved as error:
         raise CheckError(str(error), where=str(path), advice=AGAIN) from error
+    except FloatingPointError as error:
+        raise CheckError(f"a number is out of range: {error}", where=str(path), advice=AGAIN) from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
         raise CheckError(
             f"the net lacks something that its target needs: {type(error).__name__} {error}",
