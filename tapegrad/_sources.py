@@ -1,5 +1,6 @@
 """The kinds of source, and finding a source: by a ready name, in a file, or in a text of any format."""
 
+import json
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._files import content_of
@@ -123,6 +125,8 @@ _ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", "
 
 
 def _parsed(data: bytes, origin: str) -> Found:
+    if data.startswith(_WRITTEN):
+        return Found(_from_written(data), f"{origin}, saved source")
     for kind in all_kinds():
         for known in kind.formats:
             if known.detect(data):
@@ -167,6 +171,28 @@ def source_from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
         raise BrokenNet(f"the saved source contradicts itself: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise BrokenNet(f"the saved source cannot be read: {type(error).__name__} {error}") from error
+
+
+_WRITTEN = b'{"tapegrad source":'
+_NUMBERS = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
+
+
+def written(source: Source) -> bytes:
+    """A source of any kind as a text that `find` reads: its JSON form, arrays included."""
+    data, arrays = source_to_json(source)
+    lists = {name: [str(array.dtype), array.tolist()] for name, array in arrays.items()}
+    return json.dumps({"tapegrad source": data, "arrays": lists}).encode() + b"\n"
+
+
+def _from_written(data: bytes) -> Source:
+    try:
+        found = json.loads(data)
+        lists = dict(found["arrays"]).items()
+        kinds = {name: np.dtype(kind) for name, (kind, _) in lists if kind in _NUMBERS}
+        arrays = {name: np.array(values, kinds[name]) for name, (_, values) in lists}
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise FormatError(f"the saved source cannot be read: {type(error).__name__} {error}") from error
+    return source_from_json(found["tapegrad source"], arrays)
 
 
 def parse_options(texts: Sequence[str] | None) -> dict[str, Any]:

@@ -139,8 +139,8 @@ def test_campaign():
     found = json.loads(
         command("campaign", "counter", "-t", "tape", "--count", "6", "--set", "cells=16", "--json")
     )
-    assert found["agreed"] == 6
-    assert found["mismatches"] == {}
+    assert found["rows"][0]["agreed"] == 6
+    assert found["mismatches"] == 0
 
 
 def test_sources_need_a_record():

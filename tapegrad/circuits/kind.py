@@ -14,7 +14,7 @@ from tapegrad.circuits.formats import FORMATS
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
 from tapegrad.circuits.library import READY, ready
 from tapegrad.circuits.model import Bits, Circuit, Gate
-from tapegrad.circuits.sampler import random_circuit
+from tapegrad.circuits.sampler import random_circuit, random_function
 from tapegrad.circuits.tracer import Traced
 from tapegrad.circuits.types import layout_from_json, layout_to_json
 from tapegrad.errors import InputError
@@ -331,6 +331,7 @@ FUNCTION = SourceKind(
     parse_input=parse_bits,
     input_needed="Write its bits in order, as in 0110, or name=number for each parameter.",
     default_inputs=_default_arguments,
+    sample=random_function,
     describe=lambda traced: summary(traced.circuit),
     state_json=lambda traced, bits: state_json(traced.circuit, bits),
     state_text=lambda traced, bits: state_text(traced.circuit, bits),

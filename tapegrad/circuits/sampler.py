@@ -4,12 +4,17 @@ The same seed and sizes give the same circuit on every platform and version: all
 NumPy's PCG64, whose stream is fixed, scaled and cut to whole numbers here.
 """
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.circuits.arrays import where
 from tapegrad.circuits.model import ARITY, Circuit, Gate
+from tapegrad.circuits.tracer import Traced, trace
+from tapegrad.circuits.types import Int, UInt
 from tapegrad.errors import Refused
 
 GATE_MIX: Mapping[Gate, float] = {Gate.AND: 3, Gate.OR: 3, Gate.NOT: 2, Gate.XOR: 2}
@@ -110,3 +115,33 @@ def _drawn_outputs(
     first = loose[draws.order(len(loose))][:outputs]
     rest = draws.below(np.full(outputs - len(first), wires))
     return np.concatenate([first, rest]).astype(np.int32)
+
+
+OPERATIONS: tuple[Callable[[Any, Any], Any], ...] = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.and_,
+    operator.or_,
+    operator.xor,
+    lambda a, b: where(a < b, a, b),
+    lambda a, b: where(a == b, ~a, b),
+)
+
+
+def random_function(seed: int, *, widest: int = 3, operations: int = 4) -> Traced:
+    """A function of two integers of one type, of at most so many bits and operations."""
+    draws = Draws(seed)
+    kind = (UInt, Int)[draws.one_below(2)](1 + draws.one_below(widest))
+    plan = [
+        (OPERATIONS[draws.one_below(len(OPERATIONS))], draws.one_below(known), draws.one_below(known))
+        for known in range(2, 3 + draws.one_below(operations))
+    ]
+
+    def function(a: Any, b: Any) -> Any:
+        values = [a, b]
+        for operation, left, right in plan:
+            values.append(operation(values[left], values[right]))
+        return values[-1]
+
+    return trace(function, kind, kind, name=f"random function {seed}")

@@ -124,11 +124,11 @@ LEAST = 256
 nothing."""
 
 
-def in_room(array: Arrays, fill: float = 0.0) -> np.ndarray:
-    """With rows of padding behind the last, up to a round number: machines of like size then share one
-    compiled step."""
+def in_room(array: Arrays, fill: float = 0.0, least: int = LEAST) -> np.ndarray:
+    """With rows of padding behind the last, up to a round number and at least so many: machines of like size
+    then share one compiled step."""
     array = np.asarray(array)
-    more = room(max(len(array), LEAST), fine=True) - len(array)
+    more = room(max(len(array), least), fine=True) - len(array)
     return np.concatenate([array, np.full((more, *array.shape[1:]), fill, array.dtype)])
 
 
@@ -153,8 +153,9 @@ class TracingLoss(Protocol):
         H: Float[Arrays, "cells tapes"],
     ) -> Float[Array, ""]: ...
 
-    def in_room(self, cells: int) -> Self:
-        """The same loss for weights with room (`in_room`), whose tapes have this many cells of their own."""
+    def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
+        """The same loss for weights with room (`in_room`), whose tapes have this many cells of their own;
+        with room for so many vertices and edges at least."""
         ...
 
 

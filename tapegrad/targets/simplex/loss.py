@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from tapegrad.targets.descent.loss import Arrays, Scalar, corner, edge, in_room
+from tapegrad.targets.descent.loss import LEAST, Arrays, Scalar, corner, edge, in_room
 
 
 class SimplexLoss(eqx.Module):
@@ -35,13 +35,13 @@ class SimplexLoss(eqx.Module):
         joined = edge(s[self.edge_from], s[self.edge_to])
         return self.outside + vertices + jnp.sum((self.edge_weight - self.outside) * joined)
 
-    def in_room(self, cells: int) -> Self:
+    def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """Padding weighs B, so that it counts 0."""
         outside = float(self.outside)
         return type(self)(
-            in_room(self.vertex_weight, fill=outside),
-            in_room(self.edge_from),
-            in_room(self.edge_to),
-            in_room(self.edge_weight, fill=outside),
+            in_room(self.vertex_weight, fill=outside, least=vertices),
+            in_room(self.edge_from, least=edges),
+            in_room(self.edge_to, least=edges),
+            in_room(self.edge_weight, fill=outside, least=edges),
             self.outside,
         )

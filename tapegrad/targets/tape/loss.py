@@ -9,7 +9,7 @@ import numpy as np
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float, Int
 
-from tapegrad.targets.descent.loss import Arrays, Scalar, corner, directed, in_room
+from tapegrad.targets.descent.loss import LEAST, Arrays, Scalar, corner, directed, in_room
 from tapegrad.targets.tape.build import GAMMA, Constants, Graph
 
 
@@ -62,9 +62,13 @@ class TapeLoss(eqx.Module):
         move = _squared(moved - H)
         return self.c + self.on_simplex(s) + GAMMA * (write + 4 * self.b**2 * read + move)
 
-    def in_room(self, cells: int) -> Self:
+    def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """Padding weighs 0 and leads nowhere; no head comes to stand there."""
-        padded = {name: in_room(array) for name, array in vars(self).items() if np.ndim(array)}
+        padded = {
+            name: in_room(array, least=edges if name.startswith("edge") else vertices)
+            for name, array in vars(self).items()
+            if np.ndim(array)
+        }
         return replace(self, **padded, cells=np.asarray(cells))
 
     def on_simplex(self, s: Float[Arrays, " vertices"]) -> Float[Array, ""]:

@@ -1,0 +1,1 @@
+"""Random programs by the million: each net is compared with the interpreter of its source at every step."""

@@ -1,0 +1,408 @@
+"""The random programs of a campaign, the same for a seed wherever they are made; how they are judged, many
+together; and how one that failed is made smaller."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad._campaign.watch import WATCHES, Seen, follow
+from tapegrad._compile import Compiled, compile
+from tapegrad._sources import all_kinds
+from tapegrad._verify import verify
+from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.sampler import Draws, random_circuit, random_function
+from tapegrad.errors import Refused, TapegradError
+from tapegrad.learners.kind import random_learner
+from tapegrad.learners.model import CircuitLearner
+from tapegrad.machines.model import GridMachine, TuringMachine
+from tapegrad.machines.sampler import random_grid_machine, random_machine
+from tapegrad.source import Source, State
+from tapegrad.targets import target_named
+
+INPUTS = 3
+"""Inputs of a program; a batch of `PATTERNS` bit patterns, for a circuit, is one."""
+PATTERNS = 32
+LENGTHS = {"simplex": 24, "tape": 40, "transformer": 31, "emulator": 16, "relu": 17, "rcnn": 9}
+"""States of a run that are compared, at most."""
+KINDS = {
+    "simplex": ("turing machine",),
+    "tape": ("turing machine",),
+    "transformer": ("turing machine",),
+    "emulator": ("learner",),
+    "relu": ("circuit", "function"),
+    "rcnn": ("grid machine",),
+}
+"""What comes up in turn on each target; any other kind can be asked for."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A source, and what is done with it."""
+
+    target: str
+    source: Source
+    inputs: tuple[tuple[Any, ...], ...] | None
+    """The arguments of `source.start`, one tuple for each; None: those that `verify` chooses."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Verdict(NamedTuple):
+    """What came of one program."""
+
+    states: int = 0
+    """How many states of the net were compared."""
+    refused: str = ""
+    """Why it was not tried, if it was not."""
+    mismatch: str = ""
+    """Where net and source part, if they do."""
+
+
+def program(target: str, kind: str | None, seed: int, options: Mapping[str, Any]) -> Program:
+    """The program of a seed. Kinds and targets without sizes of their own have those of `SourceKind.sample`,
+    and the inputs that `verify` chooses."""
+    draws = Draws(seed)
+    kinds = KINDS.get(target, ()) if kind is None else (kind,)
+    if not kinds:
+        raise Refused(f"there are no usual programs for the target {target!r}", advice="Name a kind.")
+    chosen = kinds[seed % len(kinds)]
+    if chosen in KINDS.get(target, ()):
+        made = _MAKERS[chosen](target, seed, draws)
+        return replace(made, options={**made.options, **options})
+    sample = next((known.sample for known in all_kinds() if known.name == chosen), None)
+    if sample is None:
+        names = ", ".join(known.name for known in all_kinds() if known.sample is not None)
+        raise Refused(f"there are no random sources of the kind {chosen!r}", advice=f"Choose one of {names}.")
+    return Program(target, sample(seed), None, dict(options))
+
+
+def _machine(target: str, seed: int, draws: Draws) -> Program:
+    """1 to 3 tapes, 2 to 8 states, 2 to 5 symbols, some rules missing, heads that may stay; as large as
+    leaves the net small. What has several tapes is put on one for the transformer, which takes long."""
+    length = LENGTHS[target]
+    tapes = 1 + (draws.one_below(3) if target != "transformer" else int(draws.chance(1 / 64)))
+    most = {1: 5, 2: 3, 3: 2}[tapes] if target != "transformer" or tapes == 1 else 2
+    symbols = 2 + draws.one_below(most - 1)
+    states = 2 + draws.one_below(_most_states(target, tapes, symbols) - 1)
+    halt = 0.3 if target == "simplex" else (0.02, 0.1, 0.3)[draws.one_below(3)]
+    machine = random_machine(seed, states=states, symbols=symbols, tapes=tapes, halt=halt)
+    inputs = tuple(
+        tuple(
+            tuple(machine.alphabet[draws.one_below(symbols)] for _ in range(draws.one_below(5)))
+            for _ in range(tapes)
+        )
+        for _ in range(INPUTS)
+    )
+    if target == "simplex":  # it is built for inputs on which the machine halts
+        halting = [
+            one for one in inputs if len(list(islice(machine.run(machine.start(*one)), length + 1))) <= length
+        ]
+        if not halting:
+            return Program(target, machine, ())
+        inputs = tuple(halting[i % len(halting)] for i in range(INPUTS))
+        return Program(target, machine, inputs, {"inputs": list(inputs)})
+    if target == "tape":
+        return Program(target, machine, inputs, {"cells": 2 * length + 16})
+    attention = "softmax" if draws.chance(1 / 4) else "hardmax"
+    return Program(target, machine, inputs, {"steps": length - 1, "attention": attention})
+
+
+def _most_states(target: str, tapes: int, symbols: int) -> int:
+    """A tape of the target `tape` is as many binary ones as a symbol has bits, and each doubles its graph."""
+    if target == "transformer":
+        return 8 if tapes == 1 else 2
+    return {1: 8, 2: 8, 3: 6, 4: 3}[tapes * (symbols - 1).bit_length()] if target == "tape" else 8
+
+
+def _grid_machine(target: str, seed: int, draws: Draws) -> Program:
+    symbols = 2 + draws.one_below(4)
+    machine = random_grid_machine(
+        seed, states=2 + draws.one_below(7), symbols=symbols, halt=(0.02, 0.1, 0.3)[draws.one_below(3)]
+    )
+    inputs = tuple(
+        (
+            [
+                [machine.alphabet[draws.one_below(symbols)] for _ in range(draws.one_below(4))]
+                for _ in range(draws.one_below(4))
+            ],
+        )
+        for _ in range(INPUTS)
+    )
+    encoding = "ternary" if draws.chance(1 / 4) else "channels"
+    return Program(target, machine, inputs, {"margin": LENGTHS[target], "encoding": encoding})
+
+
+def _learner(target: str, seed: int, draws: Draws) -> Program:
+    bits = 1 + draws.one_below(4)
+    learner = random_learner(seed, inputs=bits, cells=1 + draws.one_below(5), size=5 + draws.one_below(36))
+    random = np.random.Generator(np.random.PCG64(seed))
+    samples = LENGTHS[target] - 1
+    inputs = tuple(
+        (random.integers(0, 2, (samples, bits), np.uint8), random.integers(0, 2, samples, np.uint8), seed + i)
+        for i in range(INPUTS)
+    )
+    return Program(target, learner, inputs, {"precision": "float32" if draws.chance(1 / 4) else "float64"})
+
+
+def _patterns(seed: int, bits: int) -> tuple[tuple[Any, ...], ...]:
+    """All patterns, if they are few; some of them more than once."""
+    if 1 << bits <= PATTERNS:
+        return ((np.arange(PATTERNS)[:, None] >> np.arange(bits) & 1,),)
+    random = np.random.Generator(np.random.PCG64(seed))
+    return ((random.integers(0, 2, (PATTERNS, bits), np.uint8),),)
+
+
+def _relu_options(draws: Draws) -> dict[str, Any]:
+    return {"dtype": ("float32", "float64")[draws.one_below(2)]}
+
+
+def _circuit(target: str, seed: int, draws: Draws) -> Program:
+    bits, every = 1 + draws.one_below(8), tuple(Gate)
+    sizes = {"inputs": bits, "size": 1 + draws.one_below(40), "outputs": 1 + draws.one_below(6)}
+    circuit = random_circuit(seed, **sizes, kinds=every)
+    return Program(target, circuit, _patterns(seed, bits), _relu_options(draws))
+
+
+def _function(target: str, seed: int, draws: Draws) -> Program:
+    function = random_function(seed, operations=3)
+    return Program(target, function, _patterns(seed, len(function.circuit.inputs)), _relu_options(draws))
+
+
+_MAKERS: dict[str, Callable[[str, int, Draws], Program]] = {
+    "turing machine": _machine,
+    "grid machine": _grid_machine,
+    "learner": _learner,
+    "circuit": _circuit,
+    "function": _function,
+}
+
+
+# Judging
+
+
+def judge(programs: Sequence[Program], engine: str) -> list[Verdict]:
+    """A verdict for each. What cannot be followed with others, and what stops the others, is tried alone."""
+    verdicts: list[Verdict | None] = [None] * len(programs)
+    together: list[tuple[int, Compiled, list[_Expected]]] = []
+    for number, one in enumerate(programs):
+        try:
+            if one.inputs == ():
+                raise Refused("it halts on none of its inputs")
+            compiled = compile(one.source, one.target, **one.options)
+            if one.inputs is None or any(p.covers for p in compiled.passes):
+                verdicts[number] = _alone(one, compiled, engine)
+                continue
+            expected = [_interpreted(compiled, words, LENGTHS[one.target]) for words in one.inputs]
+        except TapegradError as error:
+            verdicts[number] = Verdict(refused=error.what)
+            continue
+        except Exception as error:  # whatever it is, it is a fault of ours
+            verdicts[number] = _crashed(error)
+            continue
+        parted = next((own.mismatch for own in expected if own.mismatch), "")
+        if parted:
+            verdicts[number] = Verdict(mismatch=parted)
+        else:
+            together.append((number, compiled, expected))
+    for number, verdict in zip(
+        [number for number, *_ in together], _followed(programs, together, engine), strict=True
+    ):
+        verdicts[number] = verdict
+    return [verdict for verdict in verdicts if verdict is not None]
+
+
+class _Expected(NamedTuple):
+    """The run of the lowered source, as the interpreter has it."""
+
+    states: list[State]
+    halted: bool
+    mismatch: str = ""
+    """Where it is not the run of the source itself."""
+
+
+def _interpreted(compiled: Compiled, words: tuple[Any, ...], length: int) -> _Expected:
+    """Both interpreters side by side: where a state of the lowered source stands for one of the source, it
+    is the next that the source passes; where one halts, so does the other."""
+    first = compiled.source.start(*words)
+    own, reached = compiled.source.run(first), None
+    states = list(islice(compiled.lowered.run(compiled.encode(first)), length + 1))
+    halted = len(states) <= length
+    if not compiled.passes:
+        return _Expected(states[:length], halted)
+    for number, state in enumerate(states[:length]):
+        decoded = compiled.decode(state)
+        if decoded is not None:
+            reached = next(own, None)
+            if not _same(decoded, reached):
+                return _Expected([], False, f"{words}: lowered step {number} is {decoded}, not {reached}")
+    if halted:
+        last, left = compiled.decode(states[-1], last=True), next(own, None)
+        if left is not None or not _same(last, reached):
+            return _Expected(
+                [], False, f"{words}: the lowered source ends with {last}, not {left or reached}"
+            )
+    return _Expected(states[:length], halted)
+
+
+def _same(a: State, b: State) -> bool:
+    return np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+
+
+def _followed(
+    programs: Sequence[Program], together: Sequence[tuple[int, Compiled, list[_Expected]]], engine: str
+) -> Iterator[Verdict]:
+    if not together:
+        return
+    target = programs[together[0][0]].target
+    watch, nets = WATCHES[target], [compiled.net for _, compiled, _ in together]
+    starts = [[own.states[0] for own in expected] for _, _, expected in together]
+    try:
+        found = follow(watch, nets, starts, LENGTHS[target], engine)
+    except Exception as error:
+        if len(together) == 1:
+            number, compiled, _ = together[0]
+            yield (
+                _alone(programs[number], compiled, engine)
+                if isinstance(error, TapegradError)
+                else _crashed(error)
+            )
+            return
+        for one in together:
+            yield from _followed(programs, [one], engine)
+        return
+    for (number, compiled, expected), seen in zip(together, found, strict=True):
+        states = 0
+        for words, own, did in zip(programs[number].inputs or (), expected, seen, strict=True):
+            parted = _parted(watch.marks(compiled.net, own.states), own, did)
+            if parted:
+                yield Verdict(mismatch=f"{_brief(words)}: {parted}")
+                break
+            states += len(own.states)
+        else:
+            yield Verdict(states)
+
+
+def _parted(marks: np.ndarray, expected: _Expected, seen: Seen) -> str:
+    """Where what was seen is not what was expected."""
+    count = len(expected.states)
+    if len(seen.marks) < count:
+        return f"the net ends after {len(seen.marks)} of {count} states"
+    differs = (seen.marks[:count] != marks).any(axis=1)
+    off = ~np.isfinite(seen.deviation[:count])
+    halted = (np.arange(count) == count - 1) & expected.halted
+    done = np.zeros(count, bool) if seen.done is None else seen.done[:count] != halted
+    for what, rows in (
+        ("another state", differs),
+        ("a value that is not finite", off),
+        ("another end", done),
+    ):
+        if rows.any():
+            step = int(rows.argmax())
+            return f"{what} than {_brief(expected.states[step])} at state {step}"
+    return ""
+
+
+def _alone(one: Program, compiled: Compiled, engine: str) -> Verdict:
+    """By `verify`, step by step."""
+    try:
+        engine = engine if engine in type(compiled.net).engines else "reference"
+        report = verify(compiled, one.inputs, steps=LENGTHS.get(one.target, 100), engine=engine)
+    except TapegradError as error:
+        return Verdict(refused=error.what)
+    except Exception as error:
+        return _crashed(error)
+    return Verdict(report.states) if report.agreed else Verdict(report.states, mismatch=str(report))
+
+
+def _crashed(error: Exception) -> Verdict:
+    return Verdict(mismatch=f"{type(error).__name__}: {_brief(error)}")
+
+
+def _brief(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 300 else f"{text[:280]} ... ({len(text):,} characters)"
+
+
+# Shrinking
+
+
+MOST_TRIES = 300
+
+
+def shrunk(failed: Program, engine: str) -> tuple[Program, Verdict]:
+    """A smaller program that fails as well: inputs, rules or gates are left out while it does."""
+    verdict, tries, going = judge([failed], engine)[0], 0, True
+    while going:
+        going = False
+        for smaller in _smaller(failed):
+            tries += 1
+            if tries > MOST_TRIES:
+                return failed, verdict
+            found = judge([smaller], engine)[0]
+            if found.mismatch:
+                failed, verdict, going = smaller, found, True
+                break
+    return failed, verdict
+
+
+def _smaller(one: Program) -> Iterator[Program]:
+    """Programs with something left out, the most first."""
+    inputs = one.inputs or ()
+    for number in range(len(inputs) if len(inputs) > 1 else 0):
+        yield _with_inputs(one, (inputs[number],))
+    source = one.source
+    if isinstance(source, TuringMachine | GridMachine):
+        for rule in source.rules:
+            kept = {key: value for key, value in source.rules.items() if key != rule}
+            yield replace(one, source=_with_rules(source, kept))
+        if isinstance(source, TuringMachine) and len(inputs) == 1:
+            for tape, word in enumerate(inputs[0]):
+                for cut in (word[:-1], word[1:]) if word else ():
+                    yield _with_inputs(one, ((*inputs[0][:tape], cut, *inputs[0][tape + 1 :]),))
+    if isinstance(source, Circuit):
+        yield from (replace(one, source=smaller) for smaller in _smaller_circuits(source, keep=1))
+    if isinstance(source, CircuitLearner):
+        for smaller in _smaller_circuits(source.circuit, keep=len(source.circuit.outputs)):
+            yield replace(one, source=CircuitLearner(smaller, source.inputs, source.first))
+
+
+def _with_inputs(one: Program, inputs: tuple[tuple[Any, ...], ...]) -> Program:
+    options = (
+        {**one.options, "inputs": list(inputs)} if target_named(one.target).built_for_inputs else one.options
+    )
+    return replace(one, inputs=inputs, options=options)
+
+
+def _with_rules(machine: Any, rules: Mapping[Any, Any]) -> Any:
+    """The machine with these rules, and without the states that no rule speaks of any more."""
+    used = {machine.start_state, *(state for state, _ in rules), *(rule.state for rule in rules.values())}
+    states = tuple(state for state in machine.states if state in used)
+    return replace(machine, rules=rules, states=states)
+
+
+def _smaller_circuits(circuit: Circuit, keep: int) -> Iterator[Circuit]:
+    """An output less, while there are more than to keep; or a gate less, whose readers have its first operand
+    instead."""
+    for out in range(len(circuit.outputs) if len(circuit.outputs) > keep else 0):
+        kept = [i for i in range(len(circuit.outputs)) if i != out]
+        names = tuple(circuit.outputs[i] for i in kept)
+        yield replace(circuit, outputs=names, output_wires=circuit.output_wires[kept])
+    first = len(circuit.inputs)
+    for gate in range(circuit.size - 1, -1, -1):
+        if Gate(int(circuit.kinds[gate])).arity == 0 and first == 0:
+            continue
+        instead = circuit.left[gate] if Gate(int(circuit.kinds[gate])).arity else 0
+
+        def moved(wires: Any, gate: int = gate, instead: int = int(instead)) -> Any:
+            renamed = np.where(wires == first + gate, instead, wires)
+            return np.where(renamed > first + gate, renamed - 1, renamed).astype(np.int32)
+
+        yield replace(
+            circuit,
+            kinds=np.delete(circuit.kinds, gate),
+            left=moved(np.delete(circuit.left, gate)),
+            right=moved(np.delete(circuit.right, gate)),
+            output_wires=moved(circuit.output_wires),
+        )

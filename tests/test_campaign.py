@@ -1,0 +1,253 @@
+"""Campaigns: programs that depend on their seeds alone, planted faults that are found, made smaller and kept,
+and results that survive a kill and do not depend on the number of workers."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tapegrad as tg
+from tapegrad._campaign import watch
+from tapegrad._campaign.programs import KINDS, judge, program, shrunk
+from tapegrad._campaign.run import CHUNK, FAILURES, RESULTS, SUMMARY, Plan, run
+from tapegrad._sources import written
+from tapegrad.cli import app
+from tapegrad.errors import FormatError, InputError
+from tapegrad.machines.model import TuringMachine
+
+
+def programs(target, count, first=0):
+    return [program(target, None, seed, {}) for seed in range(first, first + count)]
+
+
+@pytest.mark.parametrize(
+    ("target", "engine"),
+    [
+        ("simplex", "reference"),
+        ("simplex", "fast"),
+        ("tape", "fast"),
+        ("transformer", "fast"),
+        ("emulator", "reference"),
+        ("emulator", "fast"),
+        ("relu", "reference"),
+        ("relu", "fast"),
+        ("rcnn", "fast"),
+    ],
+)
+def test_random_programs_agree(target, engine):
+    verdicts = judge(programs(target, 12), engine)
+    assert [verdict.mismatch for verdict in verdicts] == [""] * 12
+    assert sum(verdict.states > 0 for verdict in verdicts) >= 8
+
+
+@pytest.mark.slow
+def test_ten_thousand_programs(tmp_path):
+    """Every target and engine."""
+    plan = Plan(tuple(KINDS), ("reference", "fast"), 850)
+    summary = run(plan, tmp_path, workers=2)
+    assert sum(row["programs"] for row in summary["rows"]) > 10_000
+    assert summary["mismatches"] == 0, summary
+    assert all(row["agreed"] > 0.8 * row["programs"] for row in summary["rows"])
+
+
+def test_a_batch_compares_as_many_states_as_one_by_one():
+    """`verify`, which takes one step after the other, counts the same states."""
+    for one, verdict in zip(programs("simplex", 8), judge(programs("simplex", 8), "reference"), strict=True):
+        if not verdict.refused:
+            net = tg.compile(one.source, "simplex", **one.options)
+            assert verdict.states == tg.verify(net, one.inputs).states
+
+
+def test_machines_are_of_all_sizes():
+    machines = [one.source for one in programs("tape", 300)]
+    assert all(isinstance(machine, TuringMachine) for machine in machines)
+    assert {machine.tapes for machine in machines} == {1, 2, 3}
+    assert {len(machine.states) for machine in machines} == set(range(2, 9))
+    assert {len(machine.alphabet) for machine in machines} == {2, 3, 4, 5}
+    assert any(0 in rule.moves for machine in machines for rule in machine.rules.values())
+    full = [len(m.rules) == len(m.states) * len(m.alphabet) ** m.tapes for m in machines]
+    assert any(full)
+    assert not all(full)
+    assert {one.source.name.split()[1] for one in programs("relu", 4)} == {"circuit", "function"}
+
+
+def test_seeds_say_all():
+    for target in KINDS:
+        for one, other in zip(programs(target, 4, 7), programs(target, 4, 7), strict=True):
+            assert written(one.source) == written(other.source)
+            assert repr(one.inputs) == repr(other.inputs)
+
+
+# Planted faults
+
+
+def forgets_to_write(net, vertex, tapes, heads, *others):
+    """The engine `fast` of `tape`, but the cell under the first head stays as it was."""
+    under = tapes[heads[0], 0]
+    place = heads[0]
+    found = true_run(net, vertex, tapes, heads, *others)
+    tapes[place, 0] = under
+    return found
+
+
+true_run = watch.tape_fast.run
+true_stack = watch.compiled.run_stack
+
+
+def test_a_fault_in_an_engine_is_found_and_made_smaller(monkeypatch):
+    monkeypatch.setattr(watch.tape_fast, "run", forgets_to_write)
+    tried = programs("tape", 16)
+    verdicts = judge(tried, "fast")
+    failed = [one for one, verdict in zip(tried, verdicts, strict=True) if verdict.mismatch]
+    assert failed
+    first = min(failed, key=lambda one: len(one.source.rules))
+    smaller, verdict = shrunk(first, "fast")
+    assert verdict.mismatch
+    assert len(smaller.source.rules) <= 2
+    assert len(smaller.inputs) == 1
+    monkeypatch.undo()
+    assert not judge([smaller], "fast")[0].mismatch
+
+
+def test_circuits_are_made_smaller(monkeypatch):
+    """An engine that takes every value of a layer with three gates or more for 0."""
+    monkeypatch.setattr(watch.compiled, "run_stack", lambda *a: (v := true_stack(*a)) * (len(v) < 3))
+    tried = programs("relu", 16)
+    failed = [
+        one
+        for one, v in zip(tried, judge(tried, "fast"), strict=True)
+        if v.mismatch and "circuit" in one.source.name
+    ]
+    assert failed
+    smaller, verdict = shrunk(failed[0], "fast")
+    assert verdict.mismatch
+    assert smaller.source.size < failed[0].source.size
+
+
+def test_a_value_that_is_no_number_is_a_mismatch(monkeypatch):
+    monkeypatch.setattr(watch.compiled, "run_stack", lambda *a: true_stack(*a) * np.float32("nan"))
+    assert all(verdict.mismatch for verdict in judge(programs("relu", 4), "fast"))
+
+
+def test_a_crash_is_a_mismatch_of_its_own_program(monkeypatch):
+    def crashes(net, vertex, *others):
+        if len(net.own) > 12:
+            raise ZeroDivisionError("planted")
+        return true(net, vertex, *others)
+
+    true = watch.simplex_fast.run
+    monkeypatch.setattr(watch.simplex_fast, "run", crashes)
+    verdicts = judge(programs("simplex", 24), "fast")
+    assert {verdict.mismatch for verdict in verdicts} == {"", "ZeroDivisionError: planted"}
+
+
+def test_failures_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(watch.tape_fast, "run", forgets_to_write)
+    line = ["campaign", "-t", "tape", "--engine", "fast", "-c", "4", "-o", str(tmp_path), "--json"]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 1
+    (row,) = json.loads(done.output)["rows"]
+    assert row["mismatches"]
+    assert row["agreed"] + len(row["mismatches"]) + sum(row["refused"].values()) == 4
+    assert json.loads((tmp_path / SUMMARY).read_text())["mismatches"] == len(row["mismatches"])
+    for failure in row["mismatches"]:
+        file = tmp_path / FAILURES / failure["file"]
+        assert tg.read(str(file)).name == f"random machine {failure['seed']}"
+    ran = CliRunner().invoke(app, ["run", str(file), "--target", "tape", "--steps", "30", "--json"])
+    assert ran.exit_code in (0, 3), ran.output
+
+
+@pytest.mark.parametrize("target", KINDS)
+def test_sources_of_every_kind_are_written_and_read(target):
+    for one in programs(target, 2):
+        assert written(tg.read(written(one.source).decode())) == written(one.source)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        '{"tapegrad source":',
+        '{"tapegrad source": 3, "arrays": []}',
+        '{"tapegrad source": {"kind": "circuit"}, "arrays": {"a": ["object", []]}}',
+    ],
+)
+def test_bad_files_are_refused(bad):
+    with pytest.raises(tg.TapegradError):
+        tg.read(bad)
+
+
+# The folder
+
+
+PLAN = Plan(("simplex",), ("fast",), 3 * CHUNK + 5, seed=11)
+TABLE = ("programs", "agreed", "states", "refused", "mismatches")
+
+
+def table(summary):
+    return [{name: row[name] for name in TABLE} for row in summary["rows"]]
+
+
+def line(folder, workers):
+    words = ["-t", "simplex", "--engine", "fast", "-c", str(PLAN.programs), "--seed", "11", "-o", str(folder)]
+    return [sys.executable, "-m", "tapegrad.cli", "campaign", *words, "--workers", str(workers), "--json"]
+
+
+def test_one_worker_or_two_or_killed_gives_the_same(tmp_path):
+    expected = table(run(PLAN, workers=1))
+    assert expected[0]["programs"] == PLAN.programs
+    process = subprocess.Popen(line(tmp_path, 2), stdout=subprocess.DEVNULL)
+    results, children = tmp_path / RESULTS, set[int]()
+    while not results.exists() or results.read_bytes().count(b"\n") < 2:
+        assert process.poll() is None, "it must not be over yet"
+        children |= descendants(process.pid)
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = results.read_bytes().count(b"\n") - 1
+    assert before < 4
+    with results.open("ab") as file:
+        file.write(b'{"number": 3, "targ')  # as if killed while it was writing
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{child}/stat").exists() for child in children) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [child for child in children if Path(f"/proc/{child}").exists()], (
+        "workers end with their parent"
+    )
+    done = subprocess.run(line(tmp_path, 2), capture_output=True, text=True, check=True)
+    assert table(json.loads(done.stdout)) == expected
+    assert len(results.read_text().splitlines()) == 1 + 4
+
+
+def descendants(parent):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True).stdout
+    return {int(pid) for pid in found.split()}
+
+
+def test_a_folder_belongs_to_one_campaign(tmp_path):
+    plan = Plan(("simplex",), ("fast",), 3)
+    first = run(plan, tmp_path)
+    assert first["date"]
+    assert table(run(plan, tmp_path)) == table(first)
+    with pytest.raises(InputError, match="another campaign"):
+        run(Plan(("simplex",), ("fast",), 4), tmp_path)
+    (tmp_path / RESULTS).write_text("nonsense\n")
+    with pytest.raises(FormatError):
+        run(plan, tmp_path)
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(FormatError):
+        run(plan, file)
+
+
+@pytest.mark.parametrize(
+    "words", [["--engine", "quick"], ["-t", "none"], ["teapot", "-t", "relu"], ["-t", "relu", "--seed", "-1"]]
+)
+def test_bad_options(words):
+    done = CliRunner().invoke(app, ["campaign", "-c", "1", *words])
+    assert isinstance(done.exception, tg.TapegradError) or done.exit_code == 2
