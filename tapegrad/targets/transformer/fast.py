@@ -64,7 +64,7 @@ def last_writes(index: Index, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit()
-def _has_ended(program: Program, output: np.ndarray) -> bool:
+def has_ended(program: Program, output: np.ndarray) -> bool:
     """Whether a unit that says so is on."""
     for row in range(len(program.halt_bias)):
         total = program.halt_bias[row]
@@ -90,7 +90,7 @@ def _decode(program, encoder_codes, encoder_values, index, hidden, scratch, step
     )
     newest, before, place, value = index
     nothing, next_row = np.float32(0), np.uint64(1)
-    ended = _has_ended(program, hidden)
+    ended = has_ended(program, hidden)
     while step <= last and step + 1 < len(before) and not ended:
         slot, latest, known = step + 1, np.int64(0), np.int64(0)
         for bit in range(len(time)):
@@ -134,7 +134,7 @@ def _decode(program, encoder_codes, encoder_values, index, hidden, scratch, step
             for coordinate in cleared[cleared_starts[layer] : cleared_starts[layer + 1]]:
                 hidden[coordinate] = nothing
         step += 1
-        ended = _has_ended(program, hidden)
+        ended = has_ended(program, hidden)
     return step, ended
 
 
