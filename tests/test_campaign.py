@@ -198,6 +198,7 @@ def line(folder, workers):
     return [sys.executable, "-m", "tapegrad.cli", "campaign", *words, "--workers", str(workers), "--json"]
 
 
+@pytest.mark.slow
 def test_one_worker_or_two_or_killed_gives_the_same(tmp_path):
     expected = table(run(PLAN, workers=1))
     assert expected[0]["programs"] == PLAN.programs

@@ -42,7 +42,9 @@ def compiled():
     jax.monitoring.unregister_event_duration_listener(listen)
 
 
-@pytest.mark.parametrize("target", SOURCES)
+@pytest.mark.parametrize(
+    "target", [pytest.param(name, marks=[pytest.mark.slow] * (name == "simplex")) for name in SOURCES]
+)
 def test_a_second_source_compiles_nothing(target, compiled):
     sources, options = SOURCES[target]
     jax.clear_caches()
