@@ -1,4 +1,4 @@
-"""The checker's own reader of sources and folders: one form, and everything else is refused for its reason."""
+"""The checker's own reader of sources and folders: one form; everything else is refused for its reason."""
 
 import copy
 import json
