@@ -494,14 +494,12 @@ def _results(place: Path) -> dict[str, bool]:
 
 
 def _run(module: str, results: dict[str, bool], options: argparse.Namespace) -> None:
-    """The mutants of a module that have no result yet."""
+    """The mutants of a module that have no result yet, or those that were left alive."""
     mutants = mutants_of(module)
     if not options.all:
         mutants = random.Random(f"{options.seed} {module}").sample(mutants, min(options.sample, len(mutants)))
-    same = equivalent()
-    again = options.again
-    mutants = [m for m in mutants if results.get(m.key, not again) is not again and m.key not in same]
-    mutants = [m for m in mutants if again or m.key not in results]
+    same, wanted = equivalent(), False if options.again else None
+    mutants = [mutant for mutant in mutants if results.get(mutant.key) is wanted and mutant.key not in same]
     if not mutants:
         return
     tests = reach(_files(TRUSTED[module]), options.output.with_name("reach.json"))
@@ -515,7 +513,7 @@ def _run(module: str, results: dict[str, bool], options: argparse.Namespace) -> 
             results[mutant.key] = by is not None
             file.write(json.dumps({"mutant": mutant.key, "killed": by is not None, "by": by}) + "\n")
             file.flush()
-            print(f"{time.process_time():4.0f}  {by or 'survived'}  {mutant.key}", flush=True)
+            print(f"{mutant.key}\n    {by or 'SURVIVED'}", flush=True)
 
 
 def _files(places: list[str]) -> list[str]:
@@ -526,21 +524,26 @@ def _files(places: list[str]) -> list[str]:
 
 
 def _print(modules: list[str], results: dict[str, bool], survivors: bool) -> None:
+    """The table of the documentation. What was found of lines that have changed since does not count."""
     same = equivalent()
-    print("\n| module | mutants | killed | equivalent | score |\n|---|---:|---:|---:|---:|")
-    total, all_killed = 0, 0
+    totals = [0, 0, 0, 0]
+    print("\n| module | mutants | tried | equivalent | killed | score |\n|---|---:|---:|---:|---:|---:|")
     for module in modules:
-        own = {key: killed for key, killed in results.items() if key.startswith(f"{module} | ")}
-        counted = {key: killed for key, killed in own.items() if key not in same}
-        listed = sum(key.startswith(f"{module} | ") for key in same)
-        killed = sum(counted.values())
-        total, all_killed = total + len(counted), all_killed + killed
+        keys = {mutant.key for mutant in mutants_of(module)}
+        counted = {key: results[key] for key in keys if key in results and key not in same}
+        row = [len(keys), len(counted), len(keys & same.keys()), sum(counted.values())]
         if counted:
-            print(f"| `{module}` | {len(counted)} | {killed} | {listed} | {killed / len(counted):.0%} |")
+            totals = [total + more for total, more in zip(totals, row, strict=True)]
+            print(_row(f"`{module}`", row))
         if survivors:
-            print("".join(f"    {key}\n" for key, dead in counted.items() if not dead), end="")
-    if total:
-        print(f"| all | {total} | {all_killed} | {len(same)} | {all_killed / total:.0%} |")
+            print("".join(f"    {key}\n" for key, dead in sorted(counted.items()) if not dead), end="")
+    if totals[1]:
+        print(_row("all", totals))
+
+
+def _row(name: str, numbers: list[int]) -> str:
+    every, tried, same, killed = numbers
+    return f"| {name} | {every:,} | {tried:,} | {same:,} | {killed:,} | {killed / tried:.0%} |"
 
 
 if __name__ == "__main__":
