@@ -50,7 +50,9 @@ PATIENCE = 15.0
 
 CHECK = ["tests/check", "tests/test_saved.py", "tests/targets/test_relu_proof.py"]
 VERIFY = ["tests/test_lockstep.py", "tests/test_compile_and_verify.py", "tests/test_toy_source.py"]
-EMULATOR = ["tests/targets/emulator"]
+EXACT = "tests/targets/test_exactness.py"
+REFUSALS = ["tests/check/test_refusals.py", "tests/check/test_refusals_of_learners.py"]
+EMULATOR = [EXACT, *REFUSALS, "tests/targets/emulator"]
 PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py", "tests/programs/test_kind.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.circuits": CHECK,
@@ -80,14 +82,18 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad.learners.model": ["tests/learners"],
     "tapegrad.programs.interpreters": PROGRAMS,
     "tapegrad.programs.compiled": PROGRAMS,
-    "tapegrad.networks.intervals": ["tests/targets/test_relu_proof.py", "tests/targets/test_relu.py"],
-    "tapegrad.targets.relu.exactness": ["tests/targets/test_relu.py", "tests/targets/test_relu_proof.py"],
-    "tapegrad.targets.transformer.exactness": ["tests/targets/test_transformer.py"],
-    "tapegrad.targets.rcnn.exactness": ["tests/targets/rcnn/test_filter.py"],
+    "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
+    "tapegrad.targets.relu.exactness": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
+    "tapegrad.targets.transformer.exactness": [EXACT, *REFUSALS, "tests/targets/test_transformer.py"],
+    "tapegrad.targets.rcnn.exactness": [
+        *REFUSALS,
+        "tests/targets/rcnn/test_filter.py",
+        "tests/targets/rcnn/test_size.py",
+    ],
     "tapegrad.targets.emulator.constants": EMULATOR,
     "tapegrad.targets.emulator.numbers": EMULATOR,
-    "tapegrad.targets.simplex.build": ["tests/targets/simplex", "tests/check/test_descent.py"],
-    "tapegrad.targets.tape.build": ["tests/targets/tape", "tests/check/test_descent.py"],
+    "tapegrad.targets.simplex.build": [*REFUSALS, "tests/targets/simplex", "tests/check/test_descent.py"],
+    "tapegrad.targets.tape.build": [*REFUSALS, "tests/targets/tape", "tests/check/test_descent.py"],
 }
 """Modules, and the tests that belong to each."""
 
@@ -173,8 +179,8 @@ def _nodes(tree: ast.Module) -> Iterator[tuple[list[Step], ast.AST]]:
 
 
 def _is_message(node: ast.AST, name: str) -> bool:
-    """Whether this is what an error says, a docstring, or the check of a `zip` on itself."""
-    if isinstance(node, ast.keyword) and node.arg == "strict":
+    """Whether this is what an error says, a docstring, or a `zip` that checks itself."""
+    if isinstance(node, ast.keyword) and node.arg in ("strict", "where", "advice"):
         return True
     if isinstance(node, ast.Raise | ast.JoinedStr):
         return True

@@ -257,10 +257,10 @@ def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.
             check(tmp_path)
         assert type(raised.value) is error
 
-    refused("is not JSON", CheckError, config_json=b"{")
+    refused(r"config\.json is not JSON", CheckError, config_json=b"{")
     refused("is not JSON", CheckError, config_json=b"[" * 100_000)
     refused("NaN is no number", CheckError, config_json=b'{"version": NaN}')
-    refused("does not hold a JSON object", CheckError, certificate_json=b"[]")
+    refused(r"certificate\.json does not hold a JSON object", CheckError, certificate_json=b"[]")
     for key in ("version", "target", "net", "source", "options"):
         other = json.dumps(genuine.config | {key: None}).encode()
         refused(f"entry '{key}' is missing", CheckError, config_json=other)
