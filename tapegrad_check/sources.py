@@ -8,6 +8,7 @@ a loop over a model is bounded by them.
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -215,7 +216,7 @@ def whole(value: Any, what: str, least: int = 0, most: int = 1 << 62) -> int:
 def number(value: Any, what: str) -> float:
     """A finite number, as JSON has it."""
     fits = type(value) is float or (type(value) is int and abs(value) < 1 << 1000)
-    require(fits and np.isfinite(value), f"{what} is not a finite number")
+    require(fits and math.isfinite(value), f"{what} is not a finite number")
     return float(value)
 
 

@@ -16,53 +16,84 @@ lists them, each with the reason.
 
 import argparse
 import ast
+import contextlib
+import gc
+import hashlib
 import importlib.abc
 import importlib.util
 import json
 import os
 import random
+import select
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
 PRELOADED = ("jax", "equinox", "numba", "numpy", "safetensors.numpy", "hypothesis", "yaml")
-"""Libraries, loaded once before the processes of mutants part from this one."""
+"""Libraries that tests load when they run."""
+OURS = ("tapegrad", "tapegrad_check", "tapegrad_command", "tapegrad_papers", "tests")
+PATIENCE = 15.0
+"""Seconds of tests that a mutant may cost. Where more tests call its function, the longest are left out."""
 
-CHECK = ["tests/check"]
+CHECK = ["tests/check", "tests/test_saved.py", "tests/targets/test_relu_proof.py"]
+VERIFY = ["tests/test_lockstep.py", "tests/test_compile_and_verify.py", "tests/test_toy_source.py"]
+EXACT = "tests/targets/test_exactness.py"
+REFUSALS = ["tests/check/test_refusals.py", "tests/check/test_refusals_of_learners.py"]
+EMULATOR = [EXACT, *REFUSALS, "tests/targets/emulator"]
+PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py", "tests/programs/test_kind.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.circuits": CHECK,
-    "tapegrad_check.emulator": CHECK,
-    "tapegrad_check.folder": [*CHECK, "tests/test_saved.py"],
+    "tapegrad_check.emulator": [*CHECK, "tests/targets/emulator/test_saved.py"],
+    "tapegrad_check.exact_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
+    "tapegrad_check.extended": [*CHECK, "tests/targets/extended/test_saved.py"],
+    "tapegrad_check.folder": CHECK,
     "tapegrad_check.machines": CHECK,
+    "tapegrad_check.nodes": CHECK,
+    "tapegrad_check.noise_tolerant_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.passes": CHECK,
+    "tapegrad_check.plans": CHECK,
     "tapegrad_check.rcnn": CHECK,
-    "tapegrad_check.relu": [*CHECK, "tests/targets/test_relu_proof.py"],
+    "tapegrad_check.relu": CHECK,
     "tapegrad_check.simplex": CHECK,
     "tapegrad_check.sources": CHECK,
+    "tapegrad_check.step": CHECK,
     "tapegrad_check.tape": CHECK,
     "tapegrad_check.transformer": CHECK,
-    "tapegrad._lockstep": ["tests/test_lockstep.py", "tests/test_compile_and_verify.py"],
-    "tapegrad._verify": ["tests/test_lockstep.py", "tests/test_compile_and_verify.py"],
+    "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
+    "tapegrad._lockstep": VERIFY,
+    "tapegrad._verify": VERIFY,
     "tapegrad.machines.model": ["tests/machines"],
-    "tapegrad.machines.compiled": ["tests/machines"],
+    "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
     "tapegrad.circuits.model": ["tests/circuits"],
-    "tapegrad.circuits.evaluator": ["tests/circuits"],
-    "tapegrad.targets.relu.exactness": ["tests/targets/test_relu.py", "tests/targets/test_relu_proof.py"],
-    "tapegrad.targets.transformer.exactness": ["tests/targets/test_transformer.py"],
-    "tapegrad.targets.rcnn.exactness": ["tests/targets/rcnn"],
-    "tapegrad.targets.emulator.constants": ["tests/targets/emulator"],
+    "tapegrad.circuits.evaluator": ["tests/circuits/test_evaluator.py", "tests/circuits/test_layered.py"],
+    "tapegrad.learners.model": ["tests/learners"],
+    "tapegrad.programs.interpreters": PROGRAMS,
+    "tapegrad.programs.compiled": PROGRAMS,
+    "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
+    "tapegrad.targets.relu.exactness": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
+    "tapegrad.targets.transformer.exactness": [EXACT, *REFUSALS, "tests/targets/test_transformer.py"],
+    "tapegrad.targets.rcnn.exactness": [
+        *REFUSALS,
+        "tests/targets/rcnn/test_filter.py",
+        "tests/targets/rcnn/test_size.py",
+    ],
+    "tapegrad.targets.emulator.constants": EMULATOR,
+    "tapegrad.targets.emulator.numbers": EMULATOR,
+    "tapegrad.targets.simplex.build": [*REFUSALS, "tests/targets/simplex", "tests/check/test_descent.py"],
+    "tapegrad.targets.tape.build": [*REFUSALS, "tests/targets/tape", "tests/check/test_descent.py"],
 }
 """Modules, and the tests that belong to each."""
 
@@ -89,6 +120,11 @@ class Mutant:
     after: str
     number: int
     """Among the changes of the module, in the order in which `changes` finds them."""
+    owner: str
+    """The outermost function around it, with its class; empty where there is none, or where the change is in
+    what is worked out when the function is defined."""
+    first_line: int
+    """Of that function."""
 
     @property
     def key(self) -> str:
@@ -143,7 +179,9 @@ def _nodes(tree: ast.Module) -> Iterator[tuple[list[Step], ast.AST]]:
 
 
 def _is_message(node: ast.AST, name: str) -> bool:
-    """Whether this is what an error says, or a docstring."""
+    """Whether this is what an error says, a docstring, or a `zip` that checks itself."""
+    if isinstance(node, ast.keyword) and node.arg in ("strict", "where", "advice"):
+        return True
     if isinstance(node, ast.Raise | ast.JoinedStr):
         return True
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -164,6 +202,19 @@ def _function(tree: ast.AST, path: list[Step]) -> str:
         if isinstance(tree, ast.FunctionDef | ast.ClassDef):
             names.append(tree.name)
     return ".".join(names)
+
+
+def _owner(tree: ast.AST, path: list[Step]) -> tuple[str, int]:
+    names = []
+    for place, (name, index) in enumerate(path):
+        value = getattr(tree, name)
+        tree = value if index is None else value[index]
+        if isinstance(tree, ast.ClassDef):
+            names.append(tree.name)
+        elif isinstance(tree, ast.FunctionDef):
+            first = min([tree.lineno, *(decorator.lineno for decorator in tree.decorator_list)])
+            return (".".join([*names, tree.name]), first) if path[place + 1][0] == "body" else ("", 0)
+    return "", 0
 
 
 def _line(node: ast.AST) -> str:
@@ -192,9 +243,14 @@ def _others(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Constant(2 * number or 1)
 
 
+def place_of(module: str) -> Path:
+    """The file of a module."""
+    return ROOT.joinpath(*module.split(".")).with_suffix(".py")
+
+
 def source_of(module: str) -> str:
     """The code of a module, without importing it."""
-    return ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text()
+    return place_of(module).read_text()
 
 
 def mutants_of(module: str) -> list[Mutant]:
@@ -202,8 +258,8 @@ def mutants_of(module: str) -> list[Mutant]:
     found: dict[str, Mutant] = {}
     tree = ast.parse(source_of(module))
     for number, change in enumerate(changes(tree)):
-        function = _function(tree, change.path)
-        mutant = Mutant(module, function, _line(change.before), _line(change.after), number)
+        function, owner = _function(tree, change.path), _owner(tree, change.path)
+        mutant = Mutant(module, function, _line(change.before), _line(change.after), number, *owner)
         found.setdefault(mutant.key, mutant)
     return list(found.values())
 
@@ -211,49 +267,188 @@ def mutants_of(module: str) -> list[Mutant]:
 class _InPlace(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Gives the mutant where its module is asked for."""
 
-    def __init__(self, mutant: Mutant) -> None:
-        self.module = mutant.module
-        tree = ast.parse(source_of(mutant.module))
-        change = next(islice(changes(tree), mutant.number, None))
-        self.tree = change.carried_out(tree)
+    def __init__(self, module: str, code: CodeType) -> None:
+        self.module, self.code = module, code
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         if fullname != self.module:
             return None
-        place = ROOT.joinpath(*fullname.split(".")).with_suffix(".py")
-        return importlib.util.spec_from_file_location(fullname, place, loader=self)
+        return importlib.util.spec_from_file_location(fullname, place_of(fullname), loader=self)
 
     def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self.tree, f"<mutant of {self.module}>", "exec"), module.__dict__)
+        exec(self.code, module.__dict__)
 
 
-def _tests_pass(tests: list[str], mutant: Mutant | None, seconds: float) -> bool:
-    """Whether the tests pass in time, in a process of their own."""
+def plant(mutant: Mutant) -> None:
+    """Puts the mutant in place of the code: in its function if that is loaded and plain, or else in its
+    module, which is then loaded anew with everything else of ours."""
+    tree = ast.parse(source_of(mutant.module))
+    change = next(islice(changes(tree), mutant.number, None))
+    code = compile(change.carried_out(tree), str(place_of(mutant.module)), "exec")
+    old, new = _loaded(mutant), _inside(code, mutant.owner)
+    if old is not None and new is not None and old.__code__.co_freevars == new.co_freevars:
+        old.__code__ = new
+        return
+    if "njit" in source_of(mutant.module):  # no compiled code from before, and none for others
+        os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()
+    for name in list(sys.modules):
+        if name.partition(".")[0] in OURS and name not in (
+            "tests",
+            "tests.conftest",
+            "tests.shapes",
+            __name__,
+        ):
+            del sys.modules[name]
+    sys.meta_path.insert(0, _InPlace(mutant.module, code))
+
+
+def _loaded(mutant: Mutant) -> FunctionType | None:
+    """The function in which it is, where that can be changed in place."""
+    found: object = sys.modules.get(mutant.module)
+    for name in mutant.owner.split("."):
+        found = vars(found).get(name) if hasattr(found, "__dict__") else None
+    layers = ("fget", "__func__", "func", "__wrapped__")
+    while not isinstance(found, FunctionType) or found.__code__.co_filename != str(place_of(mutant.module)):
+        found = next((getattr(found, name) for name in layers if getattr(found, name, None)), None)
+        if found is None:
+            return None
+    return found if found.__code__.co_firstlineno == mutant.first_line else None
+
+
+def _inside(code: CodeType, owner: str) -> CodeType | None:
+    parts = [part for part in code.co_consts if isinstance(part, CodeType)]
+    below = (part if part.co_qualname == owner else _inside(part, owner) for part in parts)
+    return next((part for part in below if part is not None), None)
+
+
+class _Watch:
+    """A plugin of pytest: which of our functions each test calls, and how long it takes."""
+
+    def __init__(self) -> None:
+        self.files = {str(place_of(module)): module for module in TRUSTED}
+        self.tests: dict[str, tuple[float, list[str]]] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        called: set[CodeType] = set()
+
+        def note(frame: FrameType, event: str, argument: object) -> None:
+            called.add(frame.f_code)
+
+        began = time.process_time()
+        sys.settrace(note)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            ours = {(self.files.get(code.co_filename), code.co_qualname) for code in called}
+            names = {f"{module}:{name.partition('.<')[0]}" for module, name in ours if module}
+            self.tests[item.nodeid] = time.process_time() - began, sorted(names)
+
+
+class _Chosen:
+    """A plugin of pytest: runs these tests in this order, and tells which failed."""
+
+    def __init__(self, tests: list[str] | None, said: int) -> None:
+        self.order, self.said = None if tests is None else {test: n for n, test in enumerate(tests)}, said
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if self.order is not None:
+            order = self.order
+            items[:] = sorted((i for i in items if i.nodeid in order), key=lambda item: order[item.nodeid])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            os.write(self.said, report.nodeid.encode())
+
+
+def _pytest(files: list[str], plugin: object) -> int:
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return int(pytest.main([*options, *files], plugins=[plugin]))
+
+
+def _in_a_child(work: Callable[[int], int], seconds: float) -> tuple[int | None, str]:
+    """The exit code of some work in a process of its own, None if it takes too long; and what it said."""
+    hears, says = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setpgid(0, 0)
         code = 1
         try:
+            os.setpgid(0, 0)
             silent = os.open(os.devnull, os.O_WRONLY)
             os.dup2(silent, 1)
             os.dup2(silent, 2)
-            if mutant is not None:
-                sys.meta_path.insert(0, _InPlace(mutant))
-                if "njit" in source_of(mutant.module):  # no compiled code from before, and none for others
-                    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()
-            options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
-            code = int(pytest.main([*options, *tests]))
+            code = work(says)
         finally:
             os._exit(code)
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status == 0
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False
+    os.close(says)
+    end, status = time.monotonic() + seconds, None
+    said = b""
+    while status is None and time.monotonic() < end:
+        if select.select([hears], [], [], 0.02)[0]:
+            said += os.read(hears, 1 << 20)
+        done, found = os.waitpid(child, os.WNOHANG)
+        status = found if done else None
+    if status is None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError):  # what it started itself
+        os.killpg(child, signal.SIGKILL)
+    with open(hears, "rb") as rest:
+        said += rest.read()
+    return None if status is None else os.waitstatus_to_exitcode(status), said.decode()
+
+
+def killer(mutant: Mutant, tests: list[str], seconds: float) -> str | None:
+    """The test that notices a mutant, if one does."""
+
+    def work(says: int) -> int:
+        plant(mutant)
+        return _pytest(sorted({test.partition("::")[0] for test in tests}), _Chosen(tests, says))
+
+    code, said = _in_a_child(work, seconds)
+    return None if code == 0 else said or ("too slow" if code is None else "nothing can be collected")
+
+
+Reach = dict[str, tuple[float, list[str]]]
+"""Tests: how long each takes, and which of our functions it calls."""
+
+
+def reach(files: list[str], known: Path) -> Reach:
+    """What the tests in these files do; found out once for each version of a file."""
+    entries = json.loads(known.read_text()) if known.exists() else {}
+    tests: Reach = {}
+    for file in files:
+        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+        if entries.get(file, {}).get("digest") != digest:
+
+            def work(says: int, file: str = file) -> int:
+                watch = _Watch()
+                code = _pytest([file], watch)
+                known.with_suffix(".new").write_text(json.dumps(watch.tests))
+                return code
+
+            code, said = _in_a_child(work, 600)
+            if code:
+                raise SystemExit(f"{said or file} does not pass on the code as it is")
+            entries[file] = {"digest": digest, "tests": json.loads(known.with_suffix(".new").read_text())}
+            known.write_text(json.dumps(entries))
+        tests |= entries[file]["tests"]
+    return tests
+
+
+def chosen(mutant: Mutant, tests: Reach) -> list[str]:
+    """The quickest of the tests that call the function of a mutant, file by file; of all tests where none is
+    seen to call it, as with compiled functions and what runs when a module is loaded."""
+    name = f"{mutant.module}:{mutant.owner}"
+    own = [test for test, (_, called) in tests.items() if name in called] or list(tests)
+    own.sort(key=lambda test: tests[test][0])
+    spent = list(accumulate(tests[test][0] for test in own))
+    own = [test for test, so_far in zip(own, spent, strict=True) if so_far < PATIENCE] or own[:1]
+    files: dict[str, float] = defaultdict(float)
+    for test in own:
+        files[test.partition("::")[0]] += tests[test][0]
+    return sorted(own, key=lambda test: (files[test.partition("::")[0]], test.partition("::")[0]))
 
 
 def equivalent() -> dict[str, str]:
@@ -270,6 +465,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--again", action="store_true", help="only those that earlier runs left alive")
     parser.add_argument("--survivors", action="store_true", help="print those that earlier runs left alive")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "bench/out/mutants.jsonl")
     options = parser.parse_args()
@@ -278,12 +474,24 @@ def main() -> int:
     results = _results(options.output)
     if not options.survivors:
         options.output.parent.mkdir(parents=True, exist_ok=True)
-        for library in PRELOADED:
-            importlib.import_module(library)
+        preload(modules)
         for module in modules:
             _run(module, results, options)
     _print(modules, results, options.survivors)
     return 0
+
+
+def preload(modules: list[str]) -> None:
+    """Loads what the processes of mutants need, once before they part from this one."""
+    sys.path.insert(0, str(ROOT))
+    importlib.import_module("tests.conftest")
+    for library in PRELOADED:
+        importlib.import_module(library)
+    for file in sorted({file for module in modules for file in _files(TRUSTED[module])}):
+        importlib.import_module(file.removesuffix(".py").replace("/", "."))
+    for module in modules:
+        importlib.import_module(module)
+    gc.freeze()
 
 
 def _results(place: Path) -> dict[str, bool]:
@@ -292,43 +500,56 @@ def _results(place: Path) -> dict[str, bool]:
 
 
 def _run(module: str, results: dict[str, bool], options: argparse.Namespace) -> None:
-    """The mutants of a module that have no result yet."""
+    """The mutants of a module that have no result yet, or those that were left alive."""
     mutants = mutants_of(module)
     if not options.all:
         mutants = random.Random(f"{options.seed} {module}").sample(mutants, min(options.sample, len(mutants)))
-    same = equivalent()
-    mutants = [mutant for mutant in mutants if mutant.key not in results and mutant.key not in same]
+    same, wanted = equivalent(), False if options.again else None
+    mutants = [mutant for mutant in mutants if results.get(mutant.key) is wanted and mutant.key not in same]
     if not mutants:
         return
-    began = time.monotonic()
-    if not _tests_pass(TRUSTED[module], None, 600):
-        raise SystemExit(f"the tests of {module} do not pass on the code as it is")
-    seconds = 10 + 4 * options.workers * (time.monotonic() - began)
+    tests = reach(_files(TRUSTED[module]), options.output.with_name("reach.json"))
+
+    def tried(mutant: Mutant) -> str | None:
+        own = chosen(mutant, tests)
+        return killer(mutant, own, 10 + 4 * options.workers * sum(tests[test][0] for test in own))
+
     with ThreadPoolExecutor(options.workers) as pool, open(options.output, "a") as file:
-        passed = pool.map(lambda mutant: _tests_pass(TRUSTED[module], mutant, seconds), mutants)
-        for mutant, alive in zip(mutants, passed, strict=True):
-            results[mutant.key] = not alive
-            file.write(json.dumps({"mutant": mutant.key, "killed": not alive}) + "\n")
+        for mutant, by in zip(mutants, pool.map(tried, mutants), strict=True):
+            results[mutant.key] = by is not None
+            file.write(json.dumps({"mutant": mutant.key, "killed": by is not None, "by": by}) + "\n")
             file.flush()
-            print(f"{'survived' if alive else 'killed  '}  {mutant.key}", flush=True)
+            print(f"{mutant.key}\n    {by or 'SURVIVED'}", flush=True)
+
+
+def _files(places: list[str]) -> list[str]:
+    found = [
+        [ROOT / place] if place.endswith(".py") else (ROOT / place).glob("test_*.py") for place in places
+    ]
+    return sorted(str(file.relative_to(ROOT)) for files in found for file in files)
 
 
 def _print(modules: list[str], results: dict[str, bool], survivors: bool) -> None:
+    """The table of the documentation. What was found of lines that have changed since does not count."""
     same = equivalent()
-    print("\n| module | mutants | killed | equivalent | score |\n|---|---:|---:|---:|---:|")
-    total, all_killed = 0, 0
+    totals = [0, 0, 0, 0]
+    print("\n| module | mutants | tried | equivalent | killed | score |\n|---|---:|---:|---:|---:|---:|")
     for module in modules:
-        own = {key: killed for key, killed in results.items() if key.startswith(f"{module} | ")}
-        counted = {key: killed for key, killed in own.items() if key not in same}
-        listed = sum(key.startswith(f"{module} | ") for key in same)
-        killed = sum(counted.values())
-        total, all_killed = total + len(counted), all_killed + killed
+        keys = {mutant.key for mutant in mutants_of(module)}
+        counted = {key: results[key] for key in keys if key in results and key not in same}
+        row = [len(keys), len(counted), len(keys & same.keys()), sum(counted.values())]
         if counted:
-            print(f"| `{module}` | {len(counted)} | {killed} | {listed} | {killed / len(counted):.0%} |")
+            totals = [total + more for total, more in zip(totals, row, strict=True)]
+            print(_row(f"`{module}`", row))
         if survivors:
-            print("".join(f"    {key}\n" for key, dead in counted.items() if not dead), end="")
-    if total:
-        print(f"| all | {total} | {all_killed} | {len(same)} | {all_killed / total:.0%} |")
+            print("".join(f"    {key}\n" for key, dead in sorted(counted.items()) if not dead), end="")
+    if totals[1]:
+        print(_row("all", totals))
+
+
+def _row(name: str, numbers: list[int]) -> str:
+    every, tried, same, killed = numbers
+    return f"| {name} | {every:,} | {tried:,} | {same:,} | {killed:,} | {killed / tried:.0%} |"
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
 """A bad net for every condition of the checkers of machines: each is refused for the reason that it has."""
 
 import copy
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tapegrad._compile import compile
 from tapegrad._sources import read, source_to_json
-from tapegrad_check import CHECKERS, CheckError
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
-from tapegrad_check.sources import GridMachine, GridRule, Machine, Model, Rule, model_of
+from tapegrad_check.sources import GridMachine, GridRule, Machine, Rule, model_of
+from tests.check.altering import Change, Net, add, claims, config, constants, machine, net_of, put, retype
 
 NETS: dict[str, dict[str, Any]] = {
     "tape": {"cells": 16},
@@ -26,84 +25,15 @@ NETS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass
-class Net:
-    """What a checker is given, free to be altered."""
-
-    config: dict[str, Any]
-    arrays: dict[str, np.ndarray]
-    claims: dict[str, Any]
-    source: Model | None
-
-    def put(self, name: str, place: Any, value: Any) -> None:
-        """Another number in an array."""
-        self.arrays[name] = self.arrays[name].copy()
-        self.arrays[name][place] = value
-
-    def add(self, name: str, place: Any, value: Any) -> None:
-        """A number more, or less."""
-        self.put(name, place, self.arrays[name][place] + value)
-
-    def retype(self, name: str, dtype: Any) -> None:
-        """The same numbers in another type."""
-        self.arrays[name] = self.arrays[name].astype(dtype)
-
-    def machine(self, **changes: Any) -> None:
-        """Another source."""
-        assert isinstance(self.source, Machine | GridMachine)
-        self.source = replace(self.source, **changes)
-
-
 @cache
 def genuine(name: str) -> Net:
     """A net of the busy beaver with two states, which needs every part of a net."""
-    compiled = compile(read("1RB1LB_1LA1RZ"), name.split()[0], **NETS[name])
-    net, source = compiled.net, model_of(*source_to_json(compiled.lowered))
-    arrays = {name: np.array(array) for name, array in net.arrays().items()}
-    return Net(net.config(), arrays, net.certificate(), source)
-
-
-def judged(name: str, net: Net) -> str:
-    return CHECKERS[name.split()[0]](net.config, net.arrays, net.claims, net.source).verdict
+    return net_of(read("1RB1LB_1LA1RZ"), name.split()[0], NETS[name])
 
 
 @pytest.mark.parametrize("name", NETS)
 def test_genuine_nets_pass(name: str) -> None:
-    assert judged(name, genuine(name)) == COMPUTES_SOURCE
-
-
-Change = Callable[[Net], Any]
-
-
-def config(**changes: Any) -> Change:
-    return lambda net: net.config.update(changes)
-
-
-def constants(**changes: int) -> Change:
-    def change(net: Net) -> None:
-        net.config["constants"] |= {n: net.config["constants"][n] + more for n, more in changes.items()}
-
-    return change
-
-
-def claims(**changes: Any) -> Change:
-    return lambda net: net.claims.update(changes)
-
-
-def put(name: str, place: Any, value: Any) -> Change:
-    return lambda net: net.put(name, place, value)
-
-
-def add(name: str, place: Any, value: Any) -> Change:
-    return lambda net: net.add(name, place, value)
-
-
-def retype(name: str, dtype: Any) -> Change:
-    return lambda net: net.retype(name, dtype)
-
-
-def machine(**changes: Any) -> Change:
-    return lambda net: net.machine(**changes)
+    assert genuine(name).verdict(name.split()[0]) == COMPUTES_SOURCE
 
 
 def other_rule(net: Net) -> None:
@@ -367,4 +297,4 @@ def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Cha
     net = copy.deepcopy(genuine(name))
     change(net)
     with pytest.raises(CheckError, match=reason):
-        judged(name, net)
+        net.verdict(name.split()[0])

@@ -1,0 +1,106 @@
+"""Nets as the checkers are given them, free to be altered, and ways to alter them in one place."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tapegrad._compile import compile
+from tapegrad._sources import source_to_json
+from tapegrad.source import Source
+from tapegrad_check import CHECKERS
+from tapegrad_check.sources import GridMachine, Machine, Model, model_of
+
+
+@dataclass
+class Net:
+    """What a checker is given, free to be altered."""
+
+    config: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    claims: dict[str, Any]
+    source: Model | None
+
+    def put(self, name: str, place: Any, value: Any) -> None:
+        """Another number in an array."""
+        self.arrays[name] = self.arrays[name].copy()
+        self.arrays[name][place] = value
+
+    def add(self, name: str, place: Any, value: Any) -> None:
+        """A number more, or less."""
+        self.put(name, place, self.arrays[name][place] + value)
+
+    def retype(self, name: str, dtype: Any) -> None:
+        """The same numbers in another type."""
+        self.arrays[name] = self.arrays[name].astype(dtype)
+
+    def machine(self, **changes: Any) -> None:
+        """Another source."""
+        assert isinstance(self.source, Machine | GridMachine)
+        self.source = replace(self.source, **changes)
+
+    def verdict(self, target: str) -> str:
+        """What the checker of a target says."""
+        return CHECKERS[target](self.config, self.arrays, self.claims, self.source).verdict
+
+
+def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
+    """A net as the compiler makes it."""
+    compiled = compile(source, target, **options)
+    net, lowered = compiled.net, compiled.source if target == "relu" else compiled.lowered
+    arrays = {name: np.array(array) for name, array in net.arrays().items()}
+    return Net(net.config(), arrays, net.certificate(), model_of(*source_to_json(lowered)))
+
+
+Change = Callable[[Net], Any]
+"""Alters a net."""
+
+
+def config(**changes: Any) -> Change:
+    return lambda net: net.config.update(changes)
+
+
+def constants(**changes: int) -> Change:
+    def change(net: Net) -> None:
+        net.config["constants"] |= {n: net.config["constants"][n] + more for n, more in changes.items()}
+
+    return change
+
+
+def claims(**changes: Any) -> Change:
+    return lambda net: net.claims.update(changes)
+
+
+def put(name: str, place: Any, value: Any) -> Change:
+    return lambda net: net.put(name, place, value)
+
+
+def add(name: str, place: Any, value: Any) -> Change:
+    return lambda net: net.add(name, place, value)
+
+
+def retype(name: str, dtype: Any) -> Change:
+    return lambda net: net.retype(name, dtype)
+
+
+def machine(**changes: Any) -> Change:
+    return lambda net: net.machine(**changes)
+
+
+def both(*changes: Change) -> Change:
+    return lambda net: [change(net) for change in changes]
+
+
+def without(name: str) -> Change:
+    return lambda net: net.arrays.pop(name)
+
+
+def cut(name: str) -> Change:
+    """An array without its last entry."""
+    return lambda net: net.arrays.update({name: net.arrays[name][:-1]})
+
+
+def put_all(name: str, values: list[int]) -> Change:
+    """An array of the same type with other numbers."""
+    return lambda net: net.arrays.update({name: np.array(values, net.arrays[name].dtype)})

@@ -1,0 +1,560 @@
+"""A bad net for every condition of the checkers of learners and circuits, and for every bound one on either
+side: what is just inside is refused for another reason, or not at all."""
+
+import copy
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tapegrad.circuits.model import Gate
+from tapegrad.circuits.sampler import random_circuit
+from tapegrad.learners import conjunction, parity
+from tapegrad_check import CheckError
+from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
+from tapegrad_check.sources import Circuit, Learner
+from tests.check.altering import (
+    Change,
+    Net,
+    add,
+    both,
+    claims,
+    config,
+    cut,
+    net_of,
+    put,
+    put_all,
+    retype,
+    without,
+)
+
+CIRCUIT = random_circuit(3, inputs=4, size=20, outputs=3, kinds=tuple(Gate))
+NETS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "emulator": (parity(2), {}),
+    "emulator exact": (parity(2), {"memory": "exact"}),
+    "emulator noisy": (conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2}),
+    "relu": (CIRCUIT, {}),
+    "relu quarters": (CIRCUIT, {"correction": "quarters"}),
+    "relu none": (CIRCUIT, {"correction": "none"}),
+}
+
+
+@cache
+def genuine(name: str) -> Net:
+    source, options = NETS[name]
+    return net_of(source, name.split()[0], options)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_genuine_nets_pass(name: str) -> None:
+    assert genuine(name).verdict(name.split()[0]) == COMPUTES_SOURCE
+
+
+def learner(**changes: Any) -> Change:
+    def change(net: Net) -> None:
+        assert isinstance(net.source, Learner)
+        net.source = replace(net.source, **changes)
+
+    return change
+
+
+def circuit(**changes: Any) -> Change:
+    def change(net: Net) -> None:
+        own = net.source.circuit if isinstance(net.source, Learner) else net.source
+        assert isinstance(own, Circuit)
+        other = replace(own, **changes)
+        net.source = replace(net.source, circuit=other) if isinstance(net.source, Learner) else other
+
+    return change
+
+
+def _no_learner(net: Net) -> None:
+    net.source = genuine("relu").source
+
+
+def _no_circuit(net: Net) -> None:
+    net.source = genuine("emulator").source
+
+
+def edge(name: str, vertex: int, place: int, value: float) -> Change:
+    """Another number at an edge of a vertex, counted from the last where it is negative."""
+
+    def change(net: Net) -> None:
+        offsets = net.arrays["offsets"]
+        net.put(name, int(offsets[vertex if vertex >= 0 else vertex - 1]) + place, value)
+
+    return change
+
+
+GIVEN, CELLS, FIRST_CONTROL, LAST = 5, 5, 59, 89
+"""Of the net with practical memory: its vertices are the constant and the inputs, two for each cell, those
+that compute, six for each cell, and the output."""
+
+
+def at(vertex: int) -> int:
+    """The number of a vertex among those with edges."""
+    return vertex - GIVEN
+
+
+E = 2.0**-33
+EMULATOR: list[tuple[str, Change]] = [
+    ("that of a learner", _no_learner),
+    ("another kind of memory", claims(memory="exact")),
+    ("kind of memory is unknown", both(claims(memory="none"), config(memory="none"))),
+    ("other entries or claims", config(extra=1)),
+    ("other entries or claims", claims(extra=1)),
+    ("the arrays are others", without("cells")),
+    ("the arrays are others", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("number of inputs", config(inputs=-1)),
+    ("number of inputs", config(inputs=10**9)),
+    ("not a list of floats", retype("weights", np.complex128)),
+    ("not a list of floats", lambda net: net.arrays.update(weights=net.arrays["weights"][None])),
+    ("'cells' is not of type", retype("cells", np.int32)),
+    ("'offsets' is not of type", retype("offsets", np.int32)),
+    ("'sources' is not of type", retype("sources", np.int64)),
+    ("edges are missing", both(config(inputs=1), put_all("offsets", [0]))),
+    ("edges are missing", put("offsets", 0, 1)),
+    ("edges are missing", add("offsets", -1, 1)),
+    ("edges are out of order", put("offsets", 1, 3)),
+    ("not come from an earlier", put("sources", 0, -1)),
+    ("not come from an earlier", put("sources", 0, GIVEN)),
+    ("place of the computation", config(computation=[-1, FIRST_CONTROL])),
+    ("place of the computation", config(computation=[GIVEN + 2 * CELLS, LAST + 1])),
+    ("does not begin after the cells", config(computation=[16, FIRST_CONTROL])),
+    ("computation ends elsewhere", config(computation=[15, 58])),
+    ("computation ends elsewhere", config(computation=[15, LAST])),
+    ("w0 is not a power of two", config(w0=3 * E)),
+    ("w0 is not a power of two", config(w0=-E)),
+    ("w0 is not a power of two", config(w0=0.0)),
+    ("gate is not a power of two", config(gate=0.375)),
+    ("out of the range of the precision", config(w0=1.0)),
+    ("the rate is not", config(w0=0.5)),
+    ("out of the range of the precision", config(w0=2.0**-510)),
+    ("the rate is not", config(w0=2.0**-509)),
+    ("out of the range of the precision", both(retype("weights", np.float32), config(w0=2.0**-62))),
+    ("the rate is not", both(retype("weights", np.float32), config(w0=2.0**-61))),
+    ("gates are out of range", config(gate=2.0)),
+    ("gates are out of range", config(gate=0.25)),
+    ("gates are out of range", config(gate=2.0**-49)),
+    ("the rate is not", config(gate=2.0**-48)),
+    ("gates are out of range", both(retype("weights", np.float32), config(gate=2.0**-20))),
+    ("the rate is not", both(retype("weights", np.float32), config(gate=2.0**-19))),
+    ("the rate is not", config(rate=0.0)),
+    ("cell is not the edge", add("cells", 0, 1)),
+    ("counts other cells", claims(cells=4)),
+    ("reads one that does not", edge("sources", at(17), 0, GIVEN)),
+    ("too many edges", add("offsets", 39, 2)),
+    ("no small whole numbers", edge("weights", at(FIRST_CONTROL), 0, 0.5)),
+    ("no small whole numbers", edge("weights", at(FIRST_CONTROL), 0, 65.0)),
+    ("a control has other weights", edge("weights", at(FIRST_CONTROL), 3, -64.0)),
+    ("a control has other weights", edge("weights", at(FIRST_CONTROL), 3, 64.0)),
+    ("not as flat as claimed", claims(flat_margin=-0.5)),
+    ("not as flat as claimed", claims(flat_margin=2.5)),
+    ("begin at the constant", put("sources", 0, 1)),
+    ("another weight than w0", add("weights", 0, E)),
+    ("reader reads another cell", put("sources", 3, GIVEN)),
+    ("reader is not at", add("weights", 1, 1.0)),
+    ("gate is at another cell", edge("sources", at(FIRST_CONTROL + 4), 0, GIVEN + 2)),
+    ("gate is not at 1/2", edge("weights", at(FIRST_CONTROL + 4), 0, 1.0)),
+    ("gate is not at 1/2", edge("weights", at(FIRST_CONTROL + 5), 0, 1.0)),
+    ("gate has other controls", edge("sources", at(FIRST_CONTROL + 4), 1, FIRST_CONTROL + 1)),
+    ("gate has other controls", edge("sources", at(FIRST_CONTROL + 5), 2, FIRST_CONTROL + 1)),
+    ("opens its gate by another", edge("weights", at(FIRST_CONTROL + 4), 2, 1.0)),
+    ("another number of edges", add("offsets", at(FIRST_CONTROL + 5), -1)),
+    ("disagree on when it flips", edge("sources", at(FIRST_CONTROL + 1), 0, 16)),
+    ("looks at another answer", edge("sources", at(FIRST_CONTROL + 2), 1, 16)),
+    ("control reads another cell", edge("sources", at(FIRST_CONTROL + 3), 2, GIVEN + 3)),
+    ("lacks its constant", edge("sources", at(FIRST_CONTROL), 3, 1)),
+    ("half the answer", edge("weights", -1, 0, 1.0)),
+    ("output reads other vertices", edge("sources", -1, 1, FIRST_CONTROL)),
+    ("another share of the output", edge("weights", -1, 1, 0.25)),
+    ("closed cells do not cancel", edge("weights", -1, 3, 2.0)),
+    ("open cell is not made up for", both(add("weights", -28, 1.0), add("weights", -27, -1.0))),
+    ("claim about rounding", claims(changes_vanish=False)),
+    ("claim about rounding", claims(changes_vanish=1)),
+    ("number of steps is not", config(steps=0)),
+    ("number of steps is not", config(steps=(1 << 53) + 1)),
+    ("for another number of steps", config(steps=1 << 53)),
+    ("for another number of steps", claims(steps=1)),
+    ("drift is another", claims(drift=1.0)),
+    ("drift is another", lambda net: net.claims.update(drift=net.claims["drift"] * (1 + 1e-8))),
+    ("training is not exact", lambda net: net.arrays.update(trained=net.arrays["weights"][:-1])),
+    ("training is not exact", lambda net: net.arrays.update(trained=net.arrays["weights"].astype("f4"))),
+    ("more than the signs", lambda net: net.arrays.update(trained=2 * net.arrays["weights"])),
+    ("more than the signs", lambda net: net.arrays.update(trained=-net.arrays["weights"])),
+    ("more or fewer names", lambda net: net.config["names"].pop()),
+    ("names of inputs are not texts", config(names=[1])),
+    ("does not compute it", config(finished=GIVEN)),
+    ("finished is not", config(finished=-1)),
+    ("the learner is another", learner(bits=1)),
+    ("the learner is another", learner(first=(0,) * 4)),
+    ("other names than in the learner", lambda net: config(names=[*net.config["names"][:-1], "x"])(net)),
+    ("first memory is not the learner's", learner(first=(1, 0, 0, 0, 0))),
+    ("does not compute what", lambda net: _other_gate(net)),
+]
+
+
+def _other_gate(net: Net) -> None:
+    assert isinstance(net.source, Learner)
+    kinds = net.source.circuit.kinds.copy()
+    place = np.flatnonzero(kinds == 8)[0]
+    kinds[place] = 14
+    circuit(kinds=kinds)(net)
+
+
+def same_number(**changes: str) -> Change:
+    """In the net and in what it claims."""
+    return both(config(**changes), claims(**changes))
+
+
+EXACT: list[tuple[str, Change]] = [
+    ("other entries", config(extra=1)),
+    ("other arrays", without("copied")),
+    ("'kinds' is not of type", retype("kinds", np.int64)),
+    ("'signs' is not of type", retype("signs", np.int64)),
+    ("not a fraction", config(p="3.0")),
+    ("not a fraction", config(p="1e9")),
+    ("not a fraction", config(p="\N{ARABIC-INDIC DIGIT THREE}")),
+    ("not a fraction", config(p="1000001/100000")),
+    ("path 1: an edge has another", same_number(p="100001/100000")),
+    ("not text", config(p=3)),
+    ("not a fraction", config(m0="1" * 4001)),
+    ("the claims are others", config(m0="1" * 4000)),
+    ("the claims are others", claims(p="4")),
+    ("the claims are others", claims(cells=4)),
+    ("the claims are others", claims(flat_margin=0.25)),
+    ("the claims are others", config(p="6/2")),
+    ("the claims are others", config(m0="01")),
+    ("out of range", same_number(p="1")),
+    ("out of range", same_number(p="41/10")),
+    ("another weight|below 1", same_number(p="4")),
+    ("out of range", same_number(m0="4")),
+    ("below 1", same_number(m0="5")),
+    ("not given by four", lambda net: net.config["sizes"][0].pop()),
+    ("not given by four", lambda net: net.config["sizes"].__setitem__(0, None)),
+    ("no positive size", lambda net: net.config["sizes"][0].__setitem__(0, "0")),
+    ("not in the list", put("kinds", 0, -1)),
+    ("not in the list", lambda net: net.put("kinds", 0, len(net.config["sizes"]))),
+    ("signs are not", put("signs", 0, 0)),
+    ("signs are not", cut("signs")),
+    ("number of inputs", config(inputs=-1)),
+    ("opened and closed", put("kinds", 0, 2)),
+    ("opened and closed", put("signs", 0, -1)),
+    ("path 1: an edge comes from", put("sources", 1, 0)),
+    ("path 1: an edge has another", put("kinds", 1, 0)),
+    ("cells differ", put("cells", 0, 2)),
+    ("spare component begins", put("signs", 6, -1)),
+    ("reader: an edge comes from", put("sources", 13, 6)),
+    ("reader: an edge has another", put("kinds", 13, 0)),
+    ("positive weight is not read", put("signs", 13, 1)),
+    ("first two weights of a path", put("signs", 214, -1)),
+    ("another number of edges", add("offsets", 10, 1)),
+    ("path 3: an edge comes from|path 2: an edge comes from", add("sources", 214, 1)),
+    ("another sign, or a control", put("signs", 220, -1)),
+    ("another sign, or a control", put("signs", 221, -1)),
+    ("another sign, or a control", put("signs", 222, 1)),
+    ("another sign, or a control", put("signs", 223, -1)),
+    ("path 3: an edge has another", put("kinds", 220, 0)),
+    ("path 4: an edge has another", put("kinds", 221, 0)),
+    ("control: an edge has another", put("kinds", 222, 0)),
+    ("path 5: an edge has another", put("kinds", 223, 0)),
+    ("path 6: an edge has another", put("kinds", -1, 0)),
+    ("path 4: an edge comes from", put("sources", 221, 0)),
+    ("control: an edge comes from", put("sources", 222, 0)),
+    ("path 5: an edge comes from", put("sources", 223, 0)),
+    ("output reads another vertex", put("sources", -1, 0)),
+    ("do not have opposite signs", put("signs", -1, 1)),
+    ("do not have opposite signs", put("signs", -2, -1)),
+    ("copies are not", put("copied", 0, 1)),
+    ("copies are not", lambda net: net.arrays.update(copied=net.arrays["copied"][::-1].copy())),
+    ("does not compute it", config(finished=5)),
+    ("finished is not", config(finished=-1)),
+    ("more or fewer names", lambda net: net.config["names"].pop()),
+    ("names of inputs are not texts", config(names=[1])),
+    ("learner has other inputs", learner(bits=1)),
+    ("learner has other inputs", learner(first=(0,) * 4)),
+    ("learner has other inputs", lambda net: config(names=[*net.config["names"][:-1], "x"])(net)),
+    ("first memory is not", learner(first=(1, 0, 0, 0, 0))),
+    ("does not compute what", lambda net: _other_gate(net)),
+]
+
+
+def _weight(number: int, value: str) -> Change:
+    """Another weight in the list, and on all edges that have it."""
+
+    def change(net: Net) -> None:
+        net.config["weights"][number] = value
+        net.put("weights", net.arrays["kinds"] == number, float(value))
+
+    return change
+
+
+def _kind(place: int, number: int) -> Change:
+    """Another weight of the list at an edge."""
+
+    def change(net: Net) -> None:
+        net.put("kinds", place, number)
+        net.put("weights", place, float(net.config["weights"][number]))
+
+    return change
+
+
+NOISY: list[tuple[str, Change]] = [
+    ("other entries", config(extra=1)),
+    ("other arrays", without("answers")),
+    ("'weights' is not of type", retype("weights", np.float32)),
+    ("'memories' has another shape", lambda net: net.arrays.update(memories=net.arrays["memories"][0])),
+    ("number of inputs", config(inputs=-1)),
+    ("memorises nothing", lambda net: net.arrays.update(written=net.arrays["written"][:0])),
+    ("not text", lambda net: net.config["weights"].__setitem__(0, 0.25)),
+    ("not finite", lambda net: net.config["weights"].__setitem__(0, "NaN")),
+    ("not finite", lambda net: net.config["weights"].__setitem__(0, "Infinity")),
+    ("not in the list", put("kinds", 0, -1)),
+    ("not in the list", lambda net: net.put("kinds", 0, len(net.config["weights"]))),
+    ("not those of the list", add("weights", 0, 1.0)),
+    ("arithmetic is unknown", config(arithmetic="half")),
+    ("arithmetic is unknown", config(arithmetic=["double"])),
+    ("claims are others", claims(extra=1)),
+    ("another number of samples", claims(samples=3)),
+    ("another number of samples", claims(flat_margin=0.25)),
+    ("dead zone is another", claims(dead_zone="1")),
+    ("dead zone is another", lambda net: _scaled_dead_zone(net, "1." + "0" * 58 + "1")),
+    ("dead zone is another", config(arithmetic="decimal")),
+    ("seed is not", config(seed=-1)),
+    ("noise is not", config(noise="0")),
+    ("noise is negative", config(noise=-1.0)),
+    ("path 0: an edge comes from", put("sources", 0, 1)),
+    ("path 0: an edge has another", _kind(0, 1)),
+    ("path 1: an edge has another", _kind(1, 0)),
+    ("read: an edge has another", _kind(2, 0)),
+    ("tell: an edge has another", _kind(3, 0)),
+    ("level: an edge has another", _kind(4, 0)),
+    ("tell: an edge comes from", put("sources", 3, 0)),
+    ("level: an edge comes from", put("sources", 4, 1)),
+    ("half: an edge comes from", put("sources", 693, 0)),
+    ("answer: an edge has another", _kind(-1, 0)),
+    ("answer: an edge comes from", put("sources", -1, 0)),
+    ("hold: an edge has another", _kind(-2, 0)),
+    ("path 4: an edge has another", _kind(-4, 0)),
+    ("half: an edge has another|one: an edge has another", _kind(693, 0)),
+    ("not written one after the other", add("sources", 56, 1)),
+    ("not written one after the other", add("sources", 57, -1)),
+    ("another weight", lambda net: _nearly(net, 0, "1." + "0" * 58 + "1")),
+    ("other inputs or another memory", learner(bits=2)),
+    ("other inputs or another memory", learner(first=(0,) * 9)),
+    ("first memory is not", lambda net: net.put("first", 0, 1 - net.arrays["first"][0])),
+    ("one for each sample", cut("memories")),
+    ("one for each sample", cut("answers")),
+    ("does not compute it", put("answers", (0, 0), 0 - 1)),
+    ("does not compute what", lambda net: net.put("answers", 0, net.arrays["answers"][0][::-1])),
+    ("does not compute what", lambda net: _other_gate(net)),
+]
+
+
+def _scaled_dead_zone(net: Net, by: str) -> None:
+    with localcontext(prec=80):
+        net.claims["dead_zone"] = str(Decimal(net.claims["dead_zone"]) * Decimal(by))
+
+
+def _nearly(net: Net, number: int, by: str) -> None:
+    with localcontext(prec=80):
+        _weight(number, str(Decimal(net.config["weights"][number]) * Decimal(by)))(net)
+
+
+def _layers(place: int, more: int) -> Change:
+    return add("units.layers", place, more)
+
+
+def _range(kind: str, place: int, more: float) -> Change:
+    """Another end of the range that a certificate gives for a kind of gate."""
+
+    def change(net: Net) -> None:
+        net.claims["pre_activations"][kind] = list(net.claims["pre_activations"][kind])
+        net.claims["pre_activations"][kind][place] += more
+
+    return change
+
+
+def _times(claim: str, factor: float) -> Change:
+    return lambda net: net.claims.update({claim: net.claims[claim] * factor})
+
+
+RELU: list[tuple[str, Change]] = [
+    ("other entries", config(extra=1)),
+    ("arrays are others", without("gates.wires")),
+    ("arrays are others", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("precision is unknown", config(dtype="float16")),
+    ("precision is unknown", config(dtype=["float32"])),
+    ("correction is unknown", config(correction="fifths")),
+    ("correction is unknown", config(correction=["none"])),
+    ("inputs are not texts", config(inputs=[1])),
+    ("outputs are not texts", config(outputs=[1])),
+    ("'units.inputs' is missing or not", retype("units.inputs", np.int64)),
+    ("'units.layers' is missing or not", retype("units.layers", np.int32)),
+    ("'gates.kinds' is missing or not", retype("gates.kinds", np.int32)),
+    ("'gates.wires' is missing or not", retype("gates.wires", np.int64)),
+    ("'units.weights' is missing or not", retype("units.weights", np.float64)),
+    ("'units.biases' is missing or not", retype("units.biases", np.float64)),
+    ("two numbers for each unit", cut("units.weights")),
+    ("two numbers for each unit", cut("units.inputs")),
+    ("'units.biases' is not a list", lambda net: net.arrays.update(_column(net, "units.biases"))),
+    ("'gates.left' is not a list", lambda net: net.arrays.update(_column(net, "gates.left"))),
+    ("too large or too small", put("units.weights", (0, 0), 2.0**20 + 1)),
+    ("differ in their weights", put("units.weights", (0, 0), 2.0**20)),
+    ("too large or too small", put("units.biases", 0, 2.0**-21)),
+    ("differ in their weights", put("units.biases", 0, 2.0**-20)),
+    ("not one entry for each gate", cut("gates.left")),
+    ("not one entry for each gate", cut("gates.wires")),
+    ("does not fit the correction", cut("units.layers")),
+    ("does not fit the correction", put_all("units.layers", [0, 55])),
+    ("do not follow one another", _layers(0, 1)),
+    ("do not follow one another", _layers(-1, 1)),
+    ("do not follow one another", put("units.layers", 1, 50)),
+    ("depth is another", config(circuit_layers=4)),
+    ("depth is another", config(relu_layers=4)),
+    ("one unit for each gate", _layers(1, 1)),
+    ("those of the last layer", config(outputs=["y0", "y1"])),
+    ("those of the last layer", _layers(-2, 1)),
+    ("correction does not fit", _layers(3, 1)),
+    ("correction does not fit", both(_layers(3, -2), _layers(4, -2))),
+    ("correction does not fit", _layers(4, 1)),
+    ("reads outside the layer before", put("units.inputs", (0, 0), -1)),
+    ("reads outside the layer before", put("units.inputs", (0, 0), 4)),
+    ("not read the operands", put("units.inputs", (0, 0), 3)),
+    ("reads outside the layer before", put("units.inputs", (0, 1), 4)),
+    ("the width is not", config(padded_width=5)),
+    ("the width is not", config(padded_width=(1 << 31) + 1)),
+    ("no known kind", put("gates.kinds", 0, 5)),
+    ("read by no other", add("units.inputs", (16, 0), 1)),
+    ("not read the operands", add("gates.left", 0, 1)),
+    ("not read the operands", lambda net: net.add("gates.right", _first(net, 9), 1)),
+    ("ID differ in their weights", add("units.biases", 0, 1)),
+    ("weights of XOR are wrong", add("units.biases", 21, 1)),
+    ("weights of AND are wrong", add("gates.kinds", 5, 2)),
+    ("not read its own gate", add("units.inputs", (10, 0), 1)),
+    ("corrections differ", add("units.biases", 10, 1)),
+    ("not s relu", lambda net: _every_correction(net, 2, -1.0)),
+    ("not s relu", lambda net: _every_correction(net, 5, 0.0)),
+    ("not that of 'thirds'", lambda net: _every_correction(net, 2, np.nextafter(np.float32(-1 / 3), 0))),
+    ("not that of 'thirds'", lambda net: _every_correction(net, 5, np.nextafter(np.float32(-2 / 3), 0))),
+    ("not 2 z - 1", put("units.biases", -1, 0)),
+    ("not 2 z - 1", put("units.inputs", (-1, 0), 0)),
+    ("not 2 z - 1", put("units.weights", (-1, 0), 1)),
+    ("that of a circuit", _no_circuit),
+    ("other names", circuit(inputs=("a", "b", "c", "d"))),
+    ("other names", circuit(outputs=("a", "b", "c"))),
+    ("wire that the circuit does not have", put("gates.wires", 0, -1)),
+    ("wire that the circuit does not have", lambda net: net.put("gates.wires", 0, _wires(net))),
+    ("not the one that the circuit has", lambda net: net.put("gates.wires", 0, _wires(net) - 1)),
+    ("reads outside the layer before", add("gates.left", 3, 1)),
+    ("the circuit's outputs", lambda net: _other_outputs(net)),
+    ("other claims", claims(extra=1)),
+    ("other claims", claims(statement="it works")),
+    ("smaller radius", claims(radius=None)),
+    ("smaller radius", claims(radius=0)),
+    ("smaller radius", _times("radius", 1 + 1e-9)),
+    ("is negative", claims(allowance=-1)),
+    ("is negative", claims(after_gates=-1)),
+    ("is negative", claims(after_correction=-1)),
+    ("another precision", _times("unit_roundoff", 2)),
+    ("ranges for other gates", claims(pre_activations={})),
+    ("not a finite number", claims(allowance="1/6")),
+    ("XNOR can leave the range", _range("XNOR", 0, 1e-9)),
+    ("XNOR can leave the range", _range("XNOR", 1, -1e-9)),
+    ("gates can be .* off, more than", _times("after_gates", 1 - 1e-9)),
+    (
+        "further off than the allowance",
+        lambda net: net.claims.update(allowance=net.claims["after_gates"] / 2),
+    ),
+    ("corrected values can be", _times("after_correction", 1 - 1e-9)),
+    ("outside the radius", claims(allowance=1 / 3)),
+    ("outputs can be further off", _times("at_outputs", 1 - 1e-9)),
+    ("outputs can be further off", claims(at_outputs=1)),
+    ("counts other gates", claims(gates={})),
+]
+
+WITHOUT_CORRECTION: list[tuple[str, Change]] = [
+    ("smaller radius", claims(radius=0.25)),
+    ("can leave the range", claims(after_correction=1e-9)),
+]
+
+
+def _column(net: Net, name: str) -> dict[str, np.ndarray]:
+    return {name: net.arrays[name][:, None]}
+
+
+def _first(net: Net, kind: int) -> int:
+    """The first gate of a kind."""
+    return int(np.flatnonzero(net.arrays["gates.kinds"] == kind)[0])
+
+
+def _wires(net: Net) -> int:
+    assert isinstance(net.source, Circuit)
+    return len(net.source.inputs) + len(net.source.kinds)
+
+
+def _every_correction(net: Net, place: int, value: float) -> None:
+    """Another bias in the first (2) or second (5) unit of all corrections alike."""
+    bounds = net.arrays["units.layers"]
+    for layer in range(2, len(bounds) - 2, 4):
+        at = np.arange(bounds[layer] + (place == 5), bounds[layer + 1], 2)
+        net.put("units.biases", at, np.float32(value))
+
+
+def _other_outputs(net: Net) -> None:
+    assert isinstance(net.source, Circuit)
+    circuit(output_wires=net.source.output_wires[::-1])(net)
+
+
+ALL = {
+    "emulator": EMULATOR,
+    "emulator exact": EXACT,
+    "emulator noisy": NOISY,
+    "relu": RELU,
+    "relu none": WITHOUT_CORRECTION,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "change"),
+    [(name, *case) for name, cases in ALL.items() for case in cases],
+    ids=[f"{name}: {reason}" for name, cases in ALL.items() for reason, _ in cases],
+)
+def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Change) -> None:
+    net = copy.deepcopy(genuine(name))
+    change(net)
+    with pytest.raises(CheckError, match=reason):
+        net.verdict(name.split()[0])
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "most"), [("double", 2.0**-85 / 3**9), ("decimal", 2.0**-134 / 3**11)]
+)
+def test_more_noise_than_the_lemma_allows_leaves_nothing_proved(arithmetic: str, most: float) -> None:
+    net = net_of(parity(1), "emulator", {"memory": "noise-tolerant", "samples": 1, "arithmetic": arithmetic})
+    for noise, verdict in ((most * (1 - 1e-9), COMPUTES_SOURCE), (most * (1 + 1e-9), OWN_TABLE)):
+        net.config["noise"] = noise
+        assert net.verdict("emulator") == verdict
+
+
+@pytest.mark.parametrize(("exponent", "vanish"), [(-30, False), (-31, False), (-32, True)])
+def test_changes_round_away_from_some_size_of_the_cells_on(exponent: int, vanish: bool) -> None:
+    """A step changes a weight of the output, at least u = 1/8, by at most 8 w0^2 / u = 64 w0^2. That rounds
+    away if it is at most a quarter of the distance 2^-55 to the next larger double: below a power of two they
+    are twice as dense."""
+    net, w0 = copy.deepcopy(genuine("emulator")), 2.0**exponent
+    size = np.abs(net.arrays["weights"])
+    scale = np.where(size == E, w0 / E, np.where((size == 4 / E) | (size == 0.5 / E), E / w0, 1))
+    net.arrays["weights"] = net.arrays["weights"] * scale
+    u = net.config["gate"]
+    each = 20 * (6 * CELLS + 1) / u + 41 + 28 / u**2
+    drift = CELLS**0.5 / 2 * w0**2 * each
+    net.config |= {"w0": w0, "rate": w0**2 / u, "steps": 1}
+    net.claims |= {"changes_vanish": vanish, "steps": 1, "drift": drift}
+    assert net.verdict("emulator") == COMPUTES_SOURCE
+    net.claims["changes_vanish"] = not vanish
+    with pytest.raises(CheckError, match="about rounding"):
+        net.verdict("emulator")

@@ -1,0 +1,337 @@
+"""The checker's own reader of sources and folders: one form; everything else is refused for its reason."""
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tapegrad._sources import source_to_json
+from tapegrad.circuits.sampler import random_circuit
+from tapegrad.circuits.tracer import trace
+from tapegrad.circuits.types import Array, Bit, UInt
+from tapegrad.learners import parity
+from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.machines.sampler import random_grid_machine
+from tapegrad_check import CheckError, Unchecked, check, folder
+from tapegrad_check.folder import NotProved
+from tapegrad_check.sources import MOST_TAPES, array, digest, model_of, number, to_json, whole
+from tests.check.forging import Saved
+
+SAVED = Path(__file__).parents[1] / "saved_nets" / "v2"
+
+
+def both(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    return a, b & c[0] ^ c[1]
+
+
+TWO_TAPES = TuringMachine(
+    {
+        ("go", ("_", "_")): Rule(("a", "_"), (1, 0), "go"),
+        ("go", ("a", "_")): Rule(("a", "a"), (-1, 1), "no"),
+        ("go", ("_", "a")): Rule(("_", "_"), (0, 0), "yes"),
+    },
+    "go",
+    blank="_",
+    alphabet=("_", "a"),
+    accept=frozenset({"yes"}),
+    reject=frozenset({"no"}),
+)
+SOURCES = {
+    "machine": TWO_TAPES,
+    "grid": random_grid_machine(1, states=3, symbols=2),
+    "circuit": random_circuit(2, inputs=3, size=9, outputs=2),
+    "function": trace(both, UInt(3), Bit, Array(Bit, 2)),
+    "learner": parity(2),
+}
+Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
+Change = Callable[[Parts], Any]
+
+
+def parts_of(name: str) -> Parts:
+    data, arrays = source_to_json(SOURCES[name])
+    return json.loads(json.dumps(data)), {name: np.array(array) for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_is_read_is_written_again(name: str) -> None:
+    data, arrays = parts_of(name)
+    model = model_of(data, arrays)
+    again, same = to_json(model)
+    assert json.loads(json.dumps(again)) == data
+    assert same.keys() == arrays.keys()
+    assert all(np.array_equal(same[key], arrays[key]) for key in arrays)
+    assert digest(model) == digest(model_of(data | {"name": "another"}, arrays))
+
+
+def entry(**changes: Any) -> Change:
+    return lambda parts: parts[0].update(changes)
+
+
+def rule(place: int, value: Any, number: int = 0) -> Change:
+    return lambda parts: parts[0]["rules"][number].__setitem__(place, value)
+
+
+def cell(name: str, place: int, value: int) -> Change:
+    return lambda parts: parts[1][name].__setitem__(place, value)
+
+
+def kind(name: str, dtype: Any) -> Change:
+    return lambda parts: parts[1].update({name: parts[1][name].astype(dtype)})
+
+
+def parameter(layout: Any) -> Change:
+    """Another type of the last parameter, which is `c`, of two bits."""
+    return lambda parts: parts[0]["parameters"].update(c=layout)
+
+
+def nested(depth: int) -> Any:
+    layout: Any = {"array": "Bit", "length": 2}
+    for _ in range(depth):
+        layout = {"tuple": [layout]}
+    return layout
+
+
+MACHINE: list[tuple[str, Change]] = [
+    ("of no kind", entry(kind=None)),
+    ("other entries", entry(extra=1)),
+    ("other entries", lambda parts: parts[0].pop("tapes")),
+    ("other arrays", lambda parts: parts[1].update(kinds=np.zeros(1, np.uint8))),
+    ("name of the source is not text", entry(name=3)),
+    ("the states are not texts", entry(states="go")),
+    ("the states are not texts", entry(states=["go", 1])),
+    ("two of the states are the same", entry(states=["go", "no", "no"])),
+    ("start state is not the first", entry(start_state="no")),
+    ("start state is not the first", entry(states=[])),
+    ("blank is not the first", entry(blank="a")),
+    ("blank is not the first", entry(alphabet=[])),
+    ("rules are not a list", entry(rules={})),
+    ("number of tapes", entry(tapes=0)),
+    ("number of tapes", entry(tapes=True)),
+    ("number of tapes", entry(tapes=MOST_TAPES + 1)),
+    ("another length", entry(tapes=MOST_TAPES)),
+    ("another length", entry(tapes=1)),
+    ("accepting states are not", entry(accept="yes")),
+    ("final states are not in order", entry(accept=["yes", "no"], reject=[])),
+    ("final states are not in order", entry(reject=["yes", "no"], accept=[])),
+    ("final state is unknown or double", entry(accept=["maybe"])),
+    ("final state is unknown or double", entry(accept=["yes"], reject=["yes"])),
+    ("another length", lambda parts: parts[0]["rules"][0].pop()),
+    ("another length", lambda parts: parts[0]["rules"].__setitem__(0, "go")),
+    ("unknown symbol", rule(1, "b")),
+    ("unknown symbol", rule(4, "b")),
+    ("unknown symbol", rule(4, ["a"])),
+    ("unknown move", rule(5, 2)),
+    ("unknown move", rule(6, -2)),
+    ("unknown move", rule(5, True)),
+    ("no known state", rule(0, "maybe")),
+    ("no known state", rule(7, "maybe")),
+    ("no known state", rule(7, ["go"])),
+    ("a final state has a rule", rule(0, "yes")),
+    ("a final state has a rule", rule(0, "no")),
+    ("two rules for one case", rule(1, "a")),
+]
+GRID: list[tuple[str, Change]] = [
+    ("five texts", lambda parts: parts[0]["rules"][0].pop()),
+    ("five texts", lambda parts: parts[0]["rules"].__setitem__(0, "abcde")),
+    ("five texts", rule(0, 1)),
+    ("unknown name", rule(0, "maybe")),
+    ("unknown name", rule(4, "maybe")),
+    ("unknown name", rule(1, "?")),
+    ("unknown name", rule(2, "?")),
+    ("no known move, or is double", rule(3, "away")),
+    ("no known move, or is double", lambda parts: parts[0]["rules"].append(parts[0]["rules"][0])),
+]
+CIRCUIT: list[tuple[str, Change]] = [
+    ("inputs are not texts", entry(inputs=[1, 2, 3])),
+    ("outputs are not texts", entry(outputs=[1, 2])),
+    ("two of the outputs", entry(outputs=["y", "y"])),
+    ("'kinds' is not of type", kind("kinds", np.int8)),
+    ("'left' is not of type", kind("left", np.int64)),
+    ("'left' has another shape", lambda parts: parts[1].update(left=parts[1]["left"][1:])),
+    ("'output_wires' has another shape", entry(outputs=["y"])),
+    ("no known kind", cell("kinds", 0, 2)),
+    ("no known kind", cell("kinds", 0, 255)),
+    ("a wire that is not before it", cell("left", 0, 3)),
+    ("a wire that is not before it", cell("left", 0, -1)),
+    ("a wire that is not before it", cell("right", 0, 3)),
+    ("an output is no wire", cell("output_wires", 0, -1)),
+    ("an output is no wire", lambda parts: cell("output_wires", 0, 3 + len(parts[1]["kinds"]))(parts)),
+]
+FUNCTION: list[tuple[str, Change]] = [
+    ("parameters have no names", entry(parameters=[])),
+    ("not the bits of the parameters", parameter("UInt(3)")),
+    ("not the bits of the parameters", parameter({"array": "Bit", "length": 3})),
+    ("not the bits of the parameters", parameter({"array": "Bit", "length": 1})),
+    ("not the bits of the parameters", parameter({"array": "Bit", "length": 10**15})),
+    ("length of an array", parameter({"array": "Bit", "length": 0})),
+    ("neither a bit nor a number", parameter("Float(3)")),
+    ("neither a bit nor a number", parameter("UInt(0)")),
+    ("neither a bit nor a number", parameter("UInt(1000000)")),
+    ("neither a text nor a structure", parameter(3)),
+    ("unknown structure", parameter({"set": ["Bit"]})),
+    ("unknown structure", parameter({"tuple": "Bit"})),
+    ("unknown structure", parameter({"tuple": ["Bit"], "list": ["Bit"]})),
+    ("unknown structure", parameter({"fields": ["Bit"]})),
+    ("has no bits", parameter({"tuple": [{"tuple": []}]})),
+    ("nested too deeply", parameter(nested(98))),
+    ("not the bits of the parameters", parameter(nested(97))),
+    ("not the bits of the result", entry(result="Bit")),
+    ("not the bits of the result", entry(result={"fields": {"x": "Bit"}})),
+]
+LEARNER: list[tuple[str, Change]] = [
+    ("number of bits of a sample", entry(bits=-1)),
+    ("number of bits of a sample", entry(bits=100)),
+    ("not that of a learner", entry(bits=1)),
+    ("not that of a learner", lambda parts: entry(bits=len(parts[0]["inputs"]))(parts)),
+    ("'first' has another shape", lambda parts: parts[1].update(first=parts[1]["first"][1:])),
+    ("'first' is not of type", kind("first", np.int8)),
+    ("not made of bits", cell("first", 0, 2)),
+]
+ALL = {"machine": MACHINE, "grid": GRID, "circuit": CIRCUIT, "function": FUNCTION, "learner": LEARNER}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "change"), [(name, *case) for name, cases in ALL.items() for case in cases]
+)
+def test_a_source_out_of_form_is_refused_for_its_reason(name: str, reason: str, change: Change) -> None:
+    parts = parts_of(name)
+    change(parts)
+    with pytest.raises(CheckError, match=reason):
+        model_of(*parts)
+
+
+TWO_BITS = [{"tuple": ["Bit", "Bit"]}, {"list": ["Bit", "Bit"]}, "Int(2)", "UInt(2)"]
+
+
+@pytest.mark.parametrize("layout", [*TWO_BITS, {"array": "Bit", "length": 2}], ids=str)
+def test_every_way_to_name_two_bits_is_known(layout: Any) -> None:
+    data, arrays = parts_of("function")
+    model_of(data | {"parameters": data["parameters"] | {"c": layout}}, arrays)
+
+
+def test_a_kind_that_the_checker_does_not_know_is_not_refused() -> None:
+    data, arrays = parts_of("machine")
+    with pytest.raises(NotProved, match="kind 'cellular automaton'"):
+        model_of(data | {"kind": "cellular automaton"}, arrays)
+
+
+def test_single_values() -> None:
+    assert [whole(value, "it", -1, 2) for value in (-1, 0, 2)] == [-1, 0, 2]
+    for value in (-2, 3, True, 1.0, "1", None):
+        with pytest.raises(CheckError, match="it is not a whole number"):
+            whole(value, "it", -1, 2)
+    assert whole(1 << 62, "it") == 1 << 62
+    for value in (-1, (1 << 62) + 1):
+        with pytest.raises(CheckError, match="it is not a whole number"):
+            whole(value, "it")
+    assert [number(value, "it") for value in (1, 0.5, -(2**900), (1 << 1000) - 1)]
+    for value in (True, "1", 1 << 1000, -(1 << 1000), float("inf"), float("nan"), None):
+        with pytest.raises(CheckError, match="it is not a finite number"):
+            number(value, "it")
+    grid = {"a": np.zeros((2, 3), np.int8)}
+    assert array(grid, "a", np.int8, (None, 3)) is grid["a"]
+    for shape in ((None, 2), (3, None), (2, 3, None), (None,)):
+        with pytest.raises(CheckError, match="another shape"):
+            array(grid, "a", np.int8, shape)
+    with pytest.raises(CheckError, match="'b' is missing"):
+        array(grid, "b", np.int8, (None, 3))
+
+
+# Folders
+
+
+def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = Saved.of(SAVED / "relu-of-machine")
+    files = {name: (SAVED / "relu-of-machine" / name).read_bytes() for name in folder.LIMITS}
+
+    def refused(reason: str, error: type[CheckError], **changes: bytes) -> None:
+        for name, content in (
+            files | {name.replace("_", "."): data for name, data in changes.items()}
+        ).items():
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(CheckError, match=reason) as raised:
+            check(tmp_path)
+        assert type(raised.value) is error
+
+    refused(r"config\.json is not JSON", CheckError, config_json=b"{")
+    refused("is not JSON", CheckError, config_json=b"[" * 100_000)
+    refused("NaN is no number", CheckError, config_json=b'{"version": NaN}')
+    refused(r"certificate\.json does not hold a JSON object", CheckError, certificate_json=b"[]")
+    for key in ("version", "target", "net", "source", "options"):
+        other = json.dumps(genuine.config | {key: None}).encode()
+        refused(f"entry '{key}' is missing", CheckError, config_json=other)
+    for key in ("version", "target", "claims", "sha256"):
+        other = json.dumps(json.loads(files["certificate.json"]) | {key: None}).encode()
+        refused(f"entry '{key}' is missing", CheckError, certificate_json=other)
+    refused("is of format 3", Unchecked, config_json=json.dumps(genuine.config | {"version": 3}).encode())
+    refused("is of format 0", Unchecked, config_json=json.dumps(genuine.config | {"version": 0}).encode())
+    refused("config.json is not the file", CheckError, config_json=files["config.json"] + b" ")
+    refused("model.safetensors is not the file", CheckError, model_safetensors=b"")
+    certificate = json.loads(files["certificate.json"])
+    for change in ({"target": "tape"}, {"version": 1}):
+        mixed = json.dumps(certificate | change).encode()
+        refused("different targets or formats", CheckError, certificate_json=mixed)
+    for name, content in files.items():
+        monkeypatch.setitem(folder.LIMITS, name, len(content) - 1)
+        refused(f"{name} has {len(content):,} bytes", Unchecked)
+        monkeypatch.setitem(folder.LIMITS, name, len(content))
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(Unchecked, match=r"config\.json is missing"):
+        check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("reason", "change"),
+    [
+        ("no checker for the target 'brain'", {"target": "brain"}),
+        ("passes are not a list", {"passes": {}}),
+        ("a pass has no name", {"passes": [{"name": 3}]}),
+        ("defaults are not a list", {"defaults": {}}),
+        ("defaults are not a list", {"defaults": [3]}),
+        ("option 'cells' of the pass 'unroll' is missing", {"options": {}, "defaults": []}),
+        ("the layers are not those that the pass gave", "sum of layers"),
+        ("the sum of a pass is not text", "no sum"),
+        ("gives something else than saved", "sum of unroll"),
+        ("the option 'depth' is for another net", {"options": {"steps": 2, "cells": 4, "depth": 99}}),
+        (
+            "the option 'correction' is for another net",
+            {"options": {"steps": 2, "cells": 4, "correction": "none"}},
+        ),
+        ("not the machine unrolled", {"options": {"steps": 1, "cells": 4}}),
+        ("not those of a configuration", {"options": {"steps": 2, "cells": 3}}),
+        ("inputs of the circuit are not the cells", {"options": {"steps": 2, "cells": 4, "first": -3}}),
+        ("cell 0 is not in the window", {"options": {"steps": 2, "cells": 4, "first": -4}}),
+        ("cell 0 is not in the window", {"options": {"steps": 2, "cells": 4, "first": 1}}),
+        ("inputs of the circuit are not the cells", {"options": {"steps": 2, "cells": 4, "first": 0}}),
+        ("another dimension", {"options": {"steps": 2, "cells": [2, 2]}}),
+        ("another dimension", {"options": {"steps": 2, "cells": 4, "first": [0, 0]}}),
+        ("side of the window", {"options": {"steps": 2, "cells": 0}}),
+        ("side of the window", {"options": {"steps": 2, "cells": 10**9}}),
+        ("number of steps is not", {"options": {"steps": -1, "cells": 4}}),
+    ],
+)
+def test_passes_of_another_net_are_refused(reason: str, change: Any, tmp_path: Path) -> None:
+    forged = Saved.of(SAVED / "relu-of-machine")
+    entries = copy.deepcopy(forged.config["passes"])
+    if change == "sum of layers":
+        entries[-1]["sha256"] = entries[0]["sha256"]
+    elif change == "no sum":
+        entries[0]["sha256"] = None
+    elif change == "sum of unroll":
+        entries[0]["sha256"] = entries[-1]["sha256"]
+    forged.config |= {"passes": entries} if isinstance(change, str) else change
+    forged.write(tmp_path / "net")
+    with pytest.raises(CheckError, match=reason):
+        check(tmp_path / "net")
+
+
+def test_verdicts_count() -> None:
+    assert [folder.tested_on(n) for n in (1, 2, 1234)] == [
+        "tested on 1 input",
+        "tested on 2 inputs",
+        "tested on 1,234 inputs",
+    ]

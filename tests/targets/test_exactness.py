@@ -1,0 +1,172 @@
+"""Conditions under which nets are exact, tried on either side of where they stop to hold."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tapegrad.circuits.model import Gate
+from tapegrad.errors import Refused
+from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most, point
+from tapegrad.targets.emulator import constants as memory
+from tapegrad.targets.relu.exactness import _corrected, prove
+from tapegrad.targets.transformer.exactness import stray_weight, temperature_for
+
+# The practical memory of the emulator
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 4, 5, 8, 9, 1000])
+def test_gates_share_the_output(cells: int) -> None:
+    u = memory.gate_weight(cells)
+    assert math.frexp(u)[0] == 0.5
+    assert u * cells <= 1 < 2 * u * cells
+
+
+def test_the_drift_is_that_of_the_derivation() -> None:
+    assert memory.drift(1.0, 1, 1) == (20 * 7 + 41 + 28) / 2
+    assert memory.drift(2.0**-2, 4, 3) == 2 * 9 / 2 / 16 * (20 * 25 * 4 + 41 + 28 * 16)
+
+
+@pytest.mark.parametrize(
+    ("precision", "cells", "largest"), [("float64", 5, -33), ("float32", 5, -18), ("float64", 1, -30)]
+)
+def test_changes_vanish_up_to_some_size_of_a_cell(precision: str, cells: int, largest: int) -> None:
+    """The smallest weight is 3u/8 = 1.5 u/4; half its unit, u/4 2^-p, is more than the change 8 w0^2 / u."""
+    number, u = np.dtype(precision).type, memory.gate_weight(cells)
+    assert memory.changes_vanish(2.0**largest, cells, precision)
+    assert not memory.changes_vanish(2.0 ** (largest + 1), cells, precision)
+    smallest, change = number(3 * u / 8), number(8 * 4.0**largest / u)
+    assert smallest + change == smallest == smallest - change
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("cells", "steps"), [(1, 1), (1, 10**9), (5, 10), (5, 10**6), (100, 1), (100, 10**7)]
+)
+def test_cells_are_as_large_as_they_may_be(cells: int, steps: int, precision: str) -> None:
+    chosen = memory.choose(cells, steps, precision)
+    assert chosen.gate == memory.gate_weight(cells)
+
+    def will_do(w0: float) -> bool:
+        return memory.changes_vanish(w0, cells, precision) and memory.drift(w0, cells, steps) <= 1 / 8
+
+    assert will_do(chosen.w0)
+    assert not will_do(2 * chosen.w0)
+    assert (chosen.gain * chosen.w0, chosen.read * chosen.w0) == (1 / 2, -4)
+    assert chosen.rate * 4 * chosen.gate * chosen.gain == 2 * chosen.w0
+
+
+def test_memories_that_do_not_fit_a_precision_are_refused() -> None:
+    memory.choose(1 << 19, 1, "float32")
+    with pytest.raises(Refused, match="too many for float32"):
+        memory.choose((1 << 19) + 1, 1, "float32")
+    longest = int(2**61 / math.sqrt(4 * (20 * 7 + 41 + 28)))
+    assert memory.choose(1, longest - 10**9, "float32").w0 == 2.0**-61
+    with pytest.raises(Refused, match="beyond the range of float32"):
+        memory.choose(1, longest + 10**12, "float32")
+
+
+@pytest.mark.parametrize("p", [Fraction(3), Fraction(11, 9), Fraction(4)])
+def test_the_paths_of_exact_memory_give_one_share_and_flip(p: Fraction) -> None:
+    """In logarithms, with doubles: open, a path gives 1/m0; the rate turns every weight into its negative; a
+    control at 2 takes away what v_4 gets."""
+    own = memory.ExactConstants.of(p, 3)
+    field = own.field
+    bases = [math.log(2), math.log(p), math.log(field.m0)]
+
+    def log(number) -> float:
+        r, exponents = number.r, number.exponents
+        return math.log(r) + sum(float(e) * base for e, base in zip(exponents, bases, strict=True))
+
+    path = [log(own.path(t)) for t in range(1, 7)]
+    value, values = math.log(2), []
+    for weight in path[:5]:
+        value = float(p) * (value + weight)
+        values.append(value)
+    share = value + path[5]
+    assert share == pytest.approx(-math.log(field.m0), rel=1e-9)
+    for t, weight in enumerate(path, start=1):
+        slope = math.log(4 * p) + share + (6 - t) * math.log(p) - weight
+        assert log(own.rate) + slope == pytest.approx(math.log(2) + weight, rel=1e-9)
+    assert log(own.first) == pytest.approx(values[0], rel=1e-9)
+    assert log(own.control) == pytest.approx(values[2] + path[3] - math.log(2), rel=1e-9)
+    assert math.log(2) + path[0] < 1e-9
+
+
+def test_exponents_out_of_range_are_refused() -> None:
+    for p in (Fraction(1), Fraction(41, 10)):
+        with pytest.raises(Refused, match="above 1 and at most 4"):
+            memory.ExactConstants.of(p, 1)
+    assert memory.ExactConstants.of(Fraction(11, 9), 10**30).field.m0 == 10**30
+
+
+# Softmax
+
+
+@pytest.mark.parametrize("radius", [1 / 4, 1 / 3])
+def test_softmax_is_sharp_enough_and_rounds_little_enough(radius: float) -> None:
+    most = int(radius / 4 * 2**24)  # keys, by 2 N u <= radius / 2
+    beta = temperature_for(most - 2, radius)
+    assert stray_weight(most - 2, beta) == pytest.approx(radius / 2)
+    with pytest.raises(Refused, match="not exact in single precision"):
+        temperature_for(most - 1, radius)
+    assert stray_weight(8, 3.0, 2.0) == 10 * math.exp(-6)
+
+
+# Corrections of relu nets, and intervals
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("correction", ["thirds", "quarters"])
+def test_corrections_mend_up_to_their_radius(correction: str, dtype: str) -> None:
+    proof = prove(list(Gate), correction, dtype)
+    radius = proof.radius
+    assert radius is not None
+    assert abs(radius - Fraction(1, {"thirds": 3, "quarters": 4}[correction])) < Fraction(1, 1 << 22)
+    inside = radius * Fraction(99, 100)
+    assert _corrected(correction, dtype, inside) <= 32 * Fraction(1, 2**24)
+    for outside in (radius * Fraction(101, 100), Fraction(1)):
+        with pytest.raises(Refused, match="outside the radius"):
+            _corrected(correction, dtype, outside)
+    if correction == "thirds":
+        assert proof.allowance == Fraction(at_most(radius / 2))
+        assert 0 < proof.after_correction <= proof.after_gates <= proof.allowance
+    else:
+        assert proof.allowance == proof.after_correction == proof.after_gates == proof.at_outputs == 0
+
+
+def test_ranges_of_gates_are_those_of_their_weights() -> None:
+    exact = prove(list(Gate), "none", "float64")
+    assert exact.radius is None
+    assert exact.at_outputs == 0
+    spans = {kind.name: (span.low, span.high) for kind, span in exact.pre_activations.items()}
+    assert spans["TRUE"] == (1, 1)
+    assert spans["FALSE"] == (0, 0)
+    assert spans["ID"] == (0, 1)
+    assert all(low >= -2 and 0 <= high <= 2 for low, high in spans.values())
+    assert exact.to_json()["radius"] is None
+
+
+def test_intervals_by_hand() -> None:
+    span = Interval(Fraction(-1), Fraction(2))
+    assert (span.magnitude, span.relu(), span.shifted(1)) == (
+        2,
+        Interval(Fraction(0), Fraction(2)),
+        Interval(Fraction(0), Fraction(3)),
+    )
+    assert span.widened(Fraction(1, 2)) == Interval(Fraction(-3, 2), Fraction(5, 2))
+    single = Rounding("float32")
+    third = Fraction(1, 3)
+    assert single.slack(point(1)) == 0
+    assert single.slack(point(Fraction(1 << 24) - 1)) == 0
+    tiny = Fraction(1, 1 << 126)
+    assert single.slack(point(Fraction(1 << 25) + 1)) == Fraction((1 << 25) + 1, 1 << 24) + tiny
+    assert single.slack(point(third)) == third / (1 << 24) + tiny
+    assert single.slack(point(tiny)) == 0 < single.slack(point(tiny / 2))
+    assert single.product_slack(Fraction(4), point(third)) == 0
+    assert single.product_slack(Fraction(3), point(third)) == 0
+    assert single.product_slack(Fraction(3), span) > 0
+    assert Fraction(at_most(third)) < third < Fraction(at_least(third))
+    assert math.nextafter(at_most(third), 1) == at_least(third)
+    assert at_most(Fraction(1, 2)) == at_least(Fraction(1, 2)) == 0.5
