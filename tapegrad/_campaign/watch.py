@@ -50,10 +50,11 @@ from tapegrad.targets.tape import fast as tape_fast
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.transformer import fast as transformer_fast
 from tapegrad.targets.transformer.net import TransformerNet
-from tapegrad.targets.transformer.program import flatten, input_index
+from tapegrad.targets.transformer.program import Program, flatten, input_index
 
-BATCH = 16
-"""Nets that go through a compiled program together."""
+BATCHES = {"cpu": 16}
+LARGE_BATCH = 128
+"""Nets that go through a compiled program together: what a processor's cache likes, and an accelerator."""
 
 Tree = Any
 """A pytree of NumPy arrays."""
@@ -90,6 +91,10 @@ class Watch(ABC):
     def fast(self, net: Any, start: State, length: int) -> Seen:
         """The same by the engine `fast`, which takes one step after the other."""
 
+    def prepared(self, net: Any) -> Any:
+        """The net as `fast` wants it, made once for all inputs."""
+        return net
+
     @abstractmethod
     def marks(self, net: Any, states: Sequence[State]) -> NDArray[np.int64]:
         """The marks of these states."""
@@ -100,8 +105,9 @@ def follow(
 ) -> list[list[Seen]]:
     """For each net and each of its first states (as many for all), what was seen."""
     if engine == "fast":
+        ready = map(watch.prepared, nets)
         return [
-            [watch.fast(net, start, length) for start in own] for net, own in zip(nets, starts, strict=True)
+            [watch.fast(net, start, length) for start in own] for net, own in zip(ready, starts, strict=True)
         ]
     found: list[list[Seen]] = [[] for _ in nets]
     together: dict[Any, list[tuple[int, Tree]]] = {}
@@ -110,12 +116,13 @@ def follow(
         pair = arrays, jax.tree.map(lambda *leaves: np.stack(leaves), *inputs)
         shapes = [(leaf.shape, leaf.dtype) for leaf in map(np.asarray, jax.tree.leaves(pair))]
         together.setdefault((jax.tree.structure(pair), str(shapes)), []).append((number, pair))
+    size = BATCHES.get(jax.default_backend(), LARGE_BATCH)
     batches = [
-        group[first : first + BATCH] for group in together.values() for first in range(0, len(group), BATCH)
+        group[first : first + size] for group in together.values() for first in range(0, len(group), size)
     ]
     for group in batches:
         pairs = [pair for _, pair in group]
-        pairs += pairs[-1:] * (BATCH - len(pairs))  # one size of batches
+        pairs += pairs[-1:] * (size - len(pairs))  # one size of batches
         own, inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *pairs)
         traced = jax.tree.map(np.asarray, _in_precision(watch.double)(_traced)(watch, own, inputs, length))
         for place, (number, _) in enumerate(group):
@@ -224,16 +231,21 @@ class _Tape(_Descent):
         return Seen(np.array(rows), np.array(done), np.zeros(length))
 
     def marks(self, net: TapeNet, states: Sequence[Configuration]) -> NDArray[np.int64]:
-        rows = np.zeros((len(states), 1 + net.tapes + net.cells * net.tapes), np.int64)
-        cells = rows[:, 1 + net.tapes :].reshape(len(states), net.cells, net.tapes)
-        numbers, first = {state: i for i, state in enumerate(net.states)}, net.first_cell
-        for row, own, state in zip(rows, cells, states, strict=True):
-            code = 0
-            for tape, (content, head) in enumerate(zip(state.tapes, state.heads, strict=True)):
-                own[[cell - first for cell in content], tape] = 1
-                code |= (head in content) << tape
-                row[1 + tape] = head - first
-            row[0] = (numbers[state.state] << net.tapes) + code
+        tapes, first = net.tapes, net.first_cell
+        numbers = {state: i << tapes for i, state in enumerate(net.states)}
+        rows = np.zeros((len(states), 1 + tapes + net.cells * tapes), np.int64)
+        marked = [
+            (row, 1 + tapes + (cell - first) * tapes + tape)
+            for row, state in enumerate(states)
+            for tape, content in enumerate(state.tapes)
+            for cell in content
+        ]
+        if marked:
+            rows[tuple(zip(*marked, strict=True))] = 1
+        rows[:, 1 : 1 + tapes] = np.array([state.heads for state in states]) - first
+        for row, state in zip(rows, states, strict=True):
+            pairs = enumerate(zip(state.tapes, state.heads, strict=True))
+            row[0] = numbers[state.state] + sum((head in tape) << i for i, (tape, head) in pairs)
         return rows
 
 
@@ -245,7 +257,8 @@ class _Transformer(Watch):
 
     def parts(self, net: TransformerNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
         decoder, layout = net.decoder, net.layout
-        width, most = reference.round_up(layout.width, 64), reference.round_up(layout.steps + 1, 16)
+        multiple = 64 if layout.width <= 128 else 256
+        width, most = reference.round_up(layout.width, multiple), reference.round_up(layout.steps + 1, 16)
         inputs = []
         for start in starts:
             carry = net.start(start)
@@ -254,7 +267,7 @@ class _Transformer(Watch):
             given = np.arange(most) < len(carry.cells)
             inputs.append((tokens, given, np.pad(carry.output, (0, width - layout.width))))
         temperature = None if decoder.temperature is None else np.float32(decoder.temperature)
-        return (reference.stacked(decoder), temperature), inputs
+        return (reference.stacked(decoder, multiple), temperature), inputs
 
     def trace(self, own: Tree, first: Tree, length: int) -> Tree:
         (network, temperature), (tokens, given, output) = own, first
@@ -282,9 +295,13 @@ class _Transformer(Watch):
             np.abs(outputs - np.round(outputs)).max(1),
         )
 
-    def fast(self, net: TransformerNet, start: Configuration, length: int) -> Seen:
-        program, layout, carry = flatten(net.decoder, net.layout.steps), net.layout, net.start(start)
-        attention = net.layers[program.encoder_layer].encoder_attention
+    def prepared(self, net: TransformerNet) -> tuple[TransformerNet, Program]:
+        return net, flatten(net.decoder, net.layout.steps)
+
+    def fast(self, net: tuple[TransformerNet, Program], start: Configuration, length: int) -> Seen:
+        own, program = net
+        layout, carry = own.layout, own.start(start)
+        attention = own.layers[program.encoder_layer].encoder_attention
         assert attention is not None
         codes, values = input_index(attention, carry.tokens)
         index, output = transformer_fast.empty_index(program), carry.output.copy()
@@ -445,7 +462,7 @@ class _Rcnn(Watch):
     """A mark: the content of every cell."""
 
     def parts(self, net: RcnnNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
-        own = net.filter.in_room()
+        own = net.filter.in_room(units=64, channels=16)
         inputs = []
         for start in starts:
             grid = net.encoding.encode(self._numbers(net, start, start))

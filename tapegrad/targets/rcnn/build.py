@@ -117,18 +117,18 @@ class Filter(eqx.Module):
         activations = [layer.activation for layer in self.convolution.layers]
         return len(activations) - activations[::-1].index("relu")
 
-    def in_room(self) -> "Filter":
-        """The same filter with units, channels and entries of weight 0 up to round numbers, one unit at
+    def in_room(self, units: int = IN_UNITS, channels: int = IN_CHANNELS) -> "Filter":
+        """The same filter with units, channels and entries of weight 0 up to multiples of these, one unit at
         least: where a rule is missing, it stands in its place."""
         own = self.convolution
         sizes = [len(layer.map) for layer in own.layers]
-        channels = own.channels if own.channels == 1 else round_up(own.channels, IN_CHANNELS)
-        rows = [*(round_up(size + 1, IN_UNITS) for size in sizes[:-1]), channels]
+        channels = own.channels if own.channels == 1 else round_up(own.channels, channels)
+        rows = [*(round_up(size + 1, units) for size in sizes[:-1]), channels]
         columns = [len(own.cells) * channels, *rows[:-1]]
         maps = (padded(layer.map, *shape) for layer, *shape in zip(own.layers, rows, columns, strict=True))
         layers = tuple(Dense(m, layer.activation) for m, layer in zip(maps, own.layers, strict=True))
         rules = len(self.rule_units)
-        unused = np.full(round_up(rules + 1, IN_UNITS) - rules, sizes[self._deciding - 1])
+        unused = np.full(round_up(rules + 1, units) - rules, sizes[self._deciding - 1])
         return Filter(replace(own, layers=layers, channels=channels), np.append(self.rule_units, unused))
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -19,13 +19,14 @@ say, doubles with every layer and nothing stops it, which is why the paper has c
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
 from tapegrad.networks.intervals import ZERO, Interval, Rounding, at_least, at_most, point
-from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, READ_OUT, Gadget, Row
+from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, READ_OUT, Row
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def prove(kinds: Iterable[Gate], correction: str, dtype: str) -> Proof:
             # As doubles, rounded to the safe side, so that the certificate holds these very numbers.
             allowance = Fraction(at_most(radius / 2))
             error = Fraction(at_least(_corrected(correction, dtype, allowance)))
-    spans = {kind: _gate(GADGETS[kind], kind, rounding, error) for kind in kinds}
+    spans = {kind: _gate(kind, dtype, error) for kind in kinds}
     after_gates = max((worst for worst, _ in spans.values()), default=ZERO)
     at_outputs = max(
         _unit(READ_OUT, rounding, _near(bit, error)).shifted(1 - 2 * bit).magnitude for bit in (0, 1)
@@ -92,8 +93,10 @@ def _unit(row: Row, rounding: Rounding, x: Interval, y: Interval = point(0)) -> 
     return rounding.affine((row.first, row.second), row.bias, (x, y))
 
 
-def _gate(gadget: Gadget, kind: Gate, rounding: Rounding, error: Fraction) -> tuple[Fraction, Interval]:
+@cache
+def _gate(kind: Gate, dtype: str, error: Fraction) -> tuple[Fraction, Interval]:
     """g(error) for one kind, and the range of all its pre-activations."""
+    gadget, rounding = GADGETS[kind], Rounding(dtype)
     worst, spans = ZERO, []
     for a, b in product((0, 1), repeat=2):
         operands = _near(a, error), _near(b, error)
@@ -105,6 +108,7 @@ def _gate(gadget: Gadget, kind: Gate, rounding: Rounding, error: Fraction) -> tu
     return worst, Interval(min(s.low for s in spans), max(s.high for s in spans))
 
 
+@cache
 def _corrected(correction: str, dtype: str, error: Fraction) -> Fraction:
     """c(error): how far from its bit a value can be once it is corrected."""
     chosen = CORRECTIONS[correction]

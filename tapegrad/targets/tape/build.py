@@ -2,6 +2,7 @@
 constants of the loss (21)."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ class Constants:
         return self.c + 8 * self.b**2 * self.tapes + 3 * self.tapes - self.b**3
 
 
+@cache
 def choose(tapes: int, final_loss: float) -> Constants:
     """Constants for a machine with this many tapes, whose primary network ends with at most this loss.
 

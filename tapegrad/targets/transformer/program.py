@@ -165,7 +165,7 @@ def _rows_that_matter(
     require(bool(np.isin(h_0, (0, 1)).all()) and all(len(set(to)) == len(to) for to in attended))
     on_at_start = h_0 != 0
     while True:
-        on, rows = on_at_start.copy(), []
+        on, matter = on_at_start.copy(), []
         on[time] = True
         for feed, to in zip(feeds, attended, strict=True):
             require(not on[to].any())
@@ -174,11 +174,11 @@ def _rows_that_matter(
             after[feed.rows[on[feed.columns]]] = True
             own = np.bincount(feed.rows[(feed.rows == feed.columns) & (feed.values == 1)], minlength=len(on))
             copied = (own == 1) & (feed.largest() == 1) & (feed.bias == 0)
-            rows.append([_row(feed, int(r)) for r in np.flatnonzero((on | after) & ~copied)])
+            matter.append(np.flatnonzero((on | after) & ~copied))
             on = after
         if not (on & ~on_at_start).any():
             require(not on_at_start[time].any())
-            return rows, on_at_start
+            return [_rows(feed, own) for feed, own in zip(feeds, matter, strict=True)], on_at_start
         on_at_start |= on
 
 
@@ -188,14 +188,21 @@ def _halting_rows(decoder: Decoder, on: np.ndarray) -> list[_Row]:
     units, read_out = (layer.map.entries() for layer in decoder.halting)
     require(bool((read_out.values == 1).all() and (read_out.bias == 0).all() and len(read_out) == 1))
     require(all(np.array_equal(x, np.rint(x)) for x in (units.values, units.bias)))
-    rows = [_row(units, int(row)) for row in np.sort(read_out.columns)]
+    rows = _rows(units, np.sort(read_out.columns))
     return [row for row in rows if row.bias > 0 or on[row.sources].any()]
 
 
-def _row(feed: Affine, number: int) -> _Row:
-    first, last = np.searchsorted(feed.rows, (number, number + 1))
-    order = first + np.argsort(feed.columns[first:last])
-    return _Row(number, float(feed.bias[number]), feed.columns[order], feed.values[order])
+def _rows(feed: Affine, numbers: np.ndarray) -> list[_Row]:
+    """These rows of a map, the terms of each in the order of their columns."""
+    order = np.lexsort((feed.columns, feed.rows))
+    columns, values = feed.columns[order], feed.values[order]
+    starts, ends = (np.searchsorted(feed.rows, numbers, side).tolist() for side in ("left", "right"))
+    return [
+        _Row(number, bias, columns[start:end], values[start:end])
+        for number, bias, start, end in zip(
+            numbers.tolist(), feed.bias[numbers].tolist(), starts, ends, strict=True
+        )
+    ]
 
 
 def _terms(name: str, rows: list[_Row]) -> dict[str, np.ndarray]:
