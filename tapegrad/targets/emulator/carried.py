@@ -48,7 +48,7 @@ class Carried(NamedTuple):
     records: NDArray[np.int32]
     fan: NDArray[np.int32]
     """The successors of each vertex that are not wide: first those that never sleep, last those asleep; each
-    four times, plus which of the successor's sources the vertex is. The constant, never changing, has none."""
+    four times, plus which of the successor's sources the vertex is. The constant, which stays, has none."""
     places: NDArray[np.int32]
     """Of the three sources of a vertex: where it is in their fans, if they let it sleep."""
     to_wide_offsets: NDArray[np.int64]

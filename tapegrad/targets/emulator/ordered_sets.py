@@ -1,8 +1,8 @@
 """Ordered sets of numbers below n, for compiled code: a bit for each number, a bit for each word of bits that
 is not 0, and so on. The first words of the array say where each of these layers begins.
 
-The compiled functions here count no references (`_nrt=False`): they are called millions of times a second, with
-arrays that live on, and counting would take most of the time.
+The compiled functions here count no references (`_nrt=False`): they are called millions of times a second
+with arrays that live on, and counting would take most of the time.
 """
 
 import numpy as np
