@@ -1,15 +1,18 @@
 """The fast engine: forward pass, backpropagation and SGD on the sparse graph, compiled.
 
-One step costs a few operations per edge forward, and backward only what the edges of vertices with a
-non-zero derivative cost; it uses the arrays of the network and nothing else.
+It uses the arrays of the network and nothing else. A whole step costs a few operations per edge forward, and
+backward only what the edges of vertices with a non-zero derivative cost. Where few values change from one
+step to the next, long runs go on by following the differences: `differences.py`.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._jit import njit
+from tapegrad.targets.emulator.carried import Carried, carried
+from tapegrad.targets.emulator.differences import advance
 from tapegrad.targets.emulator.graph import Graph
 
 
@@ -23,15 +26,27 @@ def hard_tanh(x: float) -> tuple[float, float]:
     return x, 1.0
 
 
+MANY = 100
+"""From so many steps on, setting up `differences` pays."""
+PROBED = 4
+"""Steps that are taken as a whole first, to see how much changes."""
+FEW = 1 / 8
+"""The largest part of all vertices that may change in a step for differences to be followed."""
+
+
 @njit()
 def _forward(weights, offsets, sources, inputs, values, slopes):
-    given = len(inputs)
+    """How many values have changed."""
+    given, changed = len(inputs), 0
     values[:given] = inputs
     for v in range(given, len(values)):
         total = weights.dtype.type(0)
         for e in range(offsets[v - given], offsets[v - given + 1]):
             total += weights[e] * values[sources[e]]
-        values[v], slopes[v] = hard_tanh(total)
+        value, slopes[v] = hard_tanh(total)
+        changed += value != values[v]
+        values[v] = value
+    return changed
 
 
 @njit()
@@ -50,12 +65,14 @@ def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of
 
 @njit()
 def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen):
+    """How many values changed in the last step."""
     vertices = rows.shape[1] + len(offsets) - 1
     values = np.zeros(vertices, weights.dtype)
     slopes = np.zeros(vertices, weights.dtype)
     errors = np.zeros(vertices, weights.dtype)
+    changed = 0
     for t in range(len(rows)):
-        _forward(weights, offsets, sources, rows[t], values, slopes)
+        changed = _forward(weights, offsets, sources, rows[t], values, slopes)
         outputs[t], seen[t] = values[-1], values[watched]
         if len(labels) > 0:
             slope_of_loss = 2 * (values[-1] - labels[t])
@@ -63,6 +80,19 @@ def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen
                 _backward(
                     weights, offsets, sources, rows.shape[1], values, slopes, errors, slope_of_loss, rate
                 )
+    return changed
+
+
+class Trained(NamedTuple):
+    """What came of some steps."""
+
+    weights: NDArray[np.floating]
+    outputs: NDArray[np.floating]
+    """The value of the output at every step."""
+    seen: NDArray[np.floating]
+    """The value of the vertex `watched` at every step."""
+    state: Carried | None
+    """From which the next step can go on, where differences are followed."""
 
 
 def train(
@@ -72,21 +102,37 @@ def train(
     labels: NDArray[Any],
     rate: float,
     watched: int,
-) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]:
-    """One step of SGD on (output - label)^2 for each row; without labels, the forward passes alone.
-    Gives the new weights, and the values of the output and of the vertex `watched` at every step."""
-    kind = weights.dtype
-    weights = weights.copy()
+    state: Carried | None = None,
+) -> Trained:
+    """One step of SGD on (output - label)^2 for each row; without labels, the forward passes alone. A state
+    from an earlier call serves if its weights are these."""
+    kind, bits = weights.dtype, np.dtype(f"u{weights.itemsize}")
+    rows, labels = np.ascontiguousarray(rows, kind), np.ascontiguousarray(labels, kind)
     outputs, seen = np.zeros(len(rows), kind), np.zeros(len(rows), kind)
-    _train(
-        weights,
-        graph.offsets,
-        graph.sources,
-        np.ascontiguousarray(rows, kind),
-        np.ascontiguousarray(labels, kind),
-        kind.type(rate),
-        watched,
-        outputs,
-        seen,
-    )
-    return weights, outputs, seen
+    if state is not None and not np.array_equal(state.weights.view(bits), weights.view(bits)):
+        state = None
+    weights = weights.copy()
+
+    def whole(part: slice) -> int:
+        return _train(
+            weights,
+            graph.offsets,
+            graph.sources,
+            rows[part],
+            labels[part],
+            kind.type(rate),
+            watched,
+            outputs[part],
+            seen[part],
+        )
+
+    begin = 0
+    if state is None and len(labels) >= MANY:
+        begin = PROBED
+        if whole(slice(begin)) <= FEW * graph.vertices:
+            state = carried(graph, weights)
+    if state is None:
+        whole(slice(begin, None))
+        return Trained(weights, outputs, seen, None)
+    outputs[begin:], seen[begin:] = advance(state, rows[begin:], labels[begin:], rate, watched)
+    return Trained(state.weights.copy(), outputs, seen, state)

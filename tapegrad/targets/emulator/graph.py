@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._jit import njit
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.targets.emulator.numbers import Number
 
@@ -42,12 +43,17 @@ class Graph:
 
     def levels(self) -> NDArray[np.int32]:
         """For every vertex the length of the longest path that leads to it."""
-        levels = [0] * self.vertices
-        ends, sources = self.offsets.tolist(), self.sources.tolist()
-        for v in range(self.inputs, self.vertices):
-            begin, end = ends[v - self.inputs], ends[v - self.inputs + 1]
-            levels[v] = 1 + max((levels[s] for s in sources[begin:end]), default=0)
-        return np.array(levels, np.int32)
+        return _levels(self.inputs, self.offsets, self.sources)
+
+
+@njit()
+def _levels(inputs, offsets, sources):
+    levels = np.zeros(inputs + len(offsets) - 1, np.int32)
+    for v in range(inputs, len(levels)):
+        for e in range(offsets[v - inputs], offsets[v - inputs + 1]):
+            levels[v] = max(levels[v], levels[sources[e]])
+        levels[v] += 1
+    return levels
 
 
 class GraphBuilder:

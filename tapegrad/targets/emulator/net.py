@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from tapegrad.learners import Learner, LearnerState, Samples
 from tapegrad.learners.model import as_bits
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.build import build_practical
+from tapegrad.targets.emulator.carried import Carried
 from tapegrad.targets.emulator.constants import Constants, changes_vanish, choose, drift
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
@@ -34,6 +35,8 @@ class EmulatorCarry:
     """The output at the last step."""
     answer: int | None = None
     """The learner's answer at the last step; None while it was learning."""
+    state: Carried | None = None
+    """From which the fast engine can go on, as long as its weights are these."""
 
 
 def input_rows(samples: Samples, begin: int, end: int) -> NDArray[np.int8]:
@@ -170,10 +173,10 @@ class PracticalNet(EmulatorNet):
             return carry
         rows = input_rows(carry.samples, carry.steps, end)
         labels = 2 * carry.samples.y[carry.steps : end].astype(np.int8) - 1
-        weights, outputs, seen = fast.train(
-            self.graph, carry.weights, rows, labels, self.constants.rate, self.finished
+        weights, outputs, seen, state = fast.train(
+            self.graph, carry.weights, rows, labels, self.constants.rate, self.finished, carry.state
         )
-        return self._after(carry, weights, end - carry.steps, outputs[-1], seen[-1])
+        return replace(self._after(carry, weights, end - carry.steps, outputs[-1], seen[-1]), state=state)
 
     def _after(
         self, carry: EmulatorCarry, weights: NDArray[np.floating], steps: int, output: float, finished: float
@@ -188,12 +191,12 @@ class PracticalNet(EmulatorNet):
         zeros = np.zeros(len(rows), np.uint8)
         samples = Samples(rows, zeros, zeros, zeros if guess is None else as_bits(guess, "guess"))
         inputs = input_rows(samples, 0, len(rows))
-        return fast.train(self.graph, carry.weights, inputs, np.zeros(0), 0.0, self.finished)[1]
+        return fast.train(self.graph, carry.weights, inputs, np.zeros(0), 0.0, self.finished).outputs
 
     def has_finished(self, carry: EmulatorCarry) -> bool:
         """Whether the network, as trained so far, answers rather than guesses."""
         row = np.ones((1, self.graph.inputs), np.int8)
-        return bool(fast.train(self.graph, carry.weights, row, np.zeros(0), 0.0, self.finished)[2][0] > 0)
+        return bool(fast.train(self.graph, carry.weights, row, np.zeros(0), 0.0, self.finished).seen[0] > 0)
 
     # Meaning
 
