@@ -503,7 +503,8 @@ def _run(module: str, results: dict[str, bool], options: argparse.Namespace) -> 
     """The mutants of a module that have no result yet, or those that were left alive."""
     mutants = mutants_of(module)
     if not options.all:
-        mutants = random.Random(f"{options.seed} {module}").sample(mutants, min(options.sample, len(mutants)))
+        random.Random(f"{options.seed} {module}").shuffle(mutants)
+        mutants = mutants[: options.sample]  # a larger sample holds a smaller one
     same, wanted = equivalent(), False if options.again else None
     mutants = [mutant for mutant in mutants if results.get(mutant.key) is wanted and mutant.key not in same]
     if not mutants:
