@@ -126,7 +126,7 @@ def test_corrections_mend_up_to_their_radius(correction: str, dtype: str) -> Non
     assert abs(radius - Fraction(1, {"thirds": 3, "quarters": 4}[correction])) < Fraction(1, 1 << 22)
     inside = radius * Fraction(99, 100)
     assert _corrected(correction, dtype, inside) <= 32 * Fraction(1, 2**24)
-    for outside in (radius * Fraction(101, 100), Fraction(1)):
+    for outside in (radius, radius * Fraction(101, 100), Fraction(1)):
         with pytest.raises(Refused, match="outside the radius"):
             _corrected(correction, dtype, outside)
     if correction == "thirds":
@@ -167,6 +167,7 @@ def test_intervals_by_hand() -> None:
     assert single.product_slack(Fraction(4), point(third)) == 0
     assert single.product_slack(Fraction(3), point(third)) == 0
     assert single.product_slack(Fraction(3), span) > 0
+    assert single.product_slack(third, span) > 0
     assert Fraction(at_most(third)) < third < Fraction(at_least(third))
     assert math.nextafter(at_most(third), 1) == at_least(third)
     assert at_most(Fraction(1, 2)) == at_least(Fraction(1, 2)) == 0.5
