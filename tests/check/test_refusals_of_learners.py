@@ -573,7 +573,7 @@ def test_where_changes_stay_the_drift_is_bounded_and_no_training_is_exact() -> N
     with pytest.raises(CheckError, match="training is not exact"):
         net.verdict("emulator")
     net = with_cells_of(2.0**-31, 12_400_000, False)
-    assert 1 / 4 < net.claims["drift"]
+    assert net.claims["drift"] > 1 / 4
     with pytest.raises(CheckError, match="neither rounding nor"):
         net.verdict("emulator")
     exact = copy.deepcopy(genuine("emulator"))

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapegrad._compile import prepare
 from tapegrad._sources import read, source_to_json
 from tapegrad.circuits import library as circuits
 from tapegrad.learners import parity
+from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine, random_machine
 from tapegrad.source import Source
 from tapegrad_check import CheckError
@@ -22,7 +24,7 @@ from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes import bound_source
 from tapegrad_check.plans import Gate, Moment, _choices, carried
 from tapegrad_check.sources import model_of
-from tests.check.test_passes import folder_of, plan_of
+from tests.check.test_passes import folder_of, plan_of, proved
 from tests.check.test_passes_to_circuits import value
 
 BB2 = "1RB1LB_1LA1RZ"
@@ -210,6 +212,50 @@ def test_a_bad_pass_is_refused_for_its_reason(name: str, reason: str, change: Ch
     change(altered)
     with pytest.raises(CheckError, match=reason):
         bound_source(altered)
+
+
+STAYING = TuringMachine(
+    {
+        ("a", ("0", "0")): Rule(("1", "0"), (0, 0), "b"),
+        ("b", ("1", "0")): Rule(("1", "1"), (0, 0), "a"),
+        ("a", ("1", "1")): Rule(("1", "1"), (1, -1), "b"),
+    },
+    "a",
+    blank="0",
+    alphabet=("0", "1"),
+)
+"""Both heads stay together, or none does."""
+
+
+@pytest.mark.parametrize("symbols", [2, 3, 4, 5])
+@pytest.mark.parametrize("target", ["tape", "rcnn", "transformer"])
+def test_alphabets_of_every_size_are_proved(symbols: int, target: str) -> None:
+    machine = random_machine(symbols, states=2, symbols=symbols, tapes=1 + (symbols < 4), stay=True)
+    if prepare(machine, target, {}):
+        assert proved(folder_of(machine, target))
+
+
+@pytest.mark.parametrize(
+    ("machine", "target", "reason"),
+    [
+        (random_machine(4, states=3, symbols=2, tapes=1, stay=True), "tape", "stay-free machine lacks"),
+        (STAYING, "tape", "stay-free machine lacks"),
+        (random_machine(4, states=2, symbols=2, tapes=2, stay=True), "transformer", "on one tape lacks"),
+    ],
+    ids=["stay-free", "stay-free on two tapes", "one tape"],
+)
+def test_a_machine_has_as_many_rules_as_its_pass_gives(machine: Any, target: str, reason: str) -> None:
+    folder = folder_of(machine, target)
+    passes = [p for p in prepare(machine, target, {}) if p.name in ("stay-free", "one tape")]
+    (count,) = (len(p.after.rules) for p in passes)
+    for left, lacking in ((count, False), (count - 1, True)):
+        altered = Folder(json.loads(json.dumps(folder.config)), folder.arrays, {})
+        for entry in altered.config["passes"]:
+            entry.pop("after", None)
+        altered.config["lowered"]["rules"] = [altered.config["lowered"]["rules"][0]] * left
+        with pytest.raises(CheckError) as refused:
+            bound_source(altered)
+        assert (reason in str(refused.value)) is lacking
 
 
 def test_as_many_samples_as_there_may_be() -> None:
