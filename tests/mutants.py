@@ -75,11 +75,13 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad._lockstep": VERIFY,
     "tapegrad._verify": VERIFY,
-    "tapegrad.machines.model": ["tests/machines"],
+    "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("compiled", "words", "copies")],
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
-    "tapegrad.circuits.model": ["tests/circuits"],
+    "tapegrad.circuits.model": [
+        f"tests/circuits/test_{name}.py" for name in ("evaluator", "bad_input", "library")
+    ],
     "tapegrad.circuits.evaluator": ["tests/circuits/test_evaluator.py", "tests/circuits/test_layered.py"],
-    "tapegrad.learners.model": ["tests/learners"],
+    "tapegrad.learners.model": ["tests/learners/test_ready.py", "tests/learners/test_bad_input.py"],
     "tapegrad.programs.interpreters": PROGRAMS,
     "tapegrad.programs.compiled": PROGRAMS,
     "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],

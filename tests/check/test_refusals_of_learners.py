@@ -15,6 +15,7 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import conjunction, parity
 from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
+from tapegrad_check.noise_tolerant_memory import _algebra
 from tapegrad_check.sources import Circuit, Learner
 from tests.check.altering import (
     Change,
@@ -580,3 +581,18 @@ def test_where_changes_stay_the_drift_is_bounded_and_no_training_is_exact() -> N
     exact.arrays["trained"] = exact.arrays["weights"].copy()
     exact.arrays["trained"][exact.arrays["cells"]] *= -1
     assert exact.verdict("emulator") == COMPUTES_SOURCE
+
+
+def test_the_algebra_of_noise_tolerant_memory_depends_on_every_weight() -> None:
+    with localcontext(prec=80):
+        path = [1 / (4 * Decimal(3).sqrt() ** t) for t in range(5)]
+        before, after = -(Decimal(2) ** -81) * Decimal(3) ** -9, -(Decimal(2) ** -41) * Decimal(3) ** -9
+        _algebra(path, before, after)
+        more = 1 + Decimal(10) ** -50
+        for number in range(5):
+            other = [weight * more if t == number else weight for t, weight in enumerate(path)]
+            with pytest.raises(CheckError, match="does not close" if number < 4 else "does not double"):
+                _algebra(other, before, after)
+        for controls in ((before * more, after), (before, after * more)):
+            with pytest.raises(CheckError, match="does not close"):
+                _algebra(path, *controls)
