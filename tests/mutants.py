@@ -49,7 +49,12 @@ PATIENCE = 15.0
 """Seconds of tests that a mutant may cost. Where more tests call its function, the longest are left out."""
 
 CHECK = ["tests/check", "tests/test_saved.py", "tests/targets/test_relu_proof.py"]
-VERIFY = ["tests/test_lockstep.py", "tests/test_compile_and_verify.py", "tests/test_toy_source.py"]
+VERIFY = [
+    "tests/test_verify_report.py",
+    "tests/test_lockstep.py",
+    "tests/test_compile_and_verify.py",
+    "tests/test_toy_source.py",
+]
 EXACT = "tests/targets/test_exactness.py"
 REFUSALS = ["tests/check/test_refusals.py", "tests/check/test_refusals_of_learners.py"]
 EMULATOR = [EXACT, *REFUSALS, "tests/targets/emulator"]

@@ -347,6 +347,7 @@ NOISY: list[tuple[str, Change]] = [
     ("other inputs or another memory", learner(bits=2)),
     ("other inputs or another memory", learner(first=(0,) * 9)),
     ("first memory is not", lambda net: net.put("first", 0, 1 - net.arrays["first"][0])),
+    ("network lacks vertices", circuit(kinds=np.zeros(1000, np.uint8))),
     ("one for each sample", cut("memories")),
     ("one for each sample", cut("answers")),
     ("does not compute it", put("answers", (0, 0), 0 - 1)),

@@ -194,6 +194,7 @@ MEMORY: list[tuple[str, Change]] = [
 ]
 OTHERS: list[tuple[str, str, Change]] = [
     ("tripled", "given something else", source(circuits.ready("adder2"))),
+    ("tripled", "lowered source is not", lambda folder: folder.config["lowered"]["rules"].pop()),
     ("tripled", "stay-free machine lacks rules", few_rules),
     ("sweeps", "machine on one tape lacks rules", few_rules),
     ("sweeps", "one head|one tape lacks|something else|lowered source is not", source(read(BB2))),
