@@ -274,6 +274,15 @@ def test_without_a_plan_nothing_is_proved() -> None:
         assert "holds no plan" in bound_source(altered).reason
 
 
+def test_by_an_unknown_pass_nothing_is_proved() -> None:
+    folder = genuine("tripled")
+    altered = Folder(json.loads(json.dumps(folder.config)), dict(folder.arrays), {})
+    altered.config["passes"][0]["name"] = "magic"
+    bound = bound_source(altered)
+    assert (bound.source, bound.statements) == (None, ())
+    assert bound.reason == "the checker does not know the pass 'magic'"
+
+
 def test_a_plan_uses_what_it_has_read_or_computed() -> None:
     late = [Moment({0: 7}, (), {}), Moment({}, (Gate(8, 1, (7,)),), {0: 8})]
     assert carried(late) == [(), (7,), ()]
