@@ -35,8 +35,8 @@ def genuine(name: str) -> Folder:
     match name:
         case "straight":
             return folder_of(circuits.ready("adder2"), "tape")
-        case "straight, two tapes":
-            return folder_of(circuits.ready("adder2"), "tape", tapes=2)
+        case "evaluator":
+            return folder_of(circuits.ready("adder2"), "tape", machine="evaluator")
         case "blocks":
             return folder_of(parity(1), "tape")
         case "memory":
@@ -193,6 +193,7 @@ MEMORY: list[tuple[str, Change]] = [
     ("another dimension", option(cells=[5, 1])),
 ]
 OTHERS: list[tuple[str, str, Change]] = [
+    ("evaluator", "the evaluator takes a circuit", source(parity(1))),
     ("tripled", "given something else", source(circuits.ready("adder2"))),
     ("tripled", "lowered source is not", lambda folder: folder.config["lowered"]["rules"].pop()),
     ("tripled", "stay-free machine lacks rules", few_rules),
@@ -289,6 +290,20 @@ def test_a_plan_uses_what_it_has_read_or_computed() -> None:
     for plan in ([Moment({}, (Gate(8, 1, (7,)),), {})], [Moment({}, (), {0: 7})], late[::-1]):
         with pytest.raises(CheckError, match="has not read or computed"):
             carried(plan)
+
+
+@pytest.mark.parametrize("operands", [0, 1, 2])
+def test_gates_of_plans_have_a_truth_table(operands: int) -> None:
+    """On bits and on formulas; the first operand is the higher digit of the place."""
+    nodes = Nodes(1000)
+    wires = {10: nodes.variables(1)[0], 20: nodes.variables(1)[0]}
+    for table in range(1 << (1 << operands)):
+        gate = Gate(30, table, (10, 20)[:operands])
+        found = gate.formula(nodes, wires)
+        for bits in product((0, 1), repeat=2):
+            place = int("".join(map(str, bits[:operands])) or "0", 2)
+            assert gate.value({10: bits[0], 20: bits[1]}) == table >> place & 1
+            assert value(nodes, found, bits) == table >> place & 1
 
 
 def test_every_choice_is_one() -> None:
