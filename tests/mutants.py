@@ -242,8 +242,8 @@ def _others(node: ast.AST) -> Iterator[ast.AST]:
             yield node.left
         case ast.Constant(value=bool()):
             yield ast.Constant(not node.value)
-        case ast.Constant(value=int() | float()):
-            yield ast.Constant(2 * node.value or 1)
+        case ast.Constant(value=int() | float() as number):
+            yield ast.Constant(2 * number or 1)
 
 
 def place_of(module: str) -> Path:

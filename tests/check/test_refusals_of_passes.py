@@ -248,8 +248,10 @@ def test_alphabets_of_every_size_are_proved(symbols: int, target: str) -> None:
 )
 def test_a_machine_has_as_many_rules_as_its_pass_gives(machine: Any, target: str, reason: str) -> None:
     folder = folder_of(machine, target)
-    passes = [p for p in prepare(machine, target, {}) if p.name in ("stay-free", "one tape")]
-    (count,) = (len(p.after.rules) for p in passes)
+    passes = prepare(machine, target, {})
+    (after,) = (p.after for p in passes if p.name in ("stay-free", "one tape"))
+    assert isinstance(after, TuringMachine)
+    count = len(after.rules)
     for left, lacking in ((count, False), (count - 1, True)):
         altered = Folder(json.loads(json.dumps(folder.config)), folder.arrays, {})
         for entry in altered.config["passes"]:
