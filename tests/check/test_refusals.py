@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tapegrad._sources import read, source_to_json
+from tapegrad.machines.sampler import random_grid_machine
 from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import GridMachine, GridRule, Machine, Rule, model_of
@@ -34,6 +35,16 @@ def genuine(name: str) -> Net:
 @pytest.mark.parametrize("name", NETS)
 def test_genuine_nets_pass(name: str) -> None:
     assert genuine(name).verdict(name.split()[0]) == COMPUTES_SOURCE
+
+
+@pytest.mark.parametrize("symbols", [2, 4, 5])
+@pytest.mark.parametrize("options", [{}, {"encoding": "ternary"}], ids=["channels", "ternary"])
+def test_filters_for_more_symbols_pass_and_no_others(options: dict[str, Any], symbols: int) -> None:
+    net = net_of(random_grid_machine(symbols, states=2, symbols=symbols), "rcnn", options)
+    assert net.verdict("rcnn") == COMPUTES_SOURCE
+    other_rule(net)
+    with pytest.raises(CheckError, match="rules are not those of the source"):
+        net.verdict("rcnn")
 
 
 def other_rule(net: Net) -> None:

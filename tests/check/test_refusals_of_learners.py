@@ -15,6 +15,7 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import conjunction, parity
 from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
+from tapegrad_check.noise_tolerant_memory import _algebra
 from tapegrad_check.sources import Circuit, Learner
 from tests.check.altering import (
     Change,
@@ -346,6 +347,7 @@ NOISY: list[tuple[str, Change]] = [
     ("other inputs or another memory", learner(bits=2)),
     ("other inputs or another memory", learner(first=(0,) * 9)),
     ("first memory is not", lambda net: net.put("first", 0, 1 - net.arrays["first"][0])),
+    ("network lacks vertices", circuit(kinds=np.zeros(1000, np.uint8))),
     ("one for each sample", cut("memories")),
     ("one for each sample", cut("answers")),
     ("does not compute it", put("answers", (0, 0), 0 - 1)),
@@ -540,21 +542,58 @@ def test_more_noise_than_the_lemma_allows_leaves_nothing_proved(arithmetic: str,
         assert net.verdict("emulator") == verdict
 
 
-@pytest.mark.parametrize(("exponent", "vanish"), [(-30, False), (-31, False), (-32, True)])
-def test_changes_round_away_from_some_size_of_the_cells_on(exponent: int, vanish: bool) -> None:
-    """A step changes a weight of the output, at least u = 1/8, by at most 8 w0^2 / u = 64 w0^2. That rounds
-    away if it is at most a quarter of the distance 2^-55 to the next larger double: below a power of two they
-    are twice as dense."""
-    net, w0 = copy.deepcopy(genuine("emulator")), 2.0**exponent
+def with_cells_of(w0: float, steps: int, vanish: bool) -> Net:
+    """The net with other weights in its cells, and all that depends on them."""
+    net = copy.deepcopy(genuine("emulator"))
     size = np.abs(net.arrays["weights"])
     scale = np.where(size == E, w0 / E, np.where((size == 4 / E) | (size == 0.5 / E), E / w0, 1))
     net.arrays["weights"] = net.arrays["weights"] * scale
     u = net.config["gate"]
     each = 20 * (6 * CELLS + 1) / u + 41 + 28 / u**2
-    drift = CELLS**0.5 / 2 * w0**2 * each
-    net.config |= {"w0": w0, "rate": w0**2 / u, "steps": 1}
-    net.claims |= {"changes_vanish": vanish, "steps": 1, "drift": drift}
-    assert net.verdict("emulator") == COMPUTES_SOURCE
-    net.claims["changes_vanish"] = not vanish
+    drift = CELLS**0.5 * steps**2 / 2 * w0**2 * each
+    net.config |= {"w0": w0, "rate": w0**2 / u, "steps": steps}
+    net.claims |= {"changes_vanish": vanish, "steps": steps, "drift": drift}
+    return net
+
+
+@pytest.mark.parametrize(("exponent", "vanish"), [(-30, False), (-31, False), (-32, True)])
+def test_changes_round_away_from_some_size_of_the_cells_on(exponent: int, vanish: bool) -> None:
+    """A step changes a weight of the output, at least u = 1/8, by at most 8 w0^2 / u = 64 w0^2. That rounds
+    away if it is at most a quarter of the distance 2^-55 to the next larger double: below a power of two they
+    are twice as dense."""
+    assert with_cells_of(2.0**exponent, 1, vanish).verdict("emulator") == COMPUTES_SOURCE
     with pytest.raises(CheckError, match="about rounding"):
+        with_cells_of(2.0**exponent, 1, not vanish).verdict("emulator")
+
+
+def test_where_changes_stay_the_drift_is_bounded_and_no_training_is_exact() -> None:
+    """At w0 = 2^-31 the drift is about 1.65e-15 T^2: 1/4 at T = 12,320,875."""
+    net = with_cells_of(2.0**-31, 12_300_000, False)
+    assert net.claims["drift"] < 1 / 4
+    assert net.verdict("emulator") == COMPUTES_SOURCE
+    net.arrays["trained"] = net.arrays["weights"]
+    with pytest.raises(CheckError, match="training is not exact"):
         net.verdict("emulator")
+    net = with_cells_of(2.0**-31, 12_400_000, False)
+    assert net.claims["drift"] > 1 / 4
+    with pytest.raises(CheckError, match="neither rounding nor"):
+        net.verdict("emulator")
+    exact = copy.deepcopy(genuine("emulator"))
+    exact.arrays["trained"] = exact.arrays["weights"].copy()
+    exact.arrays["trained"][exact.arrays["cells"]] *= -1
+    assert exact.verdict("emulator") == COMPUTES_SOURCE
+
+
+def test_the_algebra_of_noise_tolerant_memory_depends_on_every_weight() -> None:
+    with localcontext(prec=80):
+        path = [1 / (4 * Decimal(3).sqrt() ** t) for t in range(5)]
+        before, after = -(Decimal(2) ** -81) * Decimal(3) ** -9, -(Decimal(2) ** -41) * Decimal(3) ** -9
+        _algebra(path, before, after)
+        more = 1 + Decimal(10) ** -50
+        for number in range(5):
+            other = [weight * more if t == number else weight for t, weight in enumerate(path)]
+            with pytest.raises(CheckError, match="does not close" if number < 4 else "does not double"):
+                _algebra(other, before, after)
+        for controls in ((before * more, after), (before, after * more)):
+            with pytest.raises(CheckError, match="does not close"):
+                _algebra(path, *controls)

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapegrad._compile import prepare
 from tapegrad._sources import read, source_to_json
 from tapegrad.circuits import library as circuits
 from tapegrad.learners import parity
+from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine, random_machine
 from tapegrad.source import Source
 from tapegrad_check import CheckError
@@ -22,7 +24,7 @@ from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes import bound_source
 from tapegrad_check.plans import Gate, Moment, _choices, carried
 from tapegrad_check.sources import model_of
-from tests.check.test_passes import folder_of, plan_of
+from tests.check.test_passes import folder_of, plan_of, proved
 from tests.check.test_passes_to_circuits import value
 
 BB2 = "1RB1LB_1LA1RZ"
@@ -33,8 +35,8 @@ def genuine(name: str) -> Folder:
     match name:
         case "straight":
             return folder_of(circuits.ready("adder2"), "tape")
-        case "straight, two tapes":
-            return folder_of(circuits.ready("adder2"), "tape", tapes=2)
+        case "evaluator":
+            return folder_of(circuits.ready("adder2"), "tape", machine="evaluator")
         case "blocks":
             return folder_of(parity(1), "tape")
         case "memory":
@@ -191,7 +193,9 @@ MEMORY: list[tuple[str, Change]] = [
     ("another dimension", option(cells=[5, 1])),
 ]
 OTHERS: list[tuple[str, str, Change]] = [
+    ("evaluator", "the evaluator takes a circuit", source(parity(1))),
     ("tripled", "given something else", source(circuits.ready("adder2"))),
+    ("tripled", "lowered source is not", lambda folder: folder.config["lowered"]["rules"].pop()),
     ("tripled", "stay-free machine lacks rules", few_rules),
     ("sweeps", "machine on one tape lacks rules", few_rules),
     ("sweeps", "one head|one tape lacks|something else|lowered source is not", source(read(BB2))),
@@ -212,6 +216,52 @@ def test_a_bad_pass_is_refused_for_its_reason(name: str, reason: str, change: Ch
         bound_source(altered)
 
 
+STAYING = TuringMachine(
+    {
+        ("a", ("0", "0")): Rule(("1", "0"), (0, 0), "b"),
+        ("b", ("1", "0")): Rule(("1", "1"), (0, 0), "a"),
+        ("a", ("1", "1")): Rule(("1", "1"), (1, -1), "b"),
+    },
+    "a",
+    blank="0",
+    alphabet=("0", "1"),
+)
+"""Both heads stay together, or none does."""
+
+
+@pytest.mark.parametrize("symbols", [2, 3, 4, 5])
+@pytest.mark.parametrize("target", ["tape", "rcnn", "transformer"])
+def test_alphabets_of_every_size_are_proved(symbols: int, target: str) -> None:
+    machine = random_machine(symbols, states=2, symbols=symbols, tapes=1 + (symbols < 4), stay=True)
+    if prepare(machine, target, {}):
+        assert proved(folder_of(machine, target))
+
+
+@pytest.mark.parametrize(
+    ("machine", "target", "reason"),
+    [
+        (random_machine(4, states=3, symbols=2, tapes=1, stay=True), "tape", "stay-free machine lacks"),
+        (STAYING, "tape", "stay-free machine lacks"),
+        (random_machine(4, states=2, symbols=2, tapes=2, stay=True), "transformer", "on one tape lacks"),
+    ],
+    ids=["stay-free", "stay-free on two tapes", "one tape"],
+)
+def test_a_machine_has_as_many_rules_as_its_pass_gives(machine: Any, target: str, reason: str) -> None:
+    folder = folder_of(machine, target)
+    passes = prepare(machine, target, {})
+    (after,) = (p.after for p in passes if p.name in ("stay-free", "one tape"))
+    assert isinstance(after, TuringMachine)
+    count = len(after.rules)
+    for left, lacking in ((count, False), (count - 1, True)):
+        altered = Folder(json.loads(json.dumps(folder.config)), folder.arrays, {})
+        for entry in altered.config["passes"]:
+            entry.pop("after", None)
+        altered.config["lowered"]["rules"] = [altered.config["lowered"]["rules"][0]] * left
+        with pytest.raises(CheckError) as refused:
+            bound_source(altered)
+        assert (reason in str(refused.value)) is lacking
+
+
 def test_as_many_samples_as_there_may_be() -> None:
     folder = genuine("memory")
     altered = Folder(json.loads(json.dumps(folder.config)), dict(folder.arrays), {})
@@ -227,12 +277,35 @@ def test_without_a_plan_nothing_is_proved() -> None:
         assert "holds no plan" in bound_source(altered).reason
 
 
+def test_by_an_unknown_pass_nothing_is_proved() -> None:
+    folder = genuine("tripled")
+    altered = Folder(json.loads(json.dumps(folder.config)), dict(folder.arrays), {})
+    altered.config["passes"][0]["name"] = "magic"
+    bound = bound_source(altered)
+    assert (bound.source, bound.statements) == (None, ())
+    assert bound.reason == "the checker does not know the pass 'magic'"
+
+
 def test_a_plan_uses_what_it_has_read_or_computed() -> None:
     late = [Moment({0: 7}, (), {}), Moment({}, (Gate(8, 1, (7,)),), {0: 8})]
     assert carried(late) == [(), (7,), ()]
     for plan in ([Moment({}, (Gate(8, 1, (7,)),), {})], [Moment({}, (), {0: 7})], late[::-1]):
         with pytest.raises(CheckError, match="has not read or computed"):
             carried(plan)
+
+
+@pytest.mark.parametrize("operands", [0, 1, 2])
+def test_gates_of_plans_have_a_truth_table(operands: int) -> None:
+    """On bits and on formulas; the first operand is the higher digit of the place."""
+    nodes = Nodes(1000)
+    wires = {10: nodes.variables(1)[0], 20: nodes.variables(1)[0]}
+    for table in range(1 << (1 << operands)):
+        gate = Gate(30, table, (10, 20)[:operands])
+        found = gate.formula(nodes, wires)
+        for bits in product((0, 1), repeat=2):
+            place = int("".join(map(str, bits[:operands])) or "0", 2)
+            assert gate.value({10: bits[0], 20: bits[1]}) == table >> place & 1
+            assert value(nodes, found, bits) == table >> place & 1
 
 
 def test_every_choice_is_one() -> None:

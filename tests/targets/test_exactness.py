@@ -10,6 +10,7 @@ from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
 from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most, point
 from tapegrad.targets.emulator import constants as memory
+from tapegrad.targets.relu.build import GADGETS
 from tapegrad.targets.relu.exactness import _corrected, prove
 from tapegrad.targets.transformer.exactness import stray_weight, temperature_for
 
@@ -123,10 +124,12 @@ def test_corrections_mend_up_to_their_radius(correction: str, dtype: str) -> Non
     proof = prove(list(Gate), correction, dtype)
     radius = proof.radius
     assert radius is not None
-    assert abs(radius - Fraction(1, {"thirds": 3, "quarters": 4}[correction])) < Fraction(1, 1 << 22)
+    number, parts = np.dtype(dtype).type, {"thirds": 3, "quarters": 4}[correction]
+    low, high = (Fraction(float(number(cut / parts))) for cut in (1, parts - 1))
+    assert radius == min(low, 1 - high)
     inside = radius * Fraction(99, 100)
     assert _corrected(correction, dtype, inside) <= 32 * Fraction(1, 2**24)
-    for outside in (radius * Fraction(101, 100), Fraction(1)):
+    for outside in (radius, radius * Fraction(101, 100), Fraction(1)):
         with pytest.raises(Refused, match="outside the radius"):
             _corrected(correction, dtype, outside)
     if correction == "thirds":
@@ -134,6 +137,13 @@ def test_corrections_mend_up_to_their_radius(correction: str, dtype: str) -> Non
         assert 0 < proof.after_correction <= proof.after_gates <= proof.allowance
     else:
         assert proof.allowance == proof.after_correction == proof.after_gates == proof.at_outputs == 0
+
+
+def test_gates_that_are_too_far_off_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(GADGETS, Gate.AND, GADGETS[Gate.OR])
+    for correction in ("thirds", "quarters", "none"):
+        with pytest.raises(Refused, match="a gate may be 1 off its bit"):
+            prove([Gate.AND], correction, "float32")
 
 
 def test_ranges_of_gates_are_those_of_their_weights() -> None:
@@ -167,6 +177,7 @@ def test_intervals_by_hand() -> None:
     assert single.product_slack(Fraction(4), point(third)) == 0
     assert single.product_slack(Fraction(3), point(third)) == 0
     assert single.product_slack(Fraction(3), span) > 0
+    assert single.product_slack(third, span) > 0
     assert Fraction(at_most(third)) < third < Fraction(at_least(third))
     assert math.nextafter(at_most(third), 1) == at_least(third)
     assert at_most(Fraction(1, 2)) == at_least(Fraction(1, 2)) == 0.5

@@ -1,0 +1,128 @@
+"""What a report says and counts, without any net."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad._lockstep import FINITE, _equal, _Followed
+from tapegrad._verify import Coverage, Mismatch, Report, _brief, _patterns, _Seen
+from tapegrad.circuits import library as circuits
+from tapegrad.errors import InputError, Refused
+from tapegrad.machines import library as machines
+
+AGREED = Report(
+    agreed=True,
+    inputs=1234,
+    steps=56_789,
+    states=9,
+    complete=True,
+    exhaustive=False,
+    deviation=0.125,
+    mismatch=None,
+    engine="fast",
+    every=1,
+    seconds=1.0,
+)
+
+
+def test_reports_in_words() -> None:
+    said = "agreed at every one of 56,789 steps on 1,234 input(s); largest deviation 0.125"
+    assert str(AGREED) == said
+    assert str(replace(AGREED, exhaustive=True)) == said.replace("1,234 input(s)", "all inputs")
+    assert str(replace(AGREED, every=1000)) == said.replace("every one of", "every 1,000th of")
+    assert str(replace(AGREED, complete=False)) == said.replace("(s);", "(s) (stopped at the step limit);")
+    covered = replace(AGREED, coverage=Coverage(1000, 2000))
+    assert str(covered) == f"{said}; 1,000 of 2,000 rules exercised"
+    parted = replace(AGREED, agreed=False, mismatch=Mismatch("x", 7, "a", "b"))
+    assert str(parted) == "MISMATCH at step 7 on input x:\n  source  a\n  network b"
+    assert parted.to_json()["mismatch"] == {"input": "x", "step": 7, "expected": "a", "found": "b"}
+
+
+def test_long_values_are_cut() -> None:
+    kept = ("x" * 496,)  # with brackets, quotes and a comma 501 characters
+    assert _brief("y" * 600) == "y" * 600
+    assert _brief(("x" * 495,)) == repr(("x" * 495,))
+    assert _brief(kept) == repr(kept)[:480] + " ... (501 characters)"
+    assert _brief(np.array([True, False])) == "array([1, 0])"
+
+
+def test_a_batch_counts_its_rows() -> None:
+    batch = np.zeros((5, 3), bool)
+    assert _patterns((batch,)) == 5
+    assert [_patterns(inputs) for inputs in ((), ("10",), ([1, 2, 3],), (batch, batch))] == [1, 1, 1, 1]
+
+
+def test_states_are_equal_as_wholes() -> None:
+    ones = np.ones(3)
+    assert _equal(ones, ones.copy())
+    assert not _equal(ones, np.zeros(3))
+    assert not _equal(ones, np.ones(2))
+    assert not _equal(ones, "ended")
+    assert not _equal("ended", ones)
+    assert _equal((1, 2), (1, 2))
+    assert not _equal((1, 2), (1, 3))
+
+
+class _Pair:
+    """Stands for an input that was followed."""
+
+    def __init__(self, parted=None, ended: bool = True, deviation: float = 0.0) -> None:
+        self.parted, self.ended, self.deviation, self.steps, self.states = parted, ended, deviation, 3, 2
+
+
+def test_inputs_are_added_up() -> None:
+    seen = _Seen("fast", 7)
+    seen.add((np.zeros((4, 1), bool),), _Pair(deviation=0.5))  # type: ignore[arg-type]
+    seen.add(("1",), _Pair(deviation=0.25))  # type: ignore[arg-type]
+    report = seen.report(exhaustive=True)
+    found = report.inputs, report.steps, report.states, report.deviation, report.engine, report.every
+    assert found == (5, 6, 4, 0.5, "fast", 7)
+    assert report.agreed
+    assert report.complete
+    assert report.exhaustive
+    assert not seen.report().exhaustive
+    seen.add(("0",), _Pair(("a", "b"), ended=False))  # type: ignore[arg-type]
+    report = seen.report(exhaustive=True)
+    assert not report.agreed
+    assert not report.complete
+    assert not report.exhaustive
+    assert report.mismatch == Mismatch("('0',)", 3, "a", "b")
+
+
+@pytest.mark.parametrize("deviation", [float("nan"), float("inf"), 0.25])
+def test_a_deviation_that_is_no_number_is_a_mismatch(deviation: float) -> None:
+    net = tg.compile(circuits.ready("parity4"), "relu")
+    followed = _Followed(net, "reference", net.encode(net.source.start([[0, 0, 0, 0]])))
+    stub = type("Net", (), {"deviation": lambda self, carry: deviation})()
+    followed.compiled = replace(net, net=stub)
+    finite = deviation == 0.25
+    assert followed._finite() is finite
+    assert (followed.parted is None) is finite
+    if not finite:
+        assert followed.parted is not None
+        assert followed.parted[0] == FINITE
+    first = followed.parted
+    followed._part("later", "still later")
+    assert followed.parted == (first or ("later", "still later"))
+
+
+def test_nothing_to_verify_is_an_error_and_a_bad_input_is_one_too() -> None:
+    net = tg.compile(machines.ready("increment"), "tape", cells=16)
+    with pytest.raises(InputError, match="no input to verify"):
+        tg.verify(net, [])
+    with pytest.raises((InputError, Refused)):
+        tg.verify(net, [("1" * 40,)])
+
+
+def test_coverage_is_told_where_the_inputs_were_chosen_here() -> None:
+    net = tg.compile(machines.ready("increment"), "tape", cells=32)
+    coverage = tg.verify(net, steps=60, engine="fast").coverage
+    assert coverage is not None
+    assert 0 < coverage.exercised <= coverage.rules == len(net.source.rules)  # type: ignore[attr-defined]
+    assert tg.verify(net, [("1",)], steps=60, engine="fast").coverage is None
+    chosen = tg.verify(tg.compile(circuits.ready("parity4"), "relu"))
+    assert chosen.coverage is None
+    assert chosen.exhaustive
+    assert chosen.inputs == 16
