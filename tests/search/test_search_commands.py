@@ -73,6 +73,7 @@ def test_search_with_writing_machines_random_candidates_and_a_file(tmp_path):
         tapegrad(*words, "-k", "2", "--file", str(tmp_path / "f"))
 
 
+@pytest.mark.slow
 def test_restarts_keep_the_promise_of_corollary_2():
     words = ["restarts", "any-minus", "--states", "1", "--count", "300", "--seed", "3", "--json"]
     found = json.loads(tapegrad(*words).stdout)
@@ -82,6 +83,7 @@ def test_restarts_keep_the_promise_of_corollary_2():
     assert 0 < found["answering"] < 300
 
 
+@pytest.mark.slow
 def test_raw_restarts_state_their_chance():
     found = json.loads(tapegrad("restarts", "any-minus", "--raw", "--count", "2", "--json").stdout)
     assert found["log10_chance"] < -10_000

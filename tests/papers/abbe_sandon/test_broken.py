@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from tapegrad.circuits.model import Gate
 from tapegrad.targets.emulator import net, paper_nets
@@ -11,6 +12,8 @@ from tapegrad.targets.emulator.graph import THRESHOLDS
 from tapegrad_papers import abbe_sandon
 from tapegrad_papers.abbe_sandon import cross_predictability
 from tests.papers.checking import failing
+
+pytestmark = pytest.mark.slow  # each runs whole claims again
 
 
 def test_a_gate_that_is_not_flat(monkeypatch):

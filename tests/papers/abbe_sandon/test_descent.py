@@ -61,6 +61,7 @@ def test_noise_has_the_deviation_asked_for() -> None:
     assert moved.std() == pytest.approx(0.5 * 2, rel=0.05)  # four steps: twice the noise of one
 
 
+@pytest.mark.slow
 def test_junk_flow_is_bounded_by_corollary_2_and_descent_learns_without_noise() -> None:
     networks = perceptrons([2, 8, 1], 6, seed=3)
     quiet = Descent(rate=0.2, noise=0.0, steps=60, overflow=1.0)

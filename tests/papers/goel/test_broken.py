@@ -11,6 +11,8 @@ from tapegrad_papers.goel import definitions, lemma_5, network, turing_optimal
 from tapegrad_papers.goel.turing_optimal import observation_1
 from tests.papers.checking import failing
 
+pytestmark = pytest.mark.slow  # each runs whole claims again
+
 
 @pytest.fixture
 def fresh_training():
@@ -26,7 +28,6 @@ def test_another_learning_rate_writes_other_memories(monkeypatch):
     assert failing(goel, "Lemma 4") == ["Lemma 4"]
 
 
-@pytest.mark.slow
 def test_a_filter_with_a_disturbed_threshold_does_not_memorise(monkeypatch):
     case = definitions.trained()
     bias = case.network.filter.maps[2].bias + 0.4

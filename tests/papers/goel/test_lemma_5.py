@@ -27,6 +27,7 @@ def values_and_jacobians(net, X):
     st.tuples(st.integers(-2, 3), st.integers(-6, 6), st.integers(-6, 6)),
     st.integers(0, 3),
 )
+@pytest.mark.slow
 def test_values_and_jacobians_are_met_at_every_point(seed, count, inputs, outputs, scales, away):
     """Points, values and Jacobians of many sizes, the points also far from 0."""
     rng = np.random.default_rng(seed)

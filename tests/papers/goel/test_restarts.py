@@ -29,6 +29,7 @@ def by_interpreter(machine, data):
     return np.array(labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])
 def test_the_filter_chosen_has_the_errors_that_its_machine_has(encoding):
     data = task_named("any-minus").data(np.random.default_rng(1), 40)

@@ -13,6 +13,8 @@ from tapegrad_papers.wei.blocks import TwoLayers
 from tapegrad_papers.wei.margins import MarginConstants
 from tests.papers.checking import failing
 
+pytestmark = pytest.mark.slow  # each runs whole claims again
+
 
 def test_an_or_gate_that_is_an_and_gate(monkeypatch):
     monkeypatch.setitem(build.GADGETS, Gate.OR, build.GADGETS[Gate.AND])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from tapegrad.targets.descent import loss
 from tapegrad.targets.extended import formats
@@ -12,6 +13,8 @@ from tapegrad.targets.tape import build
 from tapegrad_papers import welper
 from tapegrad_papers.welper import runs
 from tests.papers.checking import failing
+
+pytestmark = pytest.mark.slow  # each runs whole claims again
 
 
 def test_a_corner_function_that_is_a_little_too_wide(monkeypatch):

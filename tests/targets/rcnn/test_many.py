@@ -98,6 +98,7 @@ def test_outcomes_are_the_interpreters(seed, states, symbols, encoding):
                 assert found.layers[i, j] >= steps + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ternary", "channels"])
 def test_many_networks_are_trained_and_run_as_one_by_one(encoding):
     rng = np.random.default_rng(1)
