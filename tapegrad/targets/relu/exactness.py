@@ -26,7 +26,7 @@ from typing import Any
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
 from tapegrad.networks.intervals import ZERO, Interval, Rounding, at_least, at_most, point
-from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, READ_OUT, Row
+from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, READ_OUT, Gadget, Row
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def prove(kinds: Iterable[Gate], correction: str, dtype: str) -> Proof:
             # As doubles, rounded to the safe side, so that the certificate holds these very numbers.
             allowance = Fraction(at_most(radius / 2))
             error = Fraction(at_least(_corrected(correction, dtype, allowance)))
-    spans = {kind: _gate(kind, dtype, error) for kind in kinds}
+    spans = {kind: _gate(GADGETS[kind], kind, dtype, error) for kind in kinds}
     after_gates = max((worst for worst, _ in spans.values()), default=ZERO)
     at_outputs = max(
         _unit(READ_OUT, rounding, _near(bit, error)).shifted(1 - 2 * bit).magnitude for bit in (0, 1)
@@ -94,9 +94,10 @@ def _unit(row: Row, rounding: Rounding, x: Interval, y: Interval = point(0)) -> 
 
 
 @cache
-def _gate(kind: Gate, dtype: str, error: Fraction) -> tuple[Fraction, Interval]:
-    """g(error) for one kind, and the range of all its pre-activations."""
-    gadget, rounding = GADGETS[kind], Rounding(dtype)
+def _gate(gadget: Gadget, kind: Gate, dtype: str, error: Fraction) -> tuple[Fraction, Interval]:
+    """g(error) for one kind, and the range of all its pre-activations. What is kept depends on the arguments
+    alone, the weights of the gadget included."""
+    rounding = Rounding(dtype)
     worst, spans = ZERO, []
     for a, b in product((0, 1), repeat=2):
         operands = _near(a, error), _near(b, error)
@@ -108,7 +109,6 @@ def _gate(kind: Gate, dtype: str, error: Fraction) -> tuple[Fraction, Interval]:
     return worst, Interval(min(s.low for s in spans), max(s.high for s in spans))
 
 
-@cache
 def _corrected(correction: str, dtype: str, error: Fraction) -> Fraction:
     """c(error): how far from its bit a value can be once it is corrected."""
     chosen = CORRECTIONS[correction]
