@@ -251,6 +251,7 @@ RCNN: list[tuple[str, Change]] = [
     ("too large for single", put("mix", (0, 0), 2.0**24)),
     ("the filter gives", lambda net: net.put("mix", (0, 0), 1 - net.arrays["mix"][0, 0])),
     ("does not exist", put("rule_units", 0, -1)),
+    ("does not exist", retype("rule_units", np.int32)),
     ("does not exist", put("rule_units", 0, 10**6)),
     ("looks at other cells|running wrongly|neither on", put("rule_units", 0, 0)),
     ("running wrongly", lambda net: net.arrays.update(rule_units=net.arrays["rule_units"][1:])),

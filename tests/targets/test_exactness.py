@@ -1,18 +1,23 @@
 """Conditions under which nets are exact, tried on either side of where they stop to hold."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from tapegrad._compile import compile
+from tapegrad._sources import read
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
+from tapegrad.networks.form import Affine, Block, Matrix
 from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most, point
 from tapegrad.targets.emulator import constants as memory
 from tapegrad.targets.relu.build import GADGETS
 from tapegrad.targets.relu.exactness import _corrected, prove
-from tapegrad.targets.transformer.exactness import stray_weight, temperature_for
+from tapegrad.targets.transformer.exactness import require_absorbed, stray_weight, temperature_for
+from tapegrad.targets.transformer.net import TransformerNet
 
 # The practical memory of the emulator
 
@@ -113,6 +118,41 @@ def test_softmax_is_sharp_enough_and_rounds_little_enough(radius: float) -> None
     with pytest.raises(Refused, match="not exact in single precision"):
         temperature_for(most - 1, radius)
     assert stray_weight(8, 3.0, 2.0) == 10 * math.exp(-6)
+
+
+def test_softmax_that_corrections_do_not_absorb_is_refused() -> None:
+    net = compile(read("1RB1LB_1LA1RZ"), "transformer", steps=3, attention="softmax").net
+    assert isinstance(net, TransformerNet)
+    layers, steps, beta = net.layers, net.layout.steps, net.temperature
+    require_absorbed(layers, steps, beta)
+    with pytest.raises(Refused, match="do not absorb"):
+        require_absorbed(layers, steps, beta - 1e-9)
+    with_encoder = next(n for n, layer in enumerate(layers) if layer.encoder_attention is not None)
+    attending = next(n for n, layer in enumerate(layers) if len(layer.attended()))
+    for number, alter in ((attending, _doubled), (with_encoder, _asked)):
+        altered = tuple(alter(layer) if n == number else layer for n, layer in enumerate(layers))
+        with pytest.raises(Refused, match="do not absorb"):
+            require_absorbed(altered, steps, beta)
+
+
+def _doubled(layer: Block) -> Block:
+    """Rows that read what an attention adds read it twice."""
+    first, *rest = layer.feed_forward
+    return replace(layer, feed_forward=(replace(first, map=_scaled(first.map, 2.0)), *rest))
+
+
+def _scaled(map: Affine | Matrix, by: float) -> Matrix:
+    dense = map.dense()
+    return replace(dense, weight=by * np.asarray(dense.weight))
+
+
+def _asked(layer: Block) -> Block:
+    """The query to the encoder reads all coordinates, also those that the same layer adds to."""
+    attention = layer.encoder_attention
+    assert attention is not None
+    query = attention.query.dense()
+    everywhere = replace(query, weight=np.ones_like(np.asarray(query.weight)))
+    return replace(layer, encoder_attention=replace(attention, query=everywhere))
 
 
 # Corrections of relu nets, and intervals

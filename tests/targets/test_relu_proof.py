@@ -58,6 +58,39 @@ def test_intervals_hold_what_numpy_computes(
             assert span.low <= Fraction(float(value)) <= span.high
 
 
+@settings(deadline=None, max_examples=100)
+@given(
+    st.sampled_from(("float32", "float64")),
+    st.tuples(*[st.fractions(-4, 4, max_denominator=12)] * 3),
+    st.tuples(*[st.fractions(Fraction(1, 9), 2, max_denominator=9)] * 4),
+)
+def test_two_models_of_rounding_agree(
+    dtype: str, row: tuple[Fraction, ...], ends: tuple[Fraction, ...]
+) -> None:
+    """That of the compiler and that of the checker, which were written apart; nothing here is subnormal."""
+    x, y = sorted(ends[:2]), sorted(ends[2:])
+    ours = Rounding(dtype).affine(row[:2], row[2], [Interval(*x), Interval(*y)])
+    theirs = checker.Rounded(dtype).unit(row, (x[0], x[1]), (y[0], y[1]))  # type: ignore[arg-type]
+    assert theirs == (ours.low, ours.high)
+
+
+def test_what_is_too_small_may_be_flushed_to_zero() -> None:
+    single, tiny, one = checker.Rounded("float32"), Fraction(1, 1 << 126), Fraction(1)
+    for span, flushed in (
+        ((tiny / 2, one), (0, one)),
+        ((-one, -tiny / 2), (-one, 0)),
+        ((tiny, one), (tiny, one)),
+        ((-one, -tiny), (-one, -tiny)),
+        ((Fraction(0), tiny / 2), (0, tiny / 2)),
+        ((-one, one), (-one, one)),
+    ):
+        assert single._flushed(span) == flushed
+    assert single.slack((tiny, tiny)) == 0 < single.slack((tiny / 2, tiny / 2))
+    assert single.slack((one, one)) == 0 < single.slack((one / 3, one / 3))
+    zero = Fraction(0), Fraction(0)
+    assert single.unit((tiny, Fraction(0), Fraction(0)), (one / 2, one), zero)[0] == 0
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name, correction in CORRECTIONS.items() if correction])
 def test_corrections_mend_what_the_proof_says(name: str, dtype: str) -> None:
