@@ -1,7 +1,7 @@
 """Networks as sparse graphs, every vertex with the edges that lead to it; and the computation component in
 them: one vertex for each gate, provably flat (Lemma 1)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,7 +146,7 @@ class Computation:
         """For every bit of memory the vertex that says whether it is to change."""
         flips = []
         for cell, (wire, new) in enumerate(
-            zip(flip_wires(circuit, cells), circuit.output_wires[2:].tolist(), strict=True)
+            zip(flip_wires(circuit, cells).tolist(), circuit.output_wires[2:].tolist(), strict=True)
         ):
             if wire == NEVER:
                 flips.append(self.gate(Gate.FALSE))
@@ -160,33 +160,101 @@ class Computation:
 NEVER, COMPARED = -1, -2
 
 
-def flip_wires(circuit: Circuit, cells: int) -> list[int]:
+def flip_wires(circuit: Circuit, cells: int) -> NDArray[np.int64]:
     """For every bit of memory the wire that says whether it is to change. Bit c is input c and output c + 2
     of the circuit. Where that output is "input c XOR z", the wire is z; otherwise the bit never changes, or
     old and new must be compared."""
-    first = len(circuit.inputs)
-    wires = []
-    for cell, new in enumerate(circuit.output_wires[2 : 2 + cells].tolist()):
-        gate = new - first
-        operands: set[int] = set()
-        if gate >= 0 and circuit.kinds[gate] == Gate.XOR:
-            operands = {int(circuit.left[gate]), int(circuit.right[gate])}
-        if new == cell:
-            wires.append(NEVER)
-        elif cell in operands and len(operands) == 2:
-            wires.append((operands - {cell}).pop())
-        else:
-            wires.append(COMPARED)
-    return wires
+    own, new = np.arange(cells), circuit.output_wires[2 : 2 + cells].astype(np.int64)
+    gate = new - len(circuit.inputs)
+    is_xor = (gate >= 0) & (np.append(circuit.kinds, 0)[gate] == Gate.XOR)
+    left, right = (
+        np.append(operand, NEVER)[np.where(is_xor, gate, -1)] for operand in (circuit.left, circuit.right)
+    )
+    other = np.where(left == own, right, left)
+    known = is_xor & (left != right) & ((left == own) | (right == own))
+    return np.where(new == own, NEVER, np.where(known, other, COMPARED))
 
 
 def circuit_size(circuit: Circuit, cells: int) -> tuple[int, int]:
     """Number of vertices and of edges that `circuit` and `flips` add."""
     flips = flip_wires(circuit, cells)
-    kinds = [*circuit.kinds.tolist(), *[Gate.XOR] * flips.count(COMPARED), *[Gate.FALSE] * flips.count(NEVER)]
-    sizes = [_GATE_SIZE[Gate(kind)] for kind in kinds]
-    return sum(v for v, _ in sizes), sum(e for _, e in sizes)
+    many = np.bincount(circuit.kinds, minlength=16)
+    many[Gate.XOR] += np.count_nonzero(flips == COMPARED)
+    many[Gate.FALSE] += np.count_nonzero(flips == NEVER)
+    sizes = [_GATE_SIZE.get(kind, (0, 0)) for kind in range(16)]
+    vertices, edges = (np.array(sizes) * many[:, None]).sum(axis=0).tolist()
+    return vertices, edges
 
 
-_GATE_SIZE = {kind: (1, sum(1 for weight in weights if weight)) for kind, weights in THRESHOLDS.items()}
-_GATE_SIZE |= {Gate.XOR: (2, 7), Gate.XNOR: (2, 7)}
+_GATE_SIZE = {int(kind): (1, sum(1 for weight in weights if weight)) for kind, weights in THRESHOLDS.items()}
+_GATE_SIZE |= {int(Gate.XOR): (2, 7), int(Gate.XNOR): (2, 7)}
+
+
+# Many copies of small graphs at once: a network of millions of edges is not built one by one.
+
+
+class Copies:
+    """Grows a graph with floats for weights by copies of patterns, which are small graphs themselves."""
+
+    def __init__(self, inputs: int) -> None:
+        self.vertices, self.edges, self.inputs = inputs, 0, inputs
+        self._counts: list[NDArray[np.int64]] = []
+        self._sources: list[NDArray[np.int32]] = []
+        self._weights: list[NDArray[np.float64]] = []
+
+    def add(
+        self, counts: NDArray[np.int64], sources: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> None:
+        """Vertices with so many edges each, which come from these sources."""
+        self._counts.append(counts)
+        self._sources.append(sources.astype(np.int32))
+        self._weights.append(weights)
+        self.vertices += len(counts)
+        self.edges += len(sources)
+
+    def copies(
+        self, patterns: Sequence[GraphBuilder], which: NDArray[np.integer], inputs: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Copy i is of pattern `which[i]`, and has `inputs[i]` for its input vertices. Gives the first vertex
+        of each."""
+        sizes = np.array([pattern.vertices - pattern.inputs for pattern in patterns])
+        edges = np.array([pattern.edges for pattern in patterns])
+        firsts = self.vertices + np.cumsum(sizes[which]) - sizes[which]
+        graphs = [pattern.graph() for pattern in patterns]
+        counts = np.concatenate([np.diff(graph.offsets) for graph in graphs])
+        sources = np.concatenate([graph.sources for graph in graphs])
+        weights = np.concatenate([np.array(pattern.weights, np.float64) for pattern in patterns])
+        of_vertex, _ = _expanded(sizes, which)
+        of_edge, copy = _expanded(edges, which)
+        source, given = sources[of_edge], inputs.shape[1]
+        inner = source >= given
+        found = inputs[copy, np.where(inner, 0, source)]
+        self.add(counts[of_vertex], np.where(inner, firsts[copy] + source - given, found), weights[of_edge])
+        return firsts
+
+    def graph(self) -> tuple[Graph, NDArray[np.float64]]:
+        """The graph grown so far, and its weights."""
+        offsets = np.append(0, np.cumsum(np.concatenate(self._counts)))
+        return Graph(self.inputs, offsets, np.concatenate(self._sources)), np.concatenate(self._weights)
+
+
+def _expanded(
+    sizes: NDArray[np.int64], which: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where pattern p has `sizes[p]` items, one pattern after the other: the items of the patterns `which`,
+    and which of these each belongs to."""
+    own = sizes[which]
+    copy = np.repeat(np.arange(len(which)), own)
+    first_item, first_place = (np.cumsum(sizes) - sizes)[which], np.cumsum(own) - own
+    return np.arange(len(copy)) + (first_item - first_place)[copy], copy
+
+
+def gate_patterns(scale: float) -> list[GraphBuilder]:
+    """For every number of a gate, the vertices that compute it from the constant and two operands."""
+    patterns = []
+    for number in range(16):
+        pattern = GraphBuilder(3)
+        if number in _GATE_SIZE:
+            Computation(pattern, scale).gate(Gate(number), 1, 2)
+        patterns.append(pattern)
+    return patterns

@@ -48,7 +48,7 @@ def noisy_size(learner: Learner, samples: int) -> Size:
     flips = flip_wires(circuit, m)
     gates, edges = circuit_size(circuit, m)
     once, once_edges = circuit_size(circuit, 0)
-    changing = m - flips.count(NEVER)
+    changing = int(np.count_nonzero(flips != NEVER))
     components = 2 * bits * samples
     per_step = gates + 1 + 2 + 3 * changing + (2 * bits - 1) + 3 + 1 + 1
     per_step_edges = edges + 1 + 7 + 10 * changing + 3 * (2 * bits - 1) + 9 + 3 + 2 + 1
