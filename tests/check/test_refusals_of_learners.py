@@ -4,6 +4,7 @@ side: what is just inside is refused for another reason, or not at all."""
 import copy
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from tapegrad.circuits.model import Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import conjunction, parity
 from tapegrad_check import CheckError
+from tapegrad_check.exact_memory import _Constants
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.noise_tolerant_memory import _algebra
 from tapegrad_check.sources import Circuit, Learner
@@ -597,3 +599,14 @@ def test_the_algebra_of_noise_tolerant_memory_depends_on_every_weight() -> None:
         for controls in ((before * more, after), (before, after * more)):
             with pytest.raises(CheckError, match="does not close"):
                 _algebra(path, *controls)
+
+
+def test_monomials_are_equal_as_numbers() -> None:
+    """Exponents may differ by whole numbers, within a bound on the work."""
+    own, zero, far = _Constants(Fraction(3), 10**80), Fraction(0), Fraction(1 << 14)
+    one = Fraction(1), (zero, zero, zero)
+    assert own.equal((Fraction(1, 6), (Fraction(1), Fraction(1), zero)), one)
+    assert not own.equal((Fraction(1, 6), (Fraction(1), Fraction(2), zero)), one)
+    assert not own.equal((Fraction(1), (Fraction(1, 2), zero, zero)), one)
+    assert own.equal((1 / Fraction(2) ** (1 << 14), (far, zero, zero)), one)
+    assert not own.equal((1 / Fraction(2) ** (1 + (1 << 14)), (far + 1, zero, zero)), one)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapegrad._compile import compile
+from tapegrad._saved import save
 from tapegrad._sources import source_to_json
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.circuits.tracer import trace
@@ -327,6 +329,12 @@ def test_passes_of_another_net_are_refused(reason: str, change: Any, tmp_path: P
     forged.write(tmp_path / "net")
     with pytest.raises(CheckError, match=reason):
         check(tmp_path / "net")
+
+
+@pytest.mark.parametrize("correction", ["none", "thirds", "quarters"])
+def test_the_sum_of_the_layers_is_that_of_the_net(correction: str, tmp_path: Path) -> None:
+    save(compile(SOURCES["circuit"], "relu", correction=correction), tmp_path / "net")
+    assert check(tmp_path / "net").verdict == folder.COMPUTES_SOURCE
 
 
 def test_verdicts_count() -> None:

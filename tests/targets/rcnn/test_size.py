@@ -53,3 +53,7 @@ def test_what_the_theorem_claims_for_three_states():
     counted = count_weights(random_grid_machine(1, states=3, symbols=3))
     assert (counted.claimed_width, counted.claimed_values) == (300, 24 * 16 * 3 + 5)
     assert counted.log10_success == -counted.dense_parameters * np.log10(counted.values)
+
+
+def test_a_learner_with_one_state_has_weights_too():
+    assert 0 < len(initialisation_set(1)) <= len(initialisation_set(2))
