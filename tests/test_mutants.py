@@ -54,7 +54,7 @@ found = {}
 for mutant in mutants.mutants_of("toy"):
     name = f"{mutant.before} => {mutant.after}"
     if name in wanted:
-        found[name] = mutants.killer(mutant, mutants.chosen(mutant, tests), 3)
+        found[name] = mutants.killer(mutant, mutants.chosen(mutant, tests), 2)
 print(json.dumps(found))
 """
 EXPECTED = {

@@ -117,11 +117,11 @@ def test_nothing_to_verify_is_an_error_and_a_bad_input_is_one_too() -> None:
 
 
 def test_coverage_is_told_where_the_inputs_were_chosen_here() -> None:
-    net = tg.compile(machines.ready("increment"), "tape", cells=32)
-    coverage = tg.verify(net, steps=60, engine="fast").coverage
+    net = tg.compile(tg.read("1RB1LB_1LA1RZ"), "relu", steps=2, cells=4)
+    coverage = tg.verify(net).coverage
     assert coverage is not None
     assert 0 < coverage.exercised <= coverage.rules == len(net.source.rules)  # type: ignore[attr-defined]
-    assert tg.verify(net, [("1",)], steps=60, engine="fast").coverage is None
+    assert tg.verify(net, [()]).coverage is None
     chosen = tg.verify(tg.compile(circuits.ready("parity4"), "relu"))
     assert chosen.coverage is None
     assert chosen.exhaustive
