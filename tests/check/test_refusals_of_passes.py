@@ -336,6 +336,10 @@ def test_windows_end_where_they_should() -> None:
     assert window(grid, 2, None, 4) == [(-1, -1), (-1, 0), (0, -1), (0, 0)]
     assert window(grid, [1, 3], [0, -2], 3) == [(0, -2), (0, -1), (0, 0)]
     assert window(grid, 2, -1, 4) == [(-1, -1), (-1, 0), (0, -1), (0, 0)]
+    code = Configurations(grid, [2, 3], None, [""] * (states[id(grid)] + 12))  # type: ignore[arg-type]
+    first = code.first_wires([9] * 6)
+    assert (first.states, first.tapes) == ([TRUE] + [FALSE] * (states[id(grid)] - 1), [[[9]] * 6])
+    assert [code.window[cell] for cell, flag in enumerate(first.heads[0]) if flag == TRUE] == [(0, 0)]
     for reason, machine, cells, first in (
         ("not in the window", line, 2, 1),
         ("not in the window", line, 2, -2),
