@@ -8,6 +8,7 @@ is static.
 
 import json
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -433,6 +434,13 @@ class Coordinates(ABC):
     def _index(self) -> dict[Key, int]:
         return {key: number for number, key in enumerate(self.keys())}
 
+    @cached_property
+    def _groups(self) -> Mapping[str | int, list[int]]:
+        found: defaultdict[str | int, list[int]] = defaultdict(list)
+        for key, number in self._index.items():
+            found[key[0]].append(number)
+        return found
+
     @property
     def width(self) -> int:
         """How many coordinates there are."""
@@ -444,7 +452,7 @@ class Coordinates(ABC):
 
     def group(self, *names: str) -> list[int]:
         """All coordinates of these groups, in order."""
-        return [number for key, number in self._index.items() if key[0] in names]
+        return sorted(number for name in names for number in self._groups[name])
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ symbol is known; a constant vector cannot know it.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
+import jax
 import numpy as np
 
 from tapegrad.machines.model import LEFT, RIGHT, TuringMachine
@@ -120,16 +122,30 @@ class _FirstLayer:
 
 def build_layers(machine: TuringMachine, layout: Layout, correction: Correction) -> tuple[Block, ...]:
     """All layers of one decoder step."""
+    pairs, *search = _layers_of_all_machines(layout, correction)
     return (
-        _pairs(layout, correction),
+        pairs,
         _transition(machine, layout, correction),
+        *search,
+        _collect(machine, layout, correction),
+    )
+
+
+@lru_cache(maxsize=32)
+def _layers_of_all_machines(layout: Layout, correction: Correction) -> tuple[Block, ...]:
+    """The layers that know of no table and no blank: machines with the same states and symbols share them,
+    and nobody can write to their arrays."""
+    layers = (
+        _pairs(layout, correction),
         *(_add_bit(layout, bit, correction) for bit in range(layout.position_bits + 1)),
         _exists(layout, correction),
         *(_search(layout, bit, correction) for bit in reversed(range(layout.time_bits))),
         _look_up(layout, correction),
         _choose(layout, correction),
-        _collect(machine, layout, correction),
     )
+    for array in jax.tree.leaves(layers):
+        array.flags.writeable = False
+    return layers
 
 
 def _pairs(layout: Layout, correction: Correction) -> Block:

@@ -163,23 +163,28 @@ def _rows_that_matter(
     attended = [layer.attended() for layer in layers]
     require(all(np.array_equal(x, np.rint(x)) for feed in feeds for x in (feed.values, feed.bias)))
     require(bool(np.isin(h_0, (0, 1)).all()) and all(len(set(to)) == len(to) for to in attended))
+    copied = [_copied(feed) for feed in feeds]
     on_at_start = h_0 != 0
     while True:
         on, matter = on_at_start.copy(), []
         on[time] = True
-        for feed, to in zip(feeds, attended, strict=True):
+        for feed, to, same in zip(feeds, attended, copied, strict=True):
             require(not on[to].any())
             on[to] = True
             after = feed.bias > 0
             after[feed.rows[on[feed.columns]]] = True
-            own = np.bincount(feed.rows[(feed.rows == feed.columns) & (feed.values == 1)], minlength=len(on))
-            copied = (own == 1) & (feed.largest() == 1) & (feed.bias == 0)
-            matter.append(np.flatnonzero((on | after) & ~copied))
+            matter.append(np.flatnonzero((on | after) & ~same))
             on = after
         if not (on & ~on_at_start).any():
             require(not on_at_start[time].any())
             return [_rows(feed, own) for feed, own in zip(feeds, matter, strict=True)], on_at_start
         on_at_start |= on
+
+
+def _copied(feed: Affine) -> np.ndarray:
+    """For each row whether it is its own coordinate, unchanged."""
+    own = np.bincount(feed.rows[(feed.rows == feed.columns) & (feed.values == 1)], minlength=len(feed))
+    return (own == 1) & (feed.largest() == 1) & (feed.bias == 0)
 
 
 def _halting_rows(decoder: Decoder, on: np.ndarray) -> list[_Row]:
@@ -278,7 +283,7 @@ def compared_bits(attention: Attention) -> dict[int, int]:
     last = len(attention.key) - 1
     key, query = attention.key.entries(), attention.query.entries()
     null_key, null_value = np.asarray(attention.null_key), np.asarray(attention.null_value)
-    keys, queries = ([_bit(side, row) for row in range(last)] for side in (key, query))
+    keys, queries = (_bits(side, last) for side in (key, query))
     require(NONE not in keys and len(set(keys)) == len(keys))
     require(not [*query.row(last)] and query.bias[last] == 1)
     require(null_key[last] == len(keys) - 1 and not null_key[:-1].any() and not null_value.any())
@@ -299,11 +304,13 @@ def coordinates(numbers: Iterable[int]) -> np.ndarray:
     return np.array([*numbers], INDEX)
 
 
-def _bit(side: Affine, row: int) -> int:
-    """The coordinate c of a row `2 h[c] - 1`, or -1 for the constant 1."""
-    used, bias = [*side.row(row)], side.bias[row]
-    if not used:
-        require(bias == 1)
-        return NONE
-    require(len(used) == 1 and used[0][1] == 2 and bias == -1)
-    return used[0][0]
+def _bits(side: Affine, count: int) -> list[int]:
+    """The coordinates c of the first rows, each `2 h[c] - 1`, or -1 for the constant 1."""
+    among = side.rows < count
+    rows, columns = side.rows[among], side.columns[among]
+    read = np.bincount(rows, minlength=count)
+    require(bool((read <= 1).all() and (side.values[among] == 2).all()))
+    require(bool((side.bias[:count] == np.where(read, -1, 1)).all()))
+    found = np.full(count, NONE)
+    found[rows] = columns
+    return found.tolist()
