@@ -165,8 +165,8 @@ def flip_wires(circuit: Circuit, cells: int) -> NDArray[np.int64]:
     of the circuit. Where that output is "input c XOR z", the wire is z; otherwise the bit never changes, or
     old and new must be compared."""
     own, new = np.arange(cells), circuit.output_wires[2 : 2 + cells].astype(np.int64)
-    gate = new - len(circuit.inputs)
-    is_xor = (gate >= 0) & (np.append(circuit.kinds, 0)[gate] == Gate.XOR)
+    gate = np.maximum(new - len(circuit.inputs), -1)  # -1, where what is appended stands: an input
+    is_xor = np.append(circuit.kinds, Gate.FALSE)[gate] == Gate.XOR
     left, right = (
         np.append(operand, NEVER)[np.where(is_xor, gate, -1)] for operand in (circuit.left, circuit.right)
     )

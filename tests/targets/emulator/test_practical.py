@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tapegrad._compile import compile, estimate
 from tapegrad._verify import verify
-from tapegrad.circuits import UInt
+from tapegrad.circuits import Circuit, UInt
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, Learner, parity
@@ -79,6 +79,26 @@ def test_random_learners(seed: int, cells: int, inputs: int, precision: str) -> 
     compiled = compile(learner, "emulator", precision=precision)
     assert verify(compiled, [(x, y, seed)], engine="fast").agreed
     assert verify(compiled, [(x[:4], y[:4], seed)]).agreed
+
+
+@pytest.mark.parametrize("outputs", [[0, 1, 2, 3, 4], [5, 5, 4, 2, 3], [3, 2, 3, 4, 5]])
+def test_memory_that_takes_over_inputs(outputs: list[int]) -> None:
+    """A circuit without gates: answer, end and new memory are wires that come in, one bit of memory or of x
+    each. (Three bits of memory, x, randomness, guess.)"""
+    names = ("m0", "m1", "m2", "x", "random", "guess")
+    no_wires = np.zeros(0, np.int32)
+    circuit = Circuit(
+        names,
+        tuple(f"o{i}" for i in range(5)),
+        no_wires.astype(np.uint8),
+        no_wires,
+        no_wires,
+        np.array(outputs),
+    )
+    learner = CircuitLearner(circuit, 1, (0, 1, 0))
+    x, y = np.array([[0], [1], [1], [0], [1]]), np.array([1, 0, 1, 1, 0])
+    report = verify(compile(learner, "emulator"), [(x, y, 8)], engine="fast")
+    assert report.agreed, report
 
 
 def test_training_changes_the_cells_and_no_other_weight() -> None:
