@@ -226,7 +226,7 @@ def test_the_verdict_outlives_the_reader(
             assert tapegrad("verify", str(tmp_path / "net"), *words) == 1
 
 
-@pytest.mark.parametrize("length", [256, 1000, 4095, 5000])
+@pytest.mark.parametrize("length", [256, 4095])
 def test_a_source_in_one_line_may_be_longer_than_a_file_name(
     tapegrad: Command, tmp_path: Path, length: int
 ) -> None:

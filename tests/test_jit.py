@@ -58,6 +58,7 @@ def answer_and_hits(toy: Path) -> tuple[int, int]:
     return int(answer), int(hits)
 
 
+@pytest.mark.slow
 def test_a_changed_callee_or_constant_is_not_served_from_the_old_cache(toy: Path) -> None:
     assert answer_and_hits(toy) == (21, 0)
     assert answer_and_hits(toy) == (21, 1)

@@ -112,7 +112,7 @@ def on_two_tapes(seed: int) -> TuringMachine:
     return random_machine(seed, tapes=2, states=2, halt=0.3)
 
 
-@pytest.mark.parametrize(("target", "seed"), [("transformer", 8), ("transformer", 9), ("rcnn", 31)])
+@pytest.mark.parametrize(("target", "seed"), [("transformer", 8), ("rcnn", 31)])
 def test_a_missing_rule_on_two_tapes_leaves_the_last_state(target: str, seed: int) -> None:
     machine = on_two_tapes(seed)
     *others, expected = machine.run(machine.start())

@@ -169,6 +169,7 @@ def test_learns_parity_of_more_bits(d, m):
     assert (network.predict(T) == t).all()
 
 
+@pytest.mark.slow
 def test_any_two_labels_zero_one_features_clones_and_pipelines():
     rng = np.random.default_rng(1)
     X = rng.choice([0, 1], (12, 3))

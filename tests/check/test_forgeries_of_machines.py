@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-QUICK = ("transformer", "simplex", "tape", "tape of two tapes", "tape of a circuit", "rcnn", "rcnn, ternary")
+QUICK = ("transformer", "simplex", "tape", "tape of a circuit", "rcnn")
 """The others take longer: where a forgery does no harm, that is shown by running it."""
 
 
@@ -133,6 +133,7 @@ def _outcome(forgery: Forgery, folder: Path, genuine: TrainingRun) -> str:
     return "trained again"
 
 
+@pytest.mark.slow
 def test_kinds_of_forgery_of_a_trained_network(tmp_path: Path) -> None:
     genuine, run = trained(tmp_path / "genuine", -1.0)
     other, _ = trained(tmp_path / "other", 1.0)

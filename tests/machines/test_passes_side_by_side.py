@@ -22,7 +22,7 @@ from tapegrad.source import Rewriting
 from tests.machines.side_by_side import check_side_by_side
 from tests.machines.strategies import machines_with_words
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=30)
 Case = tuple[TuringMachine, list[str]]
 
 

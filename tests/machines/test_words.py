@@ -44,7 +44,7 @@ def test_every_rule_of_a_ready_machine_is_exercised(name: str) -> None:
     assert exercised(machine, list(exercising(machine, np.random.default_rng(0)))) == machine.rules.keys()
 
 
-@pytest.mark.parametrize("tapes", [1, 2, 3])
+@pytest.mark.parametrize("tapes", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_words_are_few_seeded_and_begin_with_the_empty_one(tapes: int) -> None:
     for seed in range(5):
         machine = random_machine(seed, tapes=tapes)

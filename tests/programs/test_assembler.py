@@ -229,7 +229,7 @@ def test_anything_at_all(text):
         read_assembler(text.encode())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_programs_with_a_mistake(data):
     text = data.draw(st.sampled_from([FIBONACCI, SORT]))

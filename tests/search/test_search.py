@@ -60,6 +60,7 @@ def test_finds_a_machine_by_search_alone(task):
     assert wrong <= 3
 
 
+@pytest.mark.slow
 def test_the_winner_learns_in_the_network_trained_by_sgd():
     found = confirm(run("single-coordinate", HARD), encoding="ternary", points=16)
     assert found.memory_error < 1e-10
@@ -156,6 +157,7 @@ print(len(shards), sum(sum(result.counts) for result in there.values()))
 """
 
 
+@pytest.mark.slow
 def test_the_gpu_kernel_counts_the_same_in_numbas_simulator():
     """No GPU is needed: numba runs the kernel in plain Python, thread by thread."""
     simulator = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
@@ -201,6 +203,7 @@ run("single-coordinate",
 """
 
 
+@pytest.mark.slow
 def test_a_killed_search_goes_on_without_loss_or_double_counting(tmp_path):
     file = tmp_path / "search.sqlite"
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(file)], env=os.environ)
@@ -290,6 +293,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_a_large_search_at_once(tmp_path):
     file = tmp_path / "search.sqlite"
     process = subprocess.Popen([sys.executable, "-c", STOPPED, str(file)], stderr=subprocess.PIPE, text=True)

@@ -48,6 +48,7 @@ def test_a_step_is_the_clipped_mean_gradient() -> None:
     assert weights_of(networks) == 2 * 3 + 3 + 3 + 1
 
 
+@pytest.mark.slow
 def test_noise_has_the_deviation_asked_for() -> None:
     networks = perceptrons([2, 40, 1], 20, seed=1)
     still = Descent(rate=0.0, noise=0.5, steps=4, overflow=1.0)

@@ -10,6 +10,7 @@ from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad_papers.abbe_sandon.parity import eliminated, headline, learn, noise_sweep
 
 
+@pytest.mark.slow
 def test_the_headline_at_four_by_four() -> None:
     result = headline(side=4, images=300, epochs=40)
     for contest in result.contests:

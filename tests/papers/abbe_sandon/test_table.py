@@ -23,6 +23,7 @@ def test_table_and_figure(tmp_path) -> None:
     assert figure(found, tmp_path).stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_the_perceptron_learns_what_is_easy() -> None:
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2, (300, 10))

@@ -122,6 +122,7 @@ def _plain(network, memory, z):
     return sum(affine(network.U1, np.maximum(affine(network.U2, np.array([v])), 0))[0] for v in cells)
 
 
+@pytest.mark.slow
 def test_raw_restarts_choose_the_best_of_what_little_there_is():
     data = task_named("last-label").data(np.random.default_rng(0), 20)
     chosen = best_raw_filter(data, 1, 30, width=2, layers=2, seed=1)

@@ -37,6 +37,7 @@ def test_both_formulas_are_the_brute_force_minimum(depth, steps):
         assert brute - spacing * np.sqrt(depth) <= formula(depth) <= brute + 1e-3
 
 
+@pytest.mark.slow
 def test_the_claim():
     rows = claim_3_5((1, 4, 16))
     for row in rows:
@@ -49,6 +50,7 @@ def test_the_claim():
     assert margin_with_rounding(1000) > 1 / 3
 
 
+@pytest.mark.slow
 def test_the_picture(tmp_path):
     pytest.importorskip("matplotlib")
     plot_claim_3_5(claim_3_5((1, 2)), tmp_path / "claim.svg")

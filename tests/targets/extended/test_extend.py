@@ -54,12 +54,14 @@ def test_the_labels_reach_the_machine_through_training_only():
     assert np.array_equal(after.weights.H, before.weights.H)
 
 
+@pytest.mark.slow
 def test_machines_with_three_symbols_and_stay_moves():
     extended = extend(linear(2), copy_bits(12, blank="_", stay=True), X, Y, data_format=FORM, cells=128)
     assert extended.algorithm.read_only == 2  # the data tape has become two binary tracks
     assert np.array_equal(extended.train().theta, [1.0, -2.0, 0.5])
 
 
+@pytest.mark.slow
 def test_floating_point_data_and_weights():
     form = FloatingPoint(2, 2)
     x, y = np.array([[3.5, -0.25], [0.75, 6.0]]), np.array([[0.5], [-1.25]])
@@ -88,6 +90,7 @@ def test_the_gradient_of_the_squared_error_is_the_gradient_of_the_machines_loss(
     assert net.loss(carry) == pytest.approx(loss + np.sum(Y**2) / 2, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_python_functions_are_traced_and_lowered():
     def sums(x, y):
         number = Int(4)
@@ -135,6 +138,7 @@ def test_a_result_that_is_no_bit_is_refused():
         extended.train()
 
 
+@pytest.mark.slow
 def test_a_machine_that_runs_too_long_or_too_far_is_refused():
     rules = {("a", (d, r)): Rule((d, r), (1, 1), "b") for d in "01" for r in "01"}
     rules |= {("b", (d, r)): Rule((d, r), (-1, -1), "a") for d in "01" for r in "01"}

@@ -56,6 +56,7 @@ BUILDERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 def test_a_trained_network_comes_back_and_checks(build, tmp_path: Path) -> None:
     extended = build()

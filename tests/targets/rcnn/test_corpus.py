@@ -45,6 +45,7 @@ def test_short_turmites_agree_at_every_step(row, encoding):
     assert steps == int(row["measured_steps"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", turmites(30_000), ids=lambda row: row["spec"])
 def test_longer_turmites_agree_at_every_hundredth_and_at_the_last_step(row):
     machine, net = machine_and_net(row, "channels", 120)

@@ -42,7 +42,7 @@ def test_memory_is_lemma_2_after_every_step_and_the_output_is_0(encoding, engine
         assert step.layers == (40 if engine == "reference" else 8)
 
 
-@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_every_layer_decodes_to_the_machines_grid(encoding):
     learner = nearest_neighbour()
     X, y, x = problem("nearest-neighbour", 4, 3, np.random.default_rng(2))
@@ -64,7 +64,7 @@ def test_predictions_are_the_algorithms_on_all_test_points(name):
     assert found.labels.tolist() == [ORACLES[name](X, y, x) for x in T]
 
 
-@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_reference_and_fast_predict_alike(encoding):
     learner = single_coordinate()
     X, y, _ = problem("single-coordinate", 4, 2, np.random.default_rng(1))
@@ -164,6 +164,7 @@ def test_sizes_and_engines_are_checked():
         list(memorise(network, X, y, engine="reference"))
 
 
+@pytest.mark.slow
 def test_a_machine_that_does_not_halt_gives_its_partial_grid():
     X, y = np.array([[1], [-1]]), np.array([1, -1])
     endless = GridMachine(

@@ -99,7 +99,7 @@ def test_outcomes_are_the_interpreters(seed, states, symbols, encoding):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_many_networks_are_trained_and_run_as_one_by_one(encoding):
     rng = np.random.default_rng(1)
     X, y, T = problem(rng)
@@ -125,7 +125,7 @@ def test_many_networks_are_trained_and_run_as_one_by_one(encoding):
                     predict(network, memories[i], x[None])
 
 
-@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_the_engines_agree_on_every_outcome(encoding):
     rng = np.random.default_rng(2)
     X, y, T = problem(rng)
@@ -154,7 +154,7 @@ def test_stray_contents_are_those_where_the_papers_head_gives_a_fraction(symbols
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_what_is_left_beside_the_answer_makes_it_none(encoding, engine):
     """A sample of one feature, cleared from the right; the third cell keeps what it is told."""
     memory = lemma_2(np.array([[1]]), np.array([1]), 2)
@@ -169,7 +169,7 @@ def test_what_is_left_beside_the_answer_makes_it_none(encoding, engine):
             predict(network, memory, np.array([[1]]), engine=engine)
 
 
-@pytest.mark.parametrize("encoding", ["ternary", "channels"])
+@pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_filters_of_all_machines_are_trained_by_one_compiled_program(encoding):
     rng = np.random.default_rng(5)
     X, y, _ = problem(rng, m=4, d=3)

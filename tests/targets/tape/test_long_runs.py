@@ -12,6 +12,7 @@ from tapegrad.targets.tape.net import TapeNet
 STEPS, ONES = 47_176_870, 4_098
 
 
+@pytest.mark.slow
 def test_the_five_state_champion_runs_to_its_halt():
     machine = busy_beaver("5x2")
     compiled = compile(machine, "tape", cells=32_768)
