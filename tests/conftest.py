@@ -1,11 +1,8 @@
-"""What holds for all tests: shapes of arrays are checked, and compiled programs are dropped in time, but for
-their files, which all workers and the processes they start share."""
+"""What holds for all tests: shapes of arrays are checked, and compiled programs are dropped in time."""
 
 import gc
-import os
 import sys
 from collections.abc import Iterator
-from tempfile import TemporaryDirectory
 
 import pytest
 from jaxtyping import install_import_hook
@@ -20,18 +17,6 @@ SHAPED = [
 """Where arrays have shapes. Not the fast engines: numba compiles functions as they stand, or not at all."""
 
 install_import_hook(SHAPED, f"{checked.__module__}.{checked.__name__}")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """One folder of compiled programs for the run. Only the process that starts the workers makes it."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        folder = TemporaryDirectory(prefix="tapegrad-tests-")
-        config.add_cleanup(folder.cleanup)
-        os.environ |= {
-            "JAX_COMPILATION_CACHE_DIR": folder.name,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        }
 
 
 @pytest.fixture(scope="module", autouse=True)

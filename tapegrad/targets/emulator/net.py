@@ -21,6 +21,9 @@ from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
 from tapegrad.targets.net import Net
 
+LONG_BY_REFERENCE = 30_000_000
+"""Weights times steps, beyond which the reference engine takes half a minute and more."""
+
 
 @dataclass(frozen=True, eq=False)
 class EmulatorCarry:
@@ -163,6 +166,10 @@ class PracticalNet(EmulatorNet):
         rate = self.constants.rate
         weights, seen = sgd_step(self.graph, self.blocks, carry.weights, row, label, rate)
         return self._after(carry, weights, 1, seen[-1], seen[self.finished])
+
+    def engine_for(self, carry: EmulatorCarry, steps: int) -> str:
+        ahead = min(steps, len(carry.samples) - carry.steps)
+        return "fast" if ahead * self.graph.edges > LONG_BY_REFERENCE else "reference"
 
     def advance(self, carry: EmulatorCarry, steps: int, engine: str = "reference") -> EmulatorCarry:
         """At most `steps` steps of SGD, by the engine asked for."""
