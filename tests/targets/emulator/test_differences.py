@@ -11,6 +11,7 @@ import tapegrad
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import CircuitLearner, Learner
 from tapegrad.programs import read_assembler
+from tapegrad.programs.subleq import read_subleq
 from tapegrad.targets.emulator import differences, fast
 from tapegrad.targets.emulator.carried import Carried, carried
 from tapegrad.targets.emulator.constants import Constants, gate_weight
@@ -31,6 +32,16 @@ next:   mul t1, t0, t0
         mv a0, t4
         li a7, 93
         ecall
+"""
+SUMS = b"""subleq 8 16
+# c counts, and b is the sum of its values so far, negated: no state comes back within 1,500 steps.
+loop:   minus c ?
+        c b ?
+        z z loop
+minus:  -1
+c:      0
+b:      0
+z:      0
 """
 
 
@@ -108,6 +119,24 @@ def test_weights_that_all_move(cells: int, exponent: int) -> None:
     for _ in range(150):
         both.spot_check()
     assert np.count_nonzero(both.state.weights != net.weights) > 2 * cells
+
+
+def sums(steps: int) -> tuple[Any, EmulatorCarry]:
+    """A small machine that never stops."""
+    compiled: Any = tapegrad.compile(read_subleq(SUMS), "emulator", steps=steps, input=1, output=1)
+    return compiled, compiled.start()
+
+
+def test_a_thousand_steps_beside_automatic_differentiation() -> None:
+    """The weights of both, after every step of either, each going on from its own."""
+    compiled, by_reference = sums(1000)
+    both, seen = Beside(compiled.net, by_reference), set()
+    for step in range(1000):
+        both.advance(1)
+        by_reference = compiled.net.step(by_reference)
+        assert np.array_equal(_bits(by_reference.weights), _bits(both.state.weights)), step
+        seen.add(compiled.net.decode(by_reference).memory)
+    assert len(seen) == 1000
 
 
 def machine() -> tuple[Any, EmulatorCarry]:
