@@ -171,10 +171,15 @@ def test_advance_goes_on_from_where_it_stood(monkeypatch: pytest.MonkeyPatch) ->
     changed = EmulatorCarry(half.weights.copy(), half.steps, half.samples, state=again.state)
     changed.weights[net.cells[:7]] *= -1
     from_changed = net.advance(changed, 120, "fast")
+    in_small_parts = first
+    for steps in (30, 50, 10, 9, 1, 1, 2, 30, 1, 5, 101):  # the 103rd step is the first to follow differences
+        before, in_small_parts = in_small_parts, net.advance(in_small_parts, steps, "fast")
+        assert (in_small_parts.state is None) == (in_small_parts.steps < 103), before.steps
+    assert in_small_parts.whole == 101
     monkeypatch.setattr(fast, "MANY", 10**9)
     whole = net.advance(first, 240, "fast")
     assert whole.state is None
-    for other in (at_once, in_parts, again):
+    for other in (at_once, in_parts, again, in_small_parts):
         assert np.array_equal(_bits(whole.weights), _bits(other.weights))
         assert (whole.output, whole.answer) == (other.output, other.answer)
     plain = EmulatorCarry(changed.weights, half.steps, half.samples)
