@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad._compile import Compiled
 from tapegrad._sources import kind_of
 from tapegrad.errors import InputError, Refused
-from tapegrad.source import State, imported
+from tapegrad.source import Rewriting, Source, State, imported
 from tapegrad.targets import Carry
 
 ENDED = "the source has halted"
@@ -143,6 +143,17 @@ def _last(states: Iterable[State]) -> State:
 # Verifying runs of millions of steps: net and compiled interpreter compared every so many steps.
 
 
+def at_the_pace_of_the_net(compiled: Compiled) -> tuple[Source, tuple[Rewriting, ...]]:
+    """The source with a compiled interpreter that a net is in step with, if there is one: the one that it was
+    built from, or one before it; and the passes that lead on from there."""
+    source, inner = compiled.lowered, ()
+    for rewriting in reversed(compiled.passes):
+        if kind_of(source).compiled_run is not None or not rewriting.in_step:
+            break
+        source, inner = rewriting.before, (rewriting, *inner)
+    return source, inner
+
+
 class Leaps(_Followed):
     """One input, followed in leaps of `every` steps, `limit` at most. Between two comparisons nothing is
     looked at; at the halt the user's own source is run to its end as well, and its last state compared."""
@@ -150,15 +161,22 @@ class Leaps(_Followed):
     def __init__(
         self, compiled: Compiled, inputs: tuple[Any, ...], engine: str, every: int, limit: int
     ) -> None:
-        interpreter = kind_of(compiled.lowered).compiled_run
+        self.followed, self.inner = at_the_pace_of_the_net(compiled)
+        interpreter = kind_of(self.followed).compiled_run
         if interpreter is None:
-            raise InputError("only nets of machines are verified in leaps", advice="Leave out `every`.")
+            raise InputError(
+                "only nets of machines and programs are verified in leaps", advice="Leave out `every`."
+            )
         self.interpreter = imported(interpreter)
         self.every, self.limit = every, limit
         self.first = compiled.source.start(*inputs)
-        self.lowered = compiled.lowered
-        self.reached: State = compiled.encode(self.first)
-        super().__init__(compiled, engine, self.reached)
+        self.outer = compiled.passes[: len(compiled.passes) - len(self.inner)]
+        self.reached: State = self.first
+        for rewriting in self.outer:
+            self.reached = rewriting.encode(self.reached)
+        self.halted = False
+        """Whether the interpreter has; a net that is in step with it may go on."""
+        super().__init__(compiled, engine, compiled.encode(self.first))
         while compiled.net.decode(self.carry) is None:  # before the first state of the machine
             self.carry = compiled.net.advance(self.carry, 1, engine)
         self._look()
@@ -169,19 +187,23 @@ class Leaps(_Followed):
         return self.compiled.net.steps_taken(self.carry)
 
     def step(self) -> None:
-        """One leap of the net, and of the interpreter of the source it was built from."""
+        """One leap of the net, and of the interpreter of the source that goes at its pace."""
         net, before = self.compiled.net, self.steps
         self.carry = net.advance(self.carry, min(self.every, self.limit - before), self.engine)
-        leap = self.interpreter(self.lowered, self.reached, self.steps - before)
-        if leap.steps < self.steps - before:
+        leap = self.interpreter(self.followed, self.reached, self.steps - before)
+        if leap.steps < self.steps - before and not self.inner:
             self.parted = ENDED, net.decode(self.carry)
             return
-        self.reached = leap.final
+        self.reached, self.halted = leap.final, leap.halted
         self._look()
 
     def _look(self) -> None:
         net = self.compiled.net
         found = net.decode(self.carry)
+        for rewriting in reversed(self.inner):
+            found = None if found is None else rewriting.decode(found)
+        if found is None and self.halted and not net.done(self.carry):
+            return
         self.states += 1
         if found != self.reached:
             self._part(self.reached, found)
@@ -192,14 +214,16 @@ class Leaps(_Followed):
 
     def _left_over(self) -> tuple[State, State] | None:
         """The net is done: then both machines must have halted, in states that decode to each other."""
-        further = self.interpreter(self.lowered, self.reached, 1)
+        further = self.interpreter(self.followed, self.reached, 1)
         if further.steps:
             return further.final, STOPPED
         source = self.compiled.source
         interpreter = kind_of(source).compiled_run
         if interpreter is not None:
             own = imported(interpreter)(source, self.first)
-            decoded = self.compiled.decode(self.reached, last=True)
+            decoded: State | None = self.reached
+            for rewriting in reversed(self.outer):
+                decoded = None if decoded is None else rewriting.decode_last(decoded)
             if decoded != own.final:
                 return own.final, NOTHING if decoded is None else decoded
         return None

@@ -86,7 +86,7 @@ def verify(
     inputs: Iterable[Inputs] | None = None,
     *,
     steps: int = 10_000,
-    engine: str = "reference",
+    engine: str | None = "reference",
     seed: int = 0,
     every: int = 1,
     progress: Progress | None = None,
@@ -98,12 +98,12 @@ def verify(
     exercise its rules, a net that was built for certain inputs on those, everything else on a seeded sample;
     inputs for which the net has no room are left out. At most `steps` steps of the net are taken for each
     input. For runs of millions of steps, `every` compares only every so many steps, with the compiled
-    interpreter, and at the end.
+    interpreter, and at the end. Without an `engine`, each net chooses for the length of its runs.
     """
     exhaustive, chosen = False, inputs is None
     if inputs is None:
         inputs, exhaustive = _chosen(compiled, np.random.default_rng(seed))
-    seen = _Seen(engine, every)
+    seen = _Seen(every)
     no_room: TapegradError | None = None
     for one in inputs:
         try:
@@ -143,7 +143,7 @@ def run_and_verify(
 ) -> tuple[Run, Report]:
     """`compiled.run` and `verify` of one input in a single pass. Where net and source part, the net runs on
     alone, so that its result can be seen; the time of the run is that of the whole pass."""
-    seen = _Seen(engine, every)
+    seen = _Seen(every)
     pair = _followed(compiled, inputs, steps, engine, every, progress)
     seen.add(inputs, pair)
     report = seen.report()
@@ -155,11 +155,12 @@ def _followed(
     compiled: Compiled,
     inputs: Inputs,
     steps: int,
-    engine: str,
+    engine: str | None,
     every: int,
     progress: Progress | None,
 ) -> Lockstep | Leaps:
     """Net and source side by side, until they part, the net is done or the limit is reached."""
+    engine = engine or compiled.net.engine_for(compiled.start(*inputs), steps)
     pair = Leaps(compiled, inputs, engine, every, steps) if every > 1 else Lockstep(compiled, inputs, engine)
     while pair.parted is None and not pair.ended and pair.steps < steps:
         pair.step()
@@ -171,9 +172,10 @@ def _followed(
 class _Seen:
     """What goes into the report, added up over the inputs."""
 
-    def __init__(self, engine: str, every: int) -> None:
+    def __init__(self, every: int) -> None:
         self.began = time.perf_counter()
-        self.engine, self.every = engine, every
+        self.every = every
+        self.engines: list[str] = []
         self.inputs = self.steps = self.states = 0
         self.complete, self.deviation = True, 0.0
         self.mismatch: Mismatch | None = None
@@ -183,6 +185,7 @@ class _Seen:
         """One input that was followed."""
         if pair.parted is not None:
             self.mismatch = Mismatch(_brief(inputs), pair.steps, *map(_brief, pair.parted))
+        self.engines += [pair.engine] if pair.engine not in self.engines else []
         self.inputs += _patterns(inputs)
         self.steps += pair.steps
         self.states += pair.states
@@ -202,7 +205,7 @@ class _Seen:
             exhaustive=exhaustive and self.mismatch is None,
             deviation=self.deviation,
             mismatch=self.mismatch,
-            engine=self.engine,
+            engine=" and ".join(self.engines),
             every=self.every,
             seconds=time.perf_counter() - self.began,
         )

@@ -55,6 +55,8 @@ class Rewriting:
     decode: Callable[[State], State | None]
     covers: int | None = None
     halted: Callable[[State], State | None] | None = None
+    in_step: bool = False
+    """Whether every step of `after` is one of `before`, until that has halted; then it may go on."""
     relation: Callable[[], tuple[dict[str, Any], "Arrays"]] | None = None
     """Written beside a saved net, as JSON and arrays: a hint with which the checker can prove that `after`
     does what `before` does, where that is easier than to derive it anew."""

@@ -6,21 +6,22 @@ worked out here from its weights alone and put together with theirs.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.folder import Arrays, CheckError, require
+from tapegrad_check.folder import Arrays, require
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.sources import array, whole
 
-MOST_EDGES = 5
-"""Of a vertex that computes: three operands and a constant are the most that a gate needs."""
-MOST_WEIGHT = 64.0
-"""Of an edge to such a vertex, which is a whole number: sums are then exact in every precision."""
+FEW_EDGES = 5
+"""Of a vertex that computes: with so many, all cases are gone through. One with more is an AND or an OR."""
+MOST_EDGES, MOST_WEIGHT = 1 << 16, 64.0
+"""Of such a vertex, and of an edge to it, a whole number (times their number for the constant of many): sums
+stay below 192 times 2^16, and are exact in every precision."""
 
 
 def given_vertices(config: dict[str, Any], arrays: Arrays, others: int) -> int:
@@ -79,13 +80,28 @@ class Graph(NamedTuple):
         for count in np.unique(counts).tolist():
             edges = self.edges(vertices[counts == count], count)
             sources, weights = self.sources[edges], self.weights[edges].astype(np.float64)
-            whole = (weights == np.round(weights)) & (np.abs(weights) <= MOST_WEIGHT)
+            most = np.where((sources == 0) & (count > FEW_EDGES), count * MOST_WEIGHT, MOST_WEIGHT)
+            whole = (weights == np.round(weights)) & (np.abs(weights) <= most)
             require(whole.all(), "a vertex that computes has weights that are no small whole numbers")
-            size = np.where(sources >= self.given, 2.0, 1.0)
-            for signs in product((-1.0, 1.0), repeat=count):
-                value = np.where(sources == 0, 1.0, np.array(signs)) * size
-                smallest = min(smallest, float(np.abs((weights * value).sum(axis=1)).min()))
+            terms = weights * np.where(sources >= self.given, 2.0, 1.0)
+            totals = _totals_of_few if count <= FEW_EDGES else _totals_of_many
+            smallest = min(smallest, *(float(np.abs(total).min()) for total in totals(terms, sources == 0)))
         return smallest - flat_from
+
+
+def _totals_of_few(terms: NDArray[Any], constant: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The total inputs of vertices, for all signs of what they read."""
+    for signs in product((-1.0, 1.0), repeat=terms.shape[1]):
+        yield (terms * np.where(constant, 1.0, np.array(signs))).sum(axis=1)
+
+
+def _totals_of_many(terms: NDArray[Any], constant: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The same where all terms count alike, for all numbers of those that are positive."""
+    alike = (terms[:, :-1] == terms[:, :1]).all() and constant[:, -1].all() and not constant[:, :-1].any()
+    require(alike, "a vertex with many edges is no AND or OR of them")
+    count = terms.shape[1] - 1
+    for positive in range(count + 1):
+        yield (2 * positive - count) * terms[:, 0] + terms[:, -1]
 
 
 class Computation:
@@ -111,8 +127,8 @@ class Computation:
         return self.literals[int(vertex)]
 
     def _threshold(self, sources: list[int], weights: list[float]) -> int:
-        """The function "the total input is positive" of at most two bits; a third that is the AND of both is
-        not free."""
+        """The function "the total input is positive": of at most two bits, a third that is the AND of both
+        not being free; or an AND or OR of many."""
         terms = []
         for source, weight in zip(sources, weights, strict=True):
             literal = self[source]
@@ -121,19 +137,29 @@ class Computation:
         # Node 0 is FALSE, at -1 or -2 like any other bit; the constant vertex is TRUE, at 1.
         free = sorted({node for node, _ in terms if node != FALSE})
         also: tuple[int, ...] = ()
-        if len(free) == 3:
+        if len(free) > 2:
             operands = self.nodes.operands[free[2]]
-            dependent = operands is not None and not self.nodes.is_xor[free[2]]
+            dependent = len(free) == 3 and operands is not None and not self.nodes.is_xor[free[2]]
             if not dependent or operands is None or [literal >> 1 for literal in operands] != free[:2]:
-                raise CheckError("a vertex computes no gate")
+                return self._of_many(sources, weights)
             also = operands[0] & 1, operands[1] & 1
-        elif len(free) > 3:
-            raise CheckError("a vertex reads too many others to be a gate")
         key = (tuple((free.index(node) if node else -1, weight) for node, weight in terms), also)
         if key not in self._tables:
             self._tables[key] = _table(*key)
         operand = [2 * node for node in (*free[:2], 0, 0)[:2]]
         return self.nodes.gate(self._tables[key], operand[0], operand[1])
+
+    def _of_many(self, sources: list[int], weights: list[float]) -> int:
+        """Operands at -2 and 2 that count alike, and last the constant. Their number that is 1 decides; where
+        the total input changes its sign says whether one is enough, or all are needed."""
+        weight, constant, count = weights[0], weights[-1], len(weights) - 1
+        alike = set(weights[:-1]) == {weight} and sources[-1] == 0 and min(sources[:-1]) >= self.graph.given
+        require(alike, "a vertex computes no gate")
+        positive = [2 * (2 * ones - count) * weight + constant > 0 for ones in (0, 1, count - 1, count)]
+        one_is_enough, all_are_needed = positive[0] != positive[1], positive[2] != positive[3]
+        require(one_is_enough or all_are_needed, "a vertex computes no gate")
+        literals = [self[source] for source in sources[:-1]]
+        return (self.nodes.any_of(literals) if one_is_enough else self.nodes.all_of(literals)) ^ positive[0]
 
 
 def _table(terms: tuple[tuple[int, float], ...], also: tuple[int, ...]) -> int:

@@ -68,12 +68,13 @@ def test_states_are_equal_as_wholes() -> None:
 class _Pair:
     """Stands for an input that was followed."""
 
-    def __init__(self, parted=None, ended: bool = True, deviation: float = 0.0) -> None:
+    def __init__(self, parted=None, ended=True, deviation=0.0, engine="fast") -> None:
+        self.engine = engine
         self.parted, self.ended, self.deviation, self.steps, self.states = parted, ended, deviation, 3, 2
 
 
 def test_inputs_are_added_up() -> None:
-    seen = _Seen("fast", 7)
+    seen = _Seen(7)
     seen.add((np.zeros((4, 1), bool),), _Pair(deviation=0.5))  # type: ignore[arg-type]
     seen.add(("1",), _Pair(deviation=0.25))  # type: ignore[arg-type]
     report = seen.report(exhaustive=True)
@@ -83,12 +84,13 @@ def test_inputs_are_added_up() -> None:
     assert report.complete
     assert report.exhaustive
     assert not seen.report().exhaustive
-    seen.add(("0",), _Pair(("a", "b"), ended=False))  # type: ignore[arg-type]
+    seen.add(("0",), _Pair(("a", "b"), ended=False, engine="reference"))  # type: ignore[arg-type]
     report = seen.report(exhaustive=True)
     assert not report.agreed
     assert not report.complete
     assert not report.exhaustive
     assert report.mismatch == Mismatch("('0',)", 3, "a", "b")
+    assert report.engine == "fast and reference"
 
 
 @pytest.mark.parametrize("deviation", [float("nan"), float("inf"), 0.25])

@@ -368,7 +368,7 @@ class _Emulator(Watch):
         rows, labels = self._samples(start, length, net)
         weights, found = [net.start(start).weights], []
         for row, label in zip(rows, labels, strict=True):
-            after, output, finished, _ = emulator_fast.train(
+            after, output, finished, *_ = emulator_fast.train(
                 net.graph, weights[-1], row[None], label[None], net.constants.rate, net.finished
             )
             weights.append(after)

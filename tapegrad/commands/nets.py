@@ -71,7 +71,7 @@ def verify(
     folder: FolderArgument,
     input: InputOption = None,
     steps: StepsOption = 10_000,
-    engine: EngineOption = "reference",
+    engine: EngineOption = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampled inputs, where none are given.")] = 0,
     as_json: AsJson = False,
 ) -> None:

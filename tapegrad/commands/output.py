@@ -78,7 +78,12 @@ InputOption = Annotated[
 ]
 StepsOption = Annotated[int, typer.Option("--steps", "-n", min=1, help="Most steps of the network.")]
 EngineOption = Annotated[
-    str, typer.Option("--engine", help="reference, or a faster one with the same results.")
+    str | None,
+    typer.Option(
+        "--engine",
+        help="reference, or a faster one with the same results. Default: reference, unless that would take "
+        "minutes.",
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from tapegrad._compile import Compiled, compile_for
+from tapegrad._lockstep import at_the_pace_of_the_net
 from tapegrad._sources import find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
@@ -34,6 +35,8 @@ DRAWN = 2_000
 
 LONG, COMPARISONS = 1_000_000, 100
 """Runs longer than this are compared that many times instead of at every step, and the report says so."""
+READ = 2_000_000_000
+"""Numbers of a net that are read at most to compare every step, where all of them must be."""
 
 
 def run(
@@ -41,7 +44,7 @@ def run(
     target: TargetOption,
     input: InputOption = None,
     steps: StepsOption = 100_000,
-    engine: EngineOption = "reference",
+    engine: EngineOption = None,
     settings: SetOption = None,
     check: bool = typer.Option(True, "--verify/--no-verify", help="Compare every step with the source."),
     every: int = typer.Option(
@@ -66,6 +69,7 @@ def run(
         compiled = compile_for(found.source, target, words, steps, **given)
         if check:
             every = every or _leap(compiled, words, steps)
+        engine = engine or compiled.net.engine_for(compiled.start(*words), steps)
     chosen = {name: value for name, value in compiled.options.items() if name not in {"inputs", *given}}
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
@@ -120,14 +124,19 @@ def run(
 
 
 def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
-    """Every step is compared, unless the source itself runs on beyond a million. The compiled interpreter
+    """Every step is compared, unless the source itself runs on beyond a million, or, where its whole memory
+    is in the weights, for so long that they could not all be read at every step. The compiled interpreter
     says so in a fraction of the time that the net will take."""
-    interpreter = kind_of(compiled.lowered).compiled_run
-    if steps <= LONG or interpreter is None:
+    source, inner = at_the_pace_of_the_net(compiled)
+    interpreter = kind_of(source).compiled_run
+    longest = READ // compiled.net.parameters if inner else LONG
+    if steps <= longest or interpreter is None:
         return 1
-    first = compiled.encode(compiled.source.start(*words))
-    length = imported(interpreter)(compiled.lowered, first, steps).steps
-    return length // COMPARISONS if length > LONG else 1
+    first = compiled.source.start(*words)
+    for rewriting in compiled.passes[: len(compiled.passes) - len(inner)]:
+        first = rewriting.encode(first)
+    length = imported(interpreter)(source, first, steps).steps
+    return max(1, length // COMPARISONS) if length > longest else 1
 
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:

@@ -187,7 +187,7 @@ def program_learner(program: Program, steps: int, input: int = 64, output: int =
             raise Refused(f"the program has not stopped after {steps:,} samples", advice="Show it more.")
         return found if last or not found.trap else None
 
-    return Rewriting("registers and memory as memory", program, learner, encode, decode)
+    return Rewriting("registers and memory as memory", program, learner, encode, decode, in_step=True)
 
 
 def suiting(program: Program, first: ProgramState, steps: int) -> dict[str, int]:

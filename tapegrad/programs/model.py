@@ -14,11 +14,9 @@ is a head. A new instruction set is one such function.
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import or_
 from typing import Any, ClassVar, NamedTuple
 
-from tapegrad.circuits import UInt, concat
+from tapegrad.circuits import UInt, any_of, concat
 from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import BitValue, IntValue
 from tapegrad.errors import InputError, Refused, SourceError
@@ -289,7 +287,8 @@ def only(flag: BitValue, word: IntValue) -> IntValue:
 
 def chosen(*choices: tuple[BitValue, IntValue]) -> IntValue:
     """The word whose flag is 1; 0 where there is none."""
-    return reduce(or_, (only(flag, word) for flag, word in choices))
+    masked = (only(flag, word).bits() for flag, word in choices)
+    return concat(*(any_of(bits) for bits in zip(*masked, strict=True)))
 
 
 def either(flag: BitValue, a: IntValue, b: IntValue) -> IntValue:

@@ -83,7 +83,7 @@ class RV32(Machine):
         accesses = i.load | i.store | call.moving
         (pair,) = yield (Read("ram", only(accesses, pair_at), 2),)
 
-        at = address[:2]
+        at = only(accesses, address[:2])
         loaded = _to_low_end(pair, at)
         byte, half = i.f3[0] | i.f3[4], i.f3[1] | i.f3[5]  # a system call has f3 = 0
         whole = ~byte & ~half

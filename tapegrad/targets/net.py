@@ -59,6 +59,11 @@ class Net(eqx.Module):
             carry = self.step(carry)
         return carry
 
+    def engine_for(self, carry: Carry, steps: int) -> str:
+        """The engine for at most so many steps where none is asked for: `reference`, unless it takes minutes
+        where another takes seconds."""
+        return "reference"
+
     def check_engine(self, engine: str) -> None:
         """Refuses an engine this target does not have."""
         if engine not in self.engines:

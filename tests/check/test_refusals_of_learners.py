@@ -14,7 +14,7 @@ import pytest
 from tapegrad.circuits.model import Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import conjunction, parity
-from tapegrad_check import CheckError
+from tapegrad_check import CheckError, vertices
 from tapegrad_check.exact_memory import _Constants
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.noise_tolerant_memory import _algebra
@@ -92,9 +92,11 @@ def edge(name: str, vertex: int, place: int, value: float) -> Change:
     return change
 
 
-GIVEN, CELLS, FIRST_CONTROL, LAST = 5, 5, 59, 89
+GIVEN, CELLS, FIRST_CONTROL, LAST = 5, 5, 47, 77
 """Of the net with practical memory: its vertices are the constant and the inputs, two for each cell, those
 that compute, six for each cell, and the output."""
+AND_OF_THREE = 25
+"""A vertex with three operands and the constant."""
 
 
 def at(vertex: int) -> int:
@@ -127,7 +129,7 @@ EMULATOR: list[tuple[str, Change]] = [
     ("place of the computation", config(computation=[-1, FIRST_CONTROL])),
     ("place of the computation", config(computation=[GIVEN + 2 * CELLS, LAST + 1])),
     ("does not begin after the cells", config(computation=[16, FIRST_CONTROL])),
-    ("computation ends elsewhere", config(computation=[15, 58])),
+    ("computation ends elsewhere", config(computation=[15, 46])),
     ("computation ends elsewhere", config(computation=[15, LAST])),
     ("w0 is not a power of two", config(w0=3 * E)),
     ("w0 is not a power of two", config(w0=-E)),
@@ -149,7 +151,10 @@ EMULATOR: list[tuple[str, Change]] = [
     ("cell is not the edge", add("cells", 0, 1)),
     ("counts other cells", claims(cells=4)),
     ("reads one that does not", edge("sources", at(17), 0, GIVEN)),
-    ("too many edges", add("offsets", 39, 2)),
+    ("no AND or OR of them", add("offsets", at(32) + 1, 2)),
+    ("computes no gate", edge("weights", at(AND_OF_THREE), 3, 0.0)),
+    ("computes no gate", edge("weights", at(AND_OF_THREE), 0, 6.0)),
+    ("does not compute what", edge("weights", at(AND_OF_THREE), 3, 8.0)),
     ("no small whole numbers", edge("weights", at(FIRST_CONTROL), 0, 0.5)),
     ("no small whole numbers", edge("weights", at(FIRST_CONTROL), 0, 65.0)),
     ("a control has other weights", edge("weights", at(FIRST_CONTROL), 3, -64.0)),
@@ -542,6 +547,12 @@ def test_more_noise_than_the_lemma_allows_leaves_nothing_proved(arithmetic: str,
     for noise, verdict in ((most * (1 - 1e-9), COMPUTES_SOURCE), (most * (1 + 1e-9), OWN_TABLE)):
         net.config["noise"] = noise
         assert net.verdict("emulator") == verdict
+
+
+def test_a_vertex_has_no_more_edges_than_can_be_added_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vertices, "MOST_EDGES", 3)
+    with pytest.raises(CheckError, match="too many edges"):
+        genuine("emulator").verdict("emulator")
 
 
 def with_cells_of(w0: float, steps: int, vanish: bool) -> Net:

@@ -13,6 +13,7 @@ from tapegrad.targets import target_named
 from tapegrad.targets.emulator.net import input_rows
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.training import RATE, memorise
+from tests.targets.emulator.test_differences import Beside, sums
 
 torch = pytest.importorskip("torch")
 
@@ -88,6 +89,23 @@ def test_emulator_weights_at_every_step(precision):
         flips += compiled.net.decode(carry).memory != compiled.net.decode(before).memory
     assert carry.steps == 40
     assert flips > 3
+
+
+@pytest.mark.slow
+def test_a_thousand_instructions_by_sgd():
+    """A machine whose memory is in the weights: PyTorch's own backward pass and optimiser over the whole net,
+    and steps that follow differences, each going on from its own weights. Here all sums are exact."""
+    compiled, carry = sums(1000)
+    both = Beside(compiled.net, carry)
+    module: Any = to_torch(compiled).start(carry)
+    optimiser = torch.optim.SGD([module.weights], lr=module.rate)
+    for row, label in zip(both.rows, both.labels, strict=True):
+        optimiser.zero_grad()
+        ((module(torch.tensor(row)) - int(label)) ** 2).backward()
+        optimiser.step()
+        both.advance(1)
+        assert np.array_equal(module.weights.detach().numpy(), both.state.weights), both.steps
+    assert both.steps == 1000
 
 
 def test_memories_beyond_floats_are_refused():

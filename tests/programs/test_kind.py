@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tapegrad.programs.model import Program
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq, read_subleq
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "programs"
 COUNT = """\
 subleq 8 16
 # Counts from -3 to 0, then ends.
@@ -61,6 +63,10 @@ def test_formats_know_their_own():
             data = format.example.encode()
             taken = [other.name for other in all_formats() if other.detect(data)]
             assert taken[0] == format.name
+    for file in EXAMPLES.glob("*.c"):
+        assert next(other.name for other in all_formats() if other.detect(file.read_bytes())) == "C", (
+            file.name
+        )
     for other in all_formats():
         if other.example and other not in PROGRAM.formats:
             assert not any(format.detect(other.example.encode()) for format in PROGRAM.formats), other.name

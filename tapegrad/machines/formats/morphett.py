@@ -27,6 +27,7 @@ _START, _BLANK, _ANY = "0", "_", "*"
 _MOVES = {"l": LEFT, "r": RIGHT, "*": STAY}
 _INPUT = re.compile(r"\$INITIAL_TAPE:? *(.*)$")
 _RULE_LINE = re.compile(r"^[ \t]*[^\s;]+[ \t]+[^\s;][ \t]+[^\s;][ \t]+[lrLR*][ \t]+[^\s;]+", re.MULTILINE)
+_LONE_BRACE = re.compile(r"^[ \t]*[{}][ \t\r]*$", re.MULTILINE)
 
 
 class _Line(NamedTuple):
@@ -40,8 +41,9 @@ _Table = dict[tuple[str, str], _Line]
 
 
 def detect(data: bytes) -> bool:
-    """Whether any line has the five columns of a rule."""
-    return bool(_RULE_LINE.search(opening(data)))
+    """Whether any line has the five columns of a rule; so has `i = r * 9;`, but then there is C around it."""
+    text = opening(data)
+    return bool(_RULE_LINE.search(text)) and not _LONE_BRACE.search(text)
 
 
 def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
 from tapegrad.learners import Learner
 from tapegrad.targets.emulator.constants import (
@@ -30,7 +30,6 @@ from tapegrad.targets.emulator.constants import (
     third,
 )
 from tapegrad.targets.emulator.graph import (
-    COMPARED,
     CONSTANT,
     NEVER,
     Computation,
@@ -40,8 +39,8 @@ from tapegrad.targets.emulator.graph import (
     GraphBuilder,
     Vertex,
     flip_wires,
-    gate_patterns,
 )
+from tapegrad.targets.emulator.joined import joined
 from tapegrad.targets.emulator.numbers import Number
 
 SCALE = 2
@@ -69,7 +68,7 @@ def build_practical(learner: Learner, constants: Constants) -> PracticalParts:
     """The network of a learner. Vertices, in order: the constant and the inputs x, random bit, guess; for
     each cell its amplifier and its reader; flat copies of the inputs; gates; for each cell four controls
     and two gates; the output."""
-    circuit, cells, inputs = learner.circuit, learner.cells, learner.inputs + 2
+    cells, inputs = learner.cells, learner.inputs + 2
     build = Copies(1 + inputs)
     first = np.array(learner.first, bool)
     edges = 2 * np.arange(cells)
@@ -85,47 +84,22 @@ def build_practical(learner: Learner, constants: Constants) -> PracticalParts:
     copy = GraphBuilder(1)
     Computation(copy, SCALE).copy(0)
     copied = build.copies([copy], np.zeros(inputs, np.int64), 1 + np.arange(inputs)[:, None])
-    wires = _circuit(build, circuit, np.append(read, copied))
-    answer, finished = wires[circuit.output_wires[:2]].tolist()
-    flips = _flips(build, circuit, wires, cells)
+    gates = joined(learner.circuit, cells)
+    edge_counts, sources, edge_weights, wires = gates.vertices(np.append(read, copied), build.vertices, SCALE)
+    build.add(edge_counts, sources, edge_weights)
+    answer, finished, flips = int(wires[gates.answer]), int(wires[gates.finished]), wires[gates.flips]
     end = build.vertices
     pattern = GraphBuilder(5)
     shares = _gates(Computation(pattern, SCALE), 1, 2, 3, 4, constants)
     given = np.column_stack([np.full(cells, CONSTANT), flips, np.full(cells, answer), read, amplified])
-    gates = build.copies([pattern], np.zeros(cells, np.int64), given)
+    firsts = build.copies([pattern], np.zeros(cells, np.int64), given)
     own = np.array([vertex - pattern.inputs for vertex, _ in shares])
     build.add(
         np.array([1 + len(shares) * cells]),
-        np.append(answer, (gates[:, None] + own).ravel()),
+        np.append(answer, (firsts[:, None] + own).ravel()),
         np.append(0.5, np.tile(np.array([weight for _, weight in shares], np.float64), cells)),
     )
     return PracticalParts(*build.graph(), edges, finished, (begin, end))
-
-
-def _circuit(build: Copies, circuit: Circuit, inputs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Vertices for all gates of a circuit; the vertex of every wire, the given inputs first."""
-    patterns = gate_patterns(SCALE)
-    sizes = np.array([pattern.vertices - pattern.inputs for pattern in patterns])[circuit.kinds]
-    wires = np.append(inputs, build.vertices + np.cumsum(sizes) - 1)
-    build.copies(patterns, circuit.kinds, _operands(wires[circuit.left], wires[circuit.right]))
-    return wires
-
-
-def _flips(build: Copies, circuit: Circuit, wires: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
-    """For every bit of memory the vertex that says whether it is to change."""
-    found = flip_wires(circuit, cells)
-    flips = wires[found]
-    cell = np.flatnonzero(found < 0)
-    patterns = gate_patterns(SCALE)
-    compared = found[cell] == COMPARED
-    kinds = np.where(compared, Gate.XOR, Gate.FALSE)
-    new = wires[circuit.output_wires[2:][cell]]
-    flips[cell] = build.copies(patterns, kinds, _operands(wires[cell], new)) + compared
-    return flips
-
-
-def _operands(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.column_stack([np.full(len(left), CONSTANT), left, right])
 
 
 def _gates(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tapegrad._jit import njit
 from tapegrad.targets.emulator.graph import CONSTANT, Graph
-from tapegrad.targets.emulator.ordered_sets import NONE, add, empty_set
+from tapegrad.targets.emulator.ordered_sets import NONE, add, at, empty_set
 
 WIDE = 8
 """Vertices with more edges than this are wide: their sums are kept up to date instead of computed again."""
@@ -22,6 +22,10 @@ INDEX, ODD, MAY_SLEEP = 8, 11, 13
 """Flags: a table of 8 bits; from these bits on, the inputs as an index into it, how many inputs are neither
 -2 nor 2, and which sources let the vertex sleep."""
 IS_TABLE, ASLEEP, PENDING, IS_WIDE, FEEDS_WIDE = (1 << bit for bit in range(16, 21))
+CODE = 21
+"""From this bit on, the code of the vertex's own value."""
+IDLE, TIRED = 1 << 23, 1 << 26
+"""Between these bits, how often the vertex was told of changes in vain since it woke; then it is tired."""
 NO_SLOT = 3
 OTHER = 2
 """The code of a value that is neither -2, which has code 0, nor 2, which has code 1."""
@@ -39,8 +43,6 @@ class Carried(NamedTuple):
     offsets: NDArray[np.int64]
     sources: NDArray[np.int32]
     weights: NDArray[np.floating]
-    codes: NDArray[np.uint8]
-    """Of the values."""
     values: NDArray[np.floating]
     """Only those of code OTHER."""
     errors: NDArray[np.floating]
@@ -77,7 +79,8 @@ class Carried(NamedTuple):
 
     def every_value(self) -> NDArray[np.floating]:
         """The values of all vertices at the last step."""
-        return np.where(self.codes == OTHER, self.values, 4 * self.codes.astype(self.values.dtype) - 2)
+        codes = self.records[FLAGS::SIZE] >> CODE & 3
+        return np.where(codes == OTHER, self.values, 4 * codes.astype(self.values.dtype) - 2)
 
 
 def carried(graph: Graph, weights: NDArray[np.floating]) -> Carried:
@@ -94,7 +97,8 @@ def carried(graph: Graph, weights: NDArray[np.floating]) -> Carried:
     records[:, LEVEL] = graph.levels()
     records[:, FAN] = np.cumsum(fan_counts) - fan_counts
     records[:, AWAKE] = fan_counts
-    records[graph.sources[to_wide], FLAGS] = FEEDS_WIDE
+    records[:, FLAGS] = OTHER << CODE
+    records[graph.sources[to_wide], FLAGS] |= FEEDS_WIDE
     records[wide, FLAGS] |= IS_WIDE
     records[wide, SOURCES] = np.arange(wide.sum())
     depth = int(records[:, LEVEL].max()) + 1
@@ -102,7 +106,6 @@ def carried(graph: Graph, weights: NDArray[np.floating]) -> Carried:
         offsets=graph.offsets,
         sources=graph.sources,
         weights=weights.copy(),
-        codes=np.full(vertices, OTHER, np.uint8),
         values=np.zeros(vertices, kind),
         errors=np.zeros(vertices, kind),
         records=records.ravel(),
@@ -130,7 +133,7 @@ def carried(graph: Graph, weights: NDArray[np.floating]) -> Carried:
 
 @njit(_nrt=False)
 def _prepare(
-    given, room, narrow_edges, ends, next_asleep, next_awake, offsets, sources, weights, codes, values,
+    given, room, narrow_edges, ends, next_asleep, next_awake, offsets, sources, weights, values,
     errors, records, fan, places, to_wide_offsets, to_wide, to_wide_numbers, wide, totals, units, vanishing,
     pending, levels, passing, sloping, computed,
 ):  # fmt: skip
@@ -205,6 +208,8 @@ def _tabulate(begin, end, sources, weights, records, v):
         if slot != first and records[SIZE * records[own + slot] + AWAKE] > BIG:
             may_sleep |= 1 << slot
     records[SIZE * v + FLAGS] |= IS_TABLE | table | slots << ODD | may_sleep << MAY_SLEEP
+    if may_sleep:
+        records[SIZE * v + FLAGS] |= TIRED
 
 
 @njit(_nrt=False)
@@ -226,12 +231,12 @@ def _lets_sleep(records, v, slot):
 def put(records, pending, levels, v):
     """Makes a vertex pending."""
     record = SIZE * v
-    flags = records[record + FLAGS]
+    flags = records[at(record + FLAGS)]
     if flags & PENDING == 0:
-        records[record + FLAGS] = flags | PENDING
-        level = records[record + LEVEL]
-        first = pending[level]
-        records[record + NEXT] = first
-        pending[level] = v
+        records[at(record + FLAGS)] = flags | PENDING
+        level = records[at(record + LEVEL)]
+        first = pending[at(level)]
+        records[at(record + NEXT)] = first
+        pending[at(level)] = v
         if first == NONE:
             add(levels, level)

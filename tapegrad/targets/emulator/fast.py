@@ -27,7 +27,7 @@ def hard_tanh(x: float) -> tuple[float, float]:
 
 
 MANY = 100
-"""From so many steps on, setting up `differences` pays."""
+"""After so many whole steps, in whatever parts they are asked for, setting up `differences` pays."""
 PROBED = 4
 """Steps that are taken as a whole first, to see how much changes."""
 FEW = 1 / 8
@@ -91,6 +91,8 @@ class Trained(NamedTuple):
     """The value of the output at every step."""
     seen: NDArray[np.floating]
     """The value of the vertex `watched` at every step."""
+    whole: int
+    """Steps that have been taken as a whole, from the first one on; they end where differences pay."""
     state: Carried | None
     """From which the next step can go on, where differences are followed."""
 
@@ -102,10 +104,11 @@ def train(
     labels: NDArray[Any],
     rate: float,
     watched: int,
+    whole: int = 0,
     state: Carried | None = None,
 ) -> Trained:
     """One step of SGD on (output - label)^2 for each row; without labels, the forward passes alone. A state
-    from an earlier call serves if its weights are these."""
+    from an earlier call serves if its weights are these; `whole` steps have been taken before without one."""
     kind, bits = weights.dtype, np.dtype(f"u{weights.itemsize}")
     rows, labels = np.ascontiguousarray(rows, kind), np.ascontiguousarray(labels, kind)
     outputs, seen = np.zeros(len(rows), kind), np.zeros(len(rows), kind)
@@ -113,7 +116,7 @@ def train(
         state = None
     weights = weights.copy()
 
-    def whole(part: slice) -> int:
+    def taken_whole(part: slice) -> int:
         return _train(
             weights,
             graph.offsets,
@@ -127,12 +130,12 @@ def train(
         )
 
     begin = 0
-    if state is None and len(labels) >= MANY:
-        begin = PROBED
-        if whole(slice(begin)) <= FEW * graph.vertices:
+    if state is None and len(labels) > 1 and whole + len(labels) >= MANY:
+        begin = min(PROBED, len(labels))
+        if taken_whole(slice(begin)) <= FEW * graph.vertices:
             state = carried(graph, weights)
     if state is None:
-        whole(slice(begin, None))
-        return Trained(weights, outputs, seen, None)
+        taken_whole(slice(begin, None))
+        return Trained(weights, outputs, seen, whole + len(labels), None)
     outputs[begin:], seen[begin:] = advance(state, rows[begin:], labels[begin:], rate, watched)
-    return Trained(state.weights.copy(), outputs, seen, state)
+    return Trained(state.weights.copy(), outputs, seen, whole, state)

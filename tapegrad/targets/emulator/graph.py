@@ -247,14 +247,3 @@ def _expanded(
     copy = np.repeat(np.arange(len(which)), own)
     first_item, first_place = (np.cumsum(sizes) - sizes)[which], np.cumsum(own) - own
     return np.arange(len(copy)) + (first_item - first_place)[copy], copy
-
-
-def gate_patterns(scale: float) -> list[GraphBuilder]:
-    """For every number of a gate, the vertices that compute it from the constant and two operands."""
-    patterns = []
-    for number in range(16):
-        pattern = GraphBuilder(3)
-        if number in _GATE_SIZE:
-            Computation(pattern, scale).gate(Gate(number), 1, 2)
-        patterns.append(pattern)
-    return patterns

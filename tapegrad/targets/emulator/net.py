@@ -21,6 +21,9 @@ from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
 from tapegrad.targets.net import Net
 
+LONG_BY_REFERENCE = 10_000_000
+"""Weights times steps, beyond which the reference engine takes ten seconds and more."""
+
 
 @dataclass(frozen=True, eq=False)
 class EmulatorCarry:
@@ -35,8 +38,10 @@ class EmulatorCarry:
     """The output at the last step."""
     answer: int | None = None
     """The learner's answer at the last step; None while it was learning."""
+    whole: int = 0
+    """Steps that the fast engine has taken as a whole."""
     state: Carried | None = None
-    """From which the fast engine can go on, as long as its weights are these."""
+    """From which it can go on, as long as its weights are these."""
 
 
 def input_rows(samples: Samples, begin: int, end: int) -> NDArray[np.int8]:
@@ -164,6 +169,10 @@ class PracticalNet(EmulatorNet):
         weights, seen = sgd_step(self.graph, self.blocks, carry.weights, row, label, rate)
         return self._after(carry, weights, 1, seen[-1], seen[self.finished])
 
+    def engine_for(self, carry: EmulatorCarry, steps: int) -> str:
+        ahead = min(steps, len(carry.samples) - carry.steps)
+        return "fast" if ahead * self.graph.edges > LONG_BY_REFERENCE else "reference"
+
     def advance(self, carry: EmulatorCarry, steps: int, engine: str = "reference") -> EmulatorCarry:
         """At most `steps` steps of SGD, by the engine asked for."""
         if engine != "fast":
@@ -173,10 +182,18 @@ class PracticalNet(EmulatorNet):
             return carry
         rows = input_rows(carry.samples, carry.steps, end)
         labels = 2 * carry.samples.y[carry.steps : end].astype(np.int8) - 1
-        weights, outputs, seen, state = fast.train(
-            self.graph, carry.weights, rows, labels, self.constants.rate, self.finished, carry.state
+        weights, outputs, seen, whole, state = fast.train(
+            self.graph,
+            carry.weights,
+            rows,
+            labels,
+            self.constants.rate,
+            self.finished,
+            carry.whole,
+            carry.state,
         )
-        return replace(self._after(carry, weights, end - carry.steps, outputs[-1], seen[-1]), state=state)
+        after = self._after(carry, weights, end - carry.steps, outputs[-1], seen[-1])
+        return replace(after, whole=whole, state=state)
 
     def _after(
         self, carry: EmulatorCarry, weights: NDArray[np.floating], steps: int, output: float, finished: float

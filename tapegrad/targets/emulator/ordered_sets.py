@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from tapegrad._jit import njit
 
+at = np.uint64
+"""An index: numba asks of every other one whether it is negative."""
 NONE = -1
 HEAD = 8
 
@@ -27,44 +29,44 @@ def empty_set(n: int) -> NDArray[np.uint64]:
 
 @njit(_nrt=False, inline="always")
 def add(numbers, i):
-    at = 0
-    while numbers[at + 1] != 0:
-        word = np.int64(numbers[at]) + (i >> 6)
-        before = numbers[word]
-        numbers[word] = before | np.uint64(1) << np.uint64(i & 63)
+    layer = 0
+    while numbers[at(layer + 1)] != 0:
+        word = np.int64(numbers[at(layer)]) + (i >> 6)
+        before = numbers[at(word)]
+        numbers[at(word)] = before | np.uint64(1) << np.uint64(i & 63)
         if before != 0:
             break
         i >>= 6
-        at += 1
+        layer += 1
 
 
 @njit(_nrt=False, inline="always")
 def remove(numbers, i):
-    at = 0
-    while numbers[at + 1] != 0:
-        word = np.int64(numbers[at]) + (i >> 6)
-        after = numbers[word] & ~(np.uint64(1) << np.uint64(i & 63))
-        numbers[word] = after
+    layer = 0
+    while numbers[at(layer + 1)] != 0:
+        word = np.int64(numbers[at(layer)]) + (i >> 6)
+        after = numbers[at(word)] & ~(np.uint64(1) << np.uint64(i & 63))
+        numbers[at(word)] = after
         if after != 0:
             break
         i >>= 6
-        at += 1
+        layer += 1
 
 
 @njit(_nrt=False, inline="always")
 def following(numbers, i):
     """The smallest member that is at least i, or NONE."""
-    at = 0
-    while numbers[at + 1] != 0:
-        word = np.int64(numbers[at]) + (i >> 6)
-        if word >= np.int64(numbers[at + 1]):
+    layer = 0
+    while numbers[at(layer + 1)] != 0:
+        word = np.int64(numbers[at(layer)]) + (i >> 6)
+        if word >= np.int64(numbers[at(layer + 1)]):
             break
-        rest = numbers[word] >> np.uint64(i & 63)
+        rest = numbers[at(word)] >> np.uint64(i & 63)
         if rest != 0:
             i += np.int64(trailing_zeros(rest))  # pyright: ignore[reportCallIssue]
-            for below in range(at - 1, -1, -1):
-                i = (i << 6) + np.int64(trailing_zeros(numbers[np.int64(numbers[below]) + i]))  # pyright: ignore[reportCallIssue]
+            for below in range(layer - 1, -1, -1):
+                i = (i << 6) + np.int64(trailing_zeros(numbers[at(np.int64(numbers[at(below)]) + i)]))  # pyright: ignore[reportCallIssue]
             return i
         i = (i >> 6) + 1
-        at += 1
+        layer += 1
     return NONE

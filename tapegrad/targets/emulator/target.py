@@ -10,6 +10,7 @@ from tapegrad.errors import Refused
 from tapegrad.learners import Learner, conjunction, parity
 from tapegrad.targets.emulator.constants import PRECISIONS
 from tapegrad.targets.emulator.graph import NEVER, circuit_size, flip_wires
+from tapegrad.targets.emulator.joined import joined
 from tapegrad.targets.emulator.net import EmulatorNet, PracticalNet
 from tapegrad.targets.emulator.paper_nets import ExactNet, NoisyNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
@@ -26,7 +27,7 @@ class Size(NamedTuple):
 
 def practical_size(learner: Learner) -> Size:
     """Gates, copies of the inputs, eight vertices with 30 edges for each cell, and the output."""
-    gates, edges = circuit_size(learner.circuit, learner.cells)
+    gates, edges = joined(learner.circuit, learner.cells).counts()
     inputs = learner.inputs + 2
     return Size(gates + 8 * learner.cells + inputs + 1, edges + 30 * learner.cells + inputs + 1)
 

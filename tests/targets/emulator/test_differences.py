@@ -11,6 +11,7 @@ import tapegrad
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import CircuitLearner, Learner
 from tapegrad.programs import read_assembler
+from tapegrad.programs.subleq import read_subleq
 from tapegrad.targets.emulator import differences, fast
 from tapegrad.targets.emulator.carried import Carried, carried
 from tapegrad.targets.emulator.constants import Constants, gate_weight
@@ -31,6 +32,16 @@ next:   mul t1, t0, t0
         mv a0, t4
         li a7, 93
         ecall
+"""
+SUMS = b"""subleq 8 16
+# c counts, and b is the sum of its values so far, negated: no state comes back within 1,500 steps.
+loop:   minus c ?
+        c b ?
+        z z loop
+minus:  -1
+c:      0
+b:      0
+z:      0
 """
 
 
@@ -110,6 +121,24 @@ def test_weights_that_all_move(cells: int, exponent: int) -> None:
     assert np.count_nonzero(both.state.weights != net.weights) > 2 * cells
 
 
+def sums(steps: int) -> tuple[Any, EmulatorCarry]:
+    """A small machine that never stops."""
+    compiled: Any = tapegrad.compile(read_subleq(SUMS), "emulator", steps=steps, input=1, output=1)
+    return compiled, compiled.start()
+
+
+def test_a_thousand_steps_beside_automatic_differentiation() -> None:
+    """The weights of both, after every step of either, each going on from its own."""
+    compiled, by_reference = sums(1000)
+    both, seen = Beside(compiled.net, by_reference), set()
+    for step in range(1000):
+        both.advance(1)
+        by_reference = compiled.net.step(by_reference)
+        assert np.array_equal(_bits(by_reference.weights), _bits(both.state.weights)), step
+        seen.add(compiled.net.decode(by_reference).memory)
+    assert len(seen) == 1000
+
+
 def machine() -> tuple[Any, EmulatorCarry]:
     compiled: Any = tapegrad.compile(read_assembler(LOOP), "emulator", steps=260, input=1, output=1)
     return compiled, compiled.start()
@@ -142,10 +171,15 @@ def test_advance_goes_on_from_where_it_stood(monkeypatch: pytest.MonkeyPatch) ->
     changed = EmulatorCarry(half.weights.copy(), half.steps, half.samples, state=again.state)
     changed.weights[net.cells[:7]] *= -1
     from_changed = net.advance(changed, 120, "fast")
+    in_small_parts = first
+    for steps in (30, 50, 10, 9, 1, 1, 2, 30, 1, 5, 101):  # the 103rd step is the first to follow differences
+        before, in_small_parts = in_small_parts, net.advance(in_small_parts, steps, "fast")
+        assert (in_small_parts.state is None) == (in_small_parts.steps < 103), before.steps
+    assert in_small_parts.whole == 101
     monkeypatch.setattr(fast, "MANY", 10**9)
     whole = net.advance(first, 240, "fast")
     assert whole.state is None
-    for other in (at_once, in_parts, again):
+    for other in (at_once, in_parts, again, in_small_parts):
         assert np.array_equal(_bits(whole.weights), _bits(other.weights))
         assert (whole.output, whole.answer) == (other.output, other.answer)
     plain = EmulatorCarry(changed.weights, half.steps, half.samples)
