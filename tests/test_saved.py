@@ -191,6 +191,9 @@ KEPT = Path(__file__).parent / "saved_nets"
 OLD = [folder.relative_to(KEPT).as_posix() for folder in sorted(KEPT.glob("v*/*"))]
 INPUTS: dict[str, list[Any]] = {"simplex": [("11",), ("0",)], "tape": [("101",)]}
 
+SUPERSEDED = ("v1/emulator",)
+"""Nets without witnesses, of a target that has been built otherwise since: refused with that reason."""
+
 
 def test_every_format_is_kept_and_every_target() -> None:
     targets = {target.name for target in all_targets()} | {"extended"}
@@ -206,6 +209,10 @@ def test_old_nets_load_run_and_check(name: str) -> None:
     if name.endswith("extended"):
         extended, run = load_extended(KEPT / name)
         assert np.array_equal(extended.train().theta, run.theta)
+        return
+    if name in SUPERSEDED:
+        with pytest.raises(BrokenNet, match="compiles its source to another net"):
+            tg.load(KEPT / name)
         return
     net = tg.load(KEPT / name)
     kind = Path(name).name
