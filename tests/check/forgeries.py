@@ -1,0 +1,155 @@
+"""Saved nets of every target, each forged in every way, and what became of the forgeries.
+
+python -m tests.check.forgeries                  # of each kind of forgery two, at random
+python -m tests.check.forgeries --all            # all of them, and every field changed by itself
+python -m tests.check.forgeries --all relu tape  # of these nets alone
+"""
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad._compile import Compiled, compile
+from tapegrad._saved import load, save
+from tapegrad._sources import read
+from tapegrad.learners import conjunction, parity
+from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.source import Source
+from tapegrad_check import check
+from tapegrad_check.folder import COMPUTES_SOURCE
+from tests.check.forging import Forgery, Saved, forgeries, mutants, outcome
+
+BB2, OTHER = "1RB1LB_1LA1RZ", "1RB1LB_1LA0RZ"
+
+
+def two_tapes(write: str) -> TuringMachine:
+    """Writes on one tape while the head of the other stays: needs one tape for some targets, no stay for
+    others."""
+    rules = {
+        ("a", ("0", "0")): Rule((write, "1"), (1, 0), "b"),
+        ("b", ("0", "1")): Rule(("0", "0"), (0, -1), "a"),
+    }
+    return TuringMachine(rules, "a", blank="0", alphabet=("0", "1"), accept=frozenset({"c"}))
+
+
+CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
+    "relu": ("adder2", "multiplier2", "relu", {}),
+    "relu of a machine": (BB2, OTHER, "relu", {"steps": 2, "cells": 4}),
+    "relu, deeper": ("parity4", "majority5", "relu", {"depth": 30, "width": 40, "correction": "none"}),
+    "transformer": (BB2, OTHER, "transformer", {"steps": 16}),
+    "transformer, softmax": (
+        BB2, OTHER, "transformer", {"steps": 16, "attention": "softmax", "correction": "thirds"},
+    ),
+    "transformer of two tapes": (two_tapes("1"), two_tapes("0"), "transformer", {"steps": 30}),
+    "simplex": (BB2, OTHER, "simplex", {"inputs": [[]]}),
+    "simplex, line search": ("increment", "palindrome", "simplex", {"longest": 2, "line_search": True}),
+    "tape": (BB2, OTHER, "tape", {"cells": 16}),
+    "tape, with passes": ("increment", BB2, "tape", {"cells": 16}),
+    "tape of two tapes": (two_tapes("1"), two_tapes("0"), "tape", {"cells": 16}),
+    "tape of a circuit": ("parity4", "majority5", "tape", {"cells": 32}),
+    "tape of a learner": (parity(1), conjunction(1, 2), "tape", {"cells": 512}),
+    "emulator": (parity(2), conjunction(2, 3), "emulator", {}),
+    "emulator of a machine": (BB2, OTHER, "emulator", {"steps": 8, "cells": 5}),
+    "exact memory": (parity(1), conjunction(1, 2), "emulator", {"memory": "exact"}),
+    "noise-tolerant memory": (
+        parity(1), conjunction(1, 2), "emulator", {"memory": "noise-tolerant", "samples": 2},
+    ),
+    "rcnn": (BB2, OTHER, "rcnn", {"margin": 4}),
+    "rcnn, ternary": (BB2, OTHER, "rcnn", {"margin": 4, "encoding": "ternary"}),
+    "rcnn of a circuit": ("parity4", "majority5", "rcnn", {"margin": 8}),
+}  # fmt: skip
+"""Two sources of one target, and its options."""
+
+
+class Nets(NamedTuple):
+    """A genuine net, another one of the same target, and the first as it is loaded."""
+
+    genuine: Saved
+    other: Saved
+    loaded: Compiled
+
+
+def made(name: str, folder: Path) -> Nets:
+    """The nets of a case. Being genuine, they pass the check."""
+    *pair, target, options = CASES[name]
+    sources: list[Source] = [read(one) if isinstance(one, str) else one for one in pair]
+    for place, source in zip(("genuine", "other"), sources, strict=True):
+        save(compile(source, target, **options), folder / place)
+        assert check(folder / place).verdict == COMPUTES_SOURCE
+    return Nets(Saved.of(folder / "genuine"), Saved.of(folder / "other"), load(folder / "genuine"))
+
+
+def two_of_each_kind(genuine: Saved, other: Saved) -> list[Forgery]:
+    """Of every kind of forgery two, at random."""
+    kinds: defaultdict[str, list[Forgery]] = defaultdict(list)
+    for forgery in forgeries(genuine, other):
+        kinds[forgery.kind].append(forgery)
+    assert len(kinds) >= 20
+    random = np.random.default_rng(0)
+    return [kind[i] for kind in kinds.values() for i in random.permutation(len(kind))[:2]]
+
+
+def all_of_all_kinds(genuine: Saved, other: Saved) -> Iterable[Forgery]:
+    """Every kind at a dozen places of each array, and every field changed by itself."""
+    for seed in range(3):
+        yield from forgeries(genuine, other, seed, places=4)
+    yield from mutants(genuine)
+
+
+def all_withstood(forged: Iterable[Forgery], folder: Path, genuine: Compiled) -> Counter[str]:
+    """How many forgeries came to which end; AssertionError at the first that is believed and does harm."""
+    return Counter(outcome(forgery, folder, genuine) for forgery in forged)
+
+
+def _row(job: tuple[str, bool]) -> tuple[str, Counter[str], list[str]]:
+    """A case: how many forgeries came to which end, and those that were believed and did harm."""
+    name, thorough = job
+    ends: Counter[str] = Counter()
+    harmful = []
+    with tempfile.TemporaryDirectory() as place:
+        nets = made(name, Path(place))
+        forged = (all_of_all_kinds if thorough else two_of_each_kind)(nets.genuine, nets.other)
+        for forgery in forged:
+            try:
+                ends[outcome(forgery, Path(place, "forged"), nets.loaded)] += 1
+            except AssertionError as error:
+                harmful.append(str(error))
+    return name, ends, harmful
+
+
+def main() -> int:
+    """Prints a table of cases and ends."""
+    parser = argparse.ArgumentParser(description="Forges saved nets and counts what became of the forgeries.")
+    parser.add_argument("case", nargs="*", help=f"one of: {'; '.join(CASES)} (default: all)")
+    parser.add_argument("--all", action="store_true", help="all forgeries, and every field changed by itself")
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    if unknown := set(options.case) - CASES.keys():
+        parser.error(f"there is no case {', '.join(sorted(unknown))}")
+    print("| net | forgeries | refused | not said to compute its source | harmless | believed and harmful |")
+    print("|---|---:|---:|---:|---:|---:|")
+    jobs, every_harm = [(name, options.all) for name in options.case or CASES], []
+    with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
+        for name, ends, harmful in pool.imap_unordered(_row, jobs):
+            refused, disowned = ends["refused"] + ends["unloadable"], ends["disowned"]
+            total = ends.total() + len(harmful)
+            harmless = total - refused - disowned - len(harmful)
+            print(
+                f"| {name} | {total:,} | {refused:,} | {disowned:,} | {harmless:,} | {len(harmful):,} |",
+                flush=True,
+            )
+            every_harm += harmful
+    for harm in every_harm:
+        print(harm, file=sys.stderr)
+    return 1 if every_harm else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

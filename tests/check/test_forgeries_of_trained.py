@@ -1,0 +1,87 @@
+"""Forged networks that were trained: what is loaded must be what training gives."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tapegrad.errors import TapegradError
+from tapegrad.targets.extended import FixedPoint, TrainingRun, extend, linear
+from tapegrad.targets.extended import load as load_extended
+from tapegrad.targets.extended import save as save_extended
+from tapegrad_check import CheckError, check
+from tapegrad_check.folder import OWN_TABLE
+from tests.check.forgeries import all_of_all_kinds, two_of_each_kind
+from tests.check.forging import Forgery, Saved
+from tests.targets.extended.algorithms import copy_bits
+
+
+def trained(folder: Path, label: float) -> tuple[Saved, TrainingRun]:
+    x, y = np.array([[1.0], [0.5]]), np.array([[label], [0.5]])
+    algorithm = copy_bits(6, blank="0", stay=True)
+    net = extend(linear(1), algorithm, x, y, data_format=FixedPoint(3, 1), cells=32)
+    run = net.train()
+    save_extended(net, run, folder)
+    return Saved.of(folder), run
+
+
+def trained_withstood(forged: Iterable[Forgery], folder: Path, genuine: TrainingRun) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for forgery in forged:
+        found[_outcome(forgery, folder, genuine)] += 1
+    return found
+
+
+def _outcome(forgery: Forgery, folder: Path, genuine: TrainingRun) -> str:
+    forgery.saved.write(folder)
+    try:
+        if check(folder).verdict == OWN_TABLE:
+            return "disowned"
+    except CheckError:
+        return "refused"
+    try:
+        net, run = load_extended(folder)
+    except TapegradError:
+        return "unloadable"
+    if all(map(np.array_equal, run.weights.weights, genuine.weights.weights)):
+        return "unchanged"
+    again = net.train()
+    same = np.array_equal(again.theta, run.theta) and again.steps == run.steps
+    assert same, f"{forgery} is believed, and training gives something else"
+    return "trained again"
+
+
+@pytest.mark.slow
+def test_kinds_of_forgery_of_a_trained_network(tmp_path: Path) -> None:
+    genuine, run = trained(tmp_path / "genuine", -1.0)
+    other, _ = trained(tmp_path / "other", 1.0)
+    some = two_of_each_kind(genuine, other)
+    found = trained_withstood(some, tmp_path / "forged", run)
+    assert found["refused"] > len(some) / 2
+
+
+def test_another_theta_on_the_result_tape_is_refused(tmp_path: Path) -> None:
+    """The machine has halted, the certificate claims what the tape holds; but no training gave it."""
+    genuine, _ = trained(tmp_path / "genuine", -1.0)
+    T = genuine.arrays["weight.T"].copy()
+    _, _, cell, _ = genuine.arrays["result_places"][0]
+    T[cell + 16, 0] *= -1
+    genuine.arrays["weight.T"] = T
+    theta = np.array(
+        [x + (1 - 2 * (x * 2 % 2)) / 2 * (i == 0) for i, x in enumerate(genuine.claims["theta"])]
+    )
+    output = np.array([[1.0], [0.5]]) * theta[0] + theta[1]
+    loss = float(np.sum((output - genuine.arrays["y"]) ** 2) / 2)
+    genuine.claims |= {"theta": theta.tolist(), "output": output.tolist(), "final_loss": loss}
+    genuine.write(tmp_path / "forged")
+    with pytest.raises(CheckError, match="the algorithm leaves something else on its tapes"):
+        check(tmp_path / "forged")
+
+
+@pytest.mark.slow
+def test_every_forgery_of_a_trained_network(tmp_path: Path) -> None:
+    genuine, run = trained(tmp_path / "genuine", -1.0)
+    other, _ = trained(tmp_path / "other", 1.0)
+    trained_withstood(all_of_all_kinds(genuine, other), tmp_path / "forged", run)
