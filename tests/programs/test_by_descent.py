@@ -1,5 +1,6 @@
 """Programs run by SGD beside the compiled interpreter, in leaps: registers and the whole memory."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._compile import compile_for
 from tapegrad._verify import run_and_verify
+from tapegrad.cli import app
 from tapegrad.commands import run as run_command
 from tapegrad.learners import LearnerState
 from tapegrad.programs import compiler, read_assembler, read_c
@@ -78,6 +80,56 @@ def test_engine_and_leaps_are_chosen_for_the_length_of_the_run(
     assert run_command._leap(sort, (LETTERS,), 10**6) == length // 100 > 1
     report = tg.verify(sort, [(LETTERS,)], engine=None, steps=3)
     assert report.engine == "reference"
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
+    """The exit code and the lines of `tapegrad run`."""
+    with pytest.raises(SystemExit) as ended:
+        app(["run", *words, "--target", "emulator"], standalone_mode=True)
+    return int(ended.value.code or 0), capsys.readouterr().out.splitlines()
+
+
+def test_run_prints_output_as_it_comes_and_how_it_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = shown(capsys, "rv32-sort", "--input", "cab")
+    assert code == 0
+    words = [line.split()[0] for line in lines]
+    assert words == [
+        *("rv32-sort", "passes", "steps", "input", "output", "parameters", "engine"),
+        *("prints", "steps", "result", "result", "verified"),
+    ]
+    assert lines[6] == "engine      fast, chosen for the length of the run"
+    assert lines[7] == "prints      abc"
+    assert "of SGD, one for each instruction," in lines[8]
+    assert lines[9].startswith("result      exit code 0, at ")
+    assert lines[10].startswith("result      registers sp 0x100, ")
+    assert "agreed at every one of" in lines[11]
+
+
+@pytest.mark.parametrize("verify", ["--verify", "--no-verify"])
+def test_a_program_that_goes_on_ends_at_the_limit(verify: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It writes for ever; what the net had no room to keep is counted."""
+    text = ".equ __ram, 64\nla a1, letter\nli a2, 1\nli a7, 64\nagain: li a0, 1\necall\nj again\n"
+    text += 'letter: .ascii "x"'
+    code, lines = shown(capsys, text, "--steps", "600", "--engine", "fast", verify, "--set", "output=2")
+    assert code == 3
+    (written,) = (line[12:] for line in lines if line.startswith("prints "))
+    if verify == "--verify":
+        assert written == "x" * 199  # at the 6th step, the 9th, ... and the 600th
+    else:
+        assert re.fullmatch(r"(x|\[\d+ bytes that were written over\])+", written)
+        assert written.count("[") > 3
+    assert any("stopped at the step limit" in line for line in lines)
+    assert not any(line.startswith("result      output") for line in lines)
+
+
+def test_lines_are_printed_once_and_gaps_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_command._Output(READY["rv32-sort"].build(), lambda source, state: state)
+    for state in ((0, b""), (3, b"one"), (3, b"one"), (8, b"one\ntwo\n"), (20, b"xyz")):
+        output(state)
+    assert capsys.readouterr().out.split() == ["prints", "one", "prints", "two"]
+    output.end((20, b"xyz"))
+    assert capsys.readouterr().out == "prints      [9 bytes that were written over]xyz\n"
+    output.end(None)
 
 
 @pytest.mark.slow
