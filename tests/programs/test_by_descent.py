@@ -1,5 +1,6 @@
 """Programs run by SGD beside the compiled interpreter, in leaps: registers and the whole memory."""
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +15,15 @@ from tapegrad._verify import run_and_verify
 from tapegrad.cli import app
 from tapegrad.commands import run as run_command
 from tapegrad.learners import LearnerState
-from tapegrad.programs import compiler, read_assembler, read_c
+from tapegrad.lowering import program_learner
+from tapegrad.programs import compiler, read_assembler, read_c, read_elf
 from tapegrad.programs.compiled import run
 from tapegrad.programs.library import READY
+from tapegrad.programs.model import Machine
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tests.targets.emulator.test_differences import Beside
 
+TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "programs" / "sudoku.c"
 LETTERS = b"thequickbrownfox"
 
@@ -149,3 +153,28 @@ def test_sudoku_by_descent() -> None:
     for steps in np.random.default_rng(0).integers(1, 20_000, 10):
         both.advance(int(steps))
         both.spot_check()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TESTS.is_dir(), reason="TAPEGRAD_CORPUS does not point to a corpus")
+def test_riscv_tests_at_every_step() -> None:
+    """All 50 programs to their end: every bit of registers and memory after every step of SGD. Programs on
+    the same machine have the same network; they differ in its cells."""
+    networks: dict[Machine, tg.Compiled] = {}
+    files = sorted(TESTS.glob("*.elf"))
+    assert len(files) == 50
+    for file in files:
+        program = read_elf(file.read_bytes())
+        if program.machine not in networks:
+            networks[program.machine] = tg.compile(program, "emulator", steps=2_000, input=1, output=1)
+        compiled = networks[program.machine]
+        machine = program.with_room(input=1, output=1).machine
+        net: Any = compiled.net
+        both = Beside(net, net.start(compiled.encode(program.start())))
+        last: Any = None
+        for steps, last in enumerate(program.run(program.start())):
+            both.advance(steps - both.steps)
+            expected = np.array(program_learner._bits(machine, machine.contents(last)), bool)
+            assert np.array_equal(both.state.weights[net.cells] < 0, expected), (file.name, steps)
+        both.spot_check()
+        assert (last.trap, last.registers[10], last.registers[17]) == ("exit", 0, 93), file.name
