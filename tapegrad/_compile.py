@@ -17,6 +17,10 @@ Defaults = Mapping[str, Any]
 """Names of options and the values they have unless others are given."""
 
 Progress = Callable[[int], None]
+Watch = Callable[[State], None]
+"""Is shown states of the user's own source while a net runs, as often as they are looked at."""
+LONGEST_CHUNK = 0.5
+"""Seconds, after which the next steps that are taken at once are no more than these."""
 """Called now and then with the number of steps taken so far."""
 
 
@@ -75,9 +79,10 @@ class Compiled:
         steps: int = 100_000,
         engine: str = "reference",
         progress: Progress | None = None,
+        watch: Watch | None = None,
     ) -> Run:
         """Steps the net until it is done, for at most `steps` steps of its own."""
-        return self.resume(self.start(*inputs), steps=steps, engine=engine, progress=progress)
+        return self.resume(self.start(*inputs), steps=steps, engine=engine, progress=progress, watch=watch)
 
     def resume(
         self,
@@ -86,17 +91,23 @@ class Compiled:
         steps: int = 100_000,
         engine: str = "reference",
         progress: Progress | None = None,
+        watch: Watch | None = None,
     ) -> Run:
         """Goes on from where a net stands, for at most `steps` steps from its start."""
         began = time.perf_counter()
-        taken, chunk = self.net.steps_taken(carry), 1
+        taken, chunk, took = self.net.steps_taken(carry), 1, 0.0
         while taken < steps and not self.net.done(carry):
             # Growing chunks: a short run shows its first steps at once, a long one is not slowed down.
-            chunk = min(2 * chunk, steps - taken)
+            chunk = min(2 * chunk if took < LONGEST_CHUNK else chunk, steps - taken)
+            before = time.perf_counter()
             carry = self.net.advance(carry, chunk, engine)
             taken = self.net.steps_taken(carry)
+            took = time.perf_counter() - before
             if progress is not None:
                 progress(taken)
+            state = None if watch is None else self.decode(self.net.decode(carry))
+            if watch is not None and state is not None:
+                watch(state)
         done = self.net.done(carry)
         return Run(
             steps=taken,

@@ -182,6 +182,14 @@ class Leaps(_Followed):
         self._look()
 
     @property
+    def source_state(self) -> State | None:
+        """Where the user's own source stands, if that can be told."""
+        state: State | None = self.reached
+        for rewriting in reversed(self.outer):
+            state = None if state is None else rewriting.decode(state)
+        return state
+
+    @property
     def steps(self) -> int:
         """Steps of the net so far."""
         return self.compiled.net.steps_taken(self.carry)

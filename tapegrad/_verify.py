@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad._compile import Compiled, Progress, Run
+from tapegrad._compile import Compiled, Progress, Run, Watch
 from tapegrad._lockstep import Leaps, Lockstep
 from tapegrad._sources import kind_of
 from tapegrad.errors import InputError, Refused, TapegradError
@@ -73,7 +73,7 @@ class Report:
             )
         extent = "all inputs" if self.exhaustive else f"{self.inputs:,} input(s)"
         end = "" if self.complete else " (stopped at the step limit)"
-        compared = "every one of" if self.every == 1 else f"every {self.every:,}th of"
+        compared = "every one of" if self.every == 1 else f"every {_ordinal(self.every)} of"
         covered = "" if self.coverage is None else f"; {self.coverage}"
         return (
             f"agreed at {compared} {self.steps:,} steps on {extent}{end}; "
@@ -140,14 +140,15 @@ def run_and_verify(
     engine: str = "reference",
     every: int = 1,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> tuple[Run, Report]:
     """`compiled.run` and `verify` of one input in a single pass. Where net and source part, the net runs on
     alone, so that its result can be seen; the time of the run is that of the whole pass."""
     seen = _Seen(every)
-    pair = _followed(compiled, inputs, steps, engine, every, progress)
+    pair = _followed(compiled, inputs, steps, engine, every, progress, watch)
     seen.add(inputs, pair)
     report = seen.report()
-    run = compiled.resume(pair.carry, steps=steps, engine=engine, progress=progress)
+    run = compiled.resume(pair.carry, steps=steps, engine=engine, progress=progress, watch=watch)
     return replace(run, seconds=run.seconds + report.seconds), report
 
 
@@ -158,6 +159,7 @@ def _followed(
     engine: str | None,
     every: int,
     progress: Progress | None,
+    watch: Watch | None = None,
 ) -> Lockstep | Leaps:
     """Net and source side by side, until they part, the net is done or the limit is reached."""
     engine = engine or compiled.net.engine_for(compiled.start(*inputs), steps)
@@ -166,6 +168,9 @@ def _followed(
         pair.step()
         if progress is not None:
             progress(pair.steps)
+        state = None if watch is None or pair.parted is not None else pair.source_state
+        if watch is not None and state is not None:
+            watch(state)
     return pair
 
 
@@ -209,6 +214,12 @@ class _Seen:
             every=self.every,
             seconds=time.perf_counter() - self.began,
         )
+
+
+def _ordinal(number: int) -> str:
+    teens = 10 <= number % 100 < 20
+    ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
 
 
 def _brief(value: Any) -> str:

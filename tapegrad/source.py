@@ -264,6 +264,8 @@ class SourceKind:
     """The source as text."""
     state_json: Callable[[Any, State], Any] = lambda source, state: repr(state)
     state_text: Callable[[Any, State], str] = lambda source, state: str(state)
+    written: Callable[[Any, State], tuple[int, bytes]] | None = None
+    """Of a source that writes while it runs: how many bytes so far, and the last of them."""
     view: Callable[[Any], View] = TextView
     compiled_run: str | None = None
     """`module:function` of a compiled interpreter, with which runs of millions of steps are compared."""

@@ -1,13 +1,22 @@
 """What commands print: JSON for scripts on request, text for people otherwise."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.text import Text
 
 from tapegrad._compile import Progress as Report
@@ -45,18 +54,44 @@ def print_heading(name: str, rest: str) -> None:
     console.print(Text.assemble((printable(name), "bold"), " ", printable(rest)))
 
 
+class _RateColumn(ProgressColumn):
+    """Steps a second, of late."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "")
+
+
 def progress_bar() -> Progress:
     """A bar on standard error that goes away when done; none where that is no terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
+    return Progress(*columns, _RateColumn(), console=errors, transient=True, disable=not errors.is_terminal)
+
+
+SILENCE = 10.0
+"""Seconds without a word, where there is no terminal for a bar."""
 
 
 @contextmanager
 def steps_progress(what: str, limit: int) -> Iterator[Report]:
-    """A progress bar over steps on standard error, where that is a terminal; a limit of 0 is unknown."""
+    """A progress bar over steps on standard error; where that is no terminal, a line now and then. A limit of
+    0 is unknown."""
+    began = spoken = time.monotonic()
+
+    def now_and_then(steps: int) -> None:
+        nonlocal spoken
+        if not errors.is_terminal and time.monotonic() > spoken + SILENCE:
+            spoken = time.monotonic()
+            extent = f" of at most {limit:,}" if limit else ""
+            errors.print(f"{what}: {steps:,} steps{extent}, {steps / (spoken - began):,.0f} a second")
+
     with progress_bar() as bar:
         task = bar.add_task(what, total=limit or None)
-        yield lambda steps: bar.update(task, completed=steps)
+
+        def report(steps: int) -> None:
+            bar.update(task, completed=steps)
+            now_and_then(steps)
+
+        yield report
 
 
 # Arguments and options that several commands share.

@@ -1,5 +1,6 @@
 """`tapegrad run`: compile a source, run the network, and check every step against the source."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,7 @@ from tapegrad.commands.output import (
     steps_progress,
 )
 from tapegrad.errors import InputError
-from tapegrad.source import imported
+from tapegrad.source import Source, State, imported
 from tapegrad.targets import check_target
 
 DRAWN = 2_000
@@ -69,18 +70,30 @@ def run(
         compiled = compile_for(found.source, target, words, steps, **given)
         if check:
             every = every or _leap(compiled, words, steps)
-        engine = engine or compiled.net.engine_for(compiled.start(*words), steps)
+        asked, engine = engine, engine or compiled.net.engine_for(compiled.start(*words), steps)
     chosen = {name: value for name, value in compiled.options.items() if name not in {"inputs", *given}}
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
-    report = None
-    with steps_progress("running", steps) as progress:
+    passes = [rewriting.name for rewriting in compiled.passes]
+    kind, output = kind_of(found.source), None
+    if not as_json:
+        print_heading(found.source.name, f"({found.origin}) on target {target}")
+        console.print(f"passes      {' -> '.join(passes) or 'none'}", markup=False)
+        for name, value in chosen.items():
+            console.print(f"{name:<11} {value:,}, chosen for this input", markup=False)
+        console.print(f"parameters  {compiled.net.parameters:,}")
+        if asked is None and engine != "reference":
+            console.print(f"engine      {engine}, chosen for the length of the run")
+        output = None if kind.written is None else _Output(found.source, kind.written)
+    limit = min(steps, chosen.get("steps", steps))
+    with steps_progress("running", limit) as progress:
         if check:
             outcome, report = run_and_verify(
-                compiled, *words, steps=steps, engine=engine, every=every, progress=progress
+                compiled, *words, steps=steps, engine=engine, every=every, progress=progress, watch=output
             )
         else:
-            outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress)
+            report = None
+            outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress, watch=output)
     agreed = None if report is None else report.agreed
     if as_json:
         print_json(
@@ -89,14 +102,12 @@ def run(
                 "origin": found.origin,
                 "target": target,
                 "engine": engine,
-                "passes": [rewriting.name for rewriting in compiled.passes],
+                "passes": passes,
                 "chosen": chosen,
                 "parameters": compiled.net.parameters,
                 "steps": outcome.steps,
                 "halted": outcome.halted,
-                "output": None
-                if outcome.state is None
-                else kind_of(found.source).state_json(found.source, outcome.state),
+                "output": None if outcome.state is None else kind.state_json(found.source, outcome.state),
                 "verified": agreed,
                 "checked": None if report is None else report.to_json(),
                 "max_deviation": outcome.deviation
@@ -106,21 +117,49 @@ def run(
             }
         )
     else:
-        print_heading(found.source.name, f"({found.origin}) on target {target}")
-        names = [rewriting.name for rewriting in compiled.passes]
-        console.print(f"passes      {' -> '.join(names) or 'none'}", markup=False)
-        for name, value in chosen.items():
-            console.print(f"{name:<11} {value:,}, chosen for this input", markup=False)
-        console.print(f"parameters  {compiled.net.parameters:,}")
+        if output is not None:
+            output.end(outcome.state)
+        in_step = bool(compiled.passes) and compiled.passes[-1].in_step
+        what = "of SGD, one for each instruction," if in_step else "of the network"
         ended = "done" if outcome.halted else "stopped at the step limit"
-        console.print(f"steps       {outcome.steps:,} of the network in {outcome.seconds:.3g} s, {ended}")
+        rate = f" ({outcome.steps / outcome.seconds:,.0f} a second)" if outcome.seconds > 1 else ""
+        console.print(f"steps       {outcome.steps:,} {what} in {outcome.seconds:.3g} s{rate}, {ended}")
         if outcome.state is not None:
-            for line in kind_of(found.source).state_text(found.source, outcome.state).splitlines():
-                console.print(f"result      {line}", markup=False)
+            for line in kind.state_text(found.source, outcome.state).splitlines():
+                if output is None or not line.startswith("output "):
+                    console.print(f"result      {line}", markup=False)
         console.print(f"verified    {'not asked for' if report is None else report}", markup=False)
     if agreed is False:
         raise typer.Exit(DISAGREED)
     raise typer.Exit(SUCCESS if outcome.halted else UNFINISHED)
+
+
+class _Output:
+    """Prints what a program writes, line by line as it comes."""
+
+    def __init__(self, source: Source, written: Callable[[Any, State], tuple[int, bytes]]) -> None:
+        self.source, self.written = source, written
+        self.count, self.line = 0, b""
+
+    def __call__(self, state: State) -> None:
+        count, last = self.written(self.source, state)
+        new, self.count = count - self.count, max(count, self.count)
+        if new > len(last):
+            self.line += f"[{new - len(last):,} bytes that were written over]".encode()
+        *lines, self.line = (self.line + last[max(0, len(last) - new) :]).split(b"\n")
+        for line in lines:
+            self._print(line)
+
+    def end(self, state: State | None) -> None:
+        """Prints what is left."""
+        if state is not None:
+            self(state)
+        if self.line:
+            self._print(self.line)
+
+    def _print(self, line: bytes) -> None:
+        console.print(f"prints      {line.decode('utf-8', 'replace')}", markup=False)
+        console.file.flush()
 
 
 def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:

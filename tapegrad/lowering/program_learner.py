@@ -29,8 +29,9 @@ from tapegrad.source import Rewriting
 
 Word = Sequence[Wire]
 
-MOST_CELLS = 1 << 23
-"""Bits of memory that a learner may have: a memory of 1 MiB."""
+MOST_CELLS = (1 << 21) + (1 << 14)
+"""Bits of memory that a learner may have: a memory of 256 KiB, with registers, input and output. On
+`emulator`, that is a network of 90 million weights, which takes 8 GB while it is trained."""
 MOST_OUTPUT = 1024
 """Bytes of output that are kept unless more are asked for."""
 

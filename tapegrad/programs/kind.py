@@ -95,6 +95,7 @@ PROGRAM = SourceKind(
     describe=listing_text,
     state_json=state_json,
     state_text=state_text,
+    written=lambda program, state: (state.written, state.output),
     view=ProgramView,
     one_by_one=True,
     compiled_run="tapegrad.programs.compiled:run",

@@ -1,5 +1,7 @@
 """Programs run by SGD beside the compiled interpreter, in leaps: registers and the whole memory."""
 
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,18 @@ import pytest
 import tapegrad as tg
 from tapegrad._compile import compile_for
 from tapegrad._verify import run_and_verify
+from tapegrad.cli import app
 from tapegrad.commands import run as run_command
 from tapegrad.learners import LearnerState
-from tapegrad.programs import compiler, read_assembler, read_c
+from tapegrad.lowering import program_learner
+from tapegrad.programs import compiler, read_assembler, read_c, read_elf
 from tapegrad.programs.compiled import run
 from tapegrad.programs.library import READY
+from tapegrad.programs.model import Machine
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 from tests.targets.emulator.test_differences import Beside
 
+TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "programs" / "sudoku.c"
 LETTERS = b"thequickbrownfox"
 
@@ -80,6 +86,56 @@ def test_engine_and_leaps_are_chosen_for_the_length_of_the_run(
     assert report.engine == "reference"
 
 
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, list[str]]:
+    """The exit code and the lines of `tapegrad run`."""
+    with pytest.raises(SystemExit) as ended:
+        app(["run", *words, "--target", "emulator"], standalone_mode=True)
+    return int(ended.value.code or 0), capsys.readouterr().out.splitlines()
+
+
+def test_run_prints_output_as_it_comes_and_how_it_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    code, lines = shown(capsys, "rv32-sort", "--input", "cab")
+    assert code == 0
+    words = [line.split()[0] for line in lines]
+    assert words == [
+        *("rv32-sort", "passes", "steps", "input", "output", "parameters", "engine"),
+        *("prints", "steps", "result", "result", "verified"),
+    ]
+    assert lines[6] == "engine      fast, chosen for the length of the run"
+    assert lines[7] == "prints      abc"
+    assert "of SGD, one for each instruction," in lines[8]
+    assert lines[9].startswith("result      exit code 0, at ")
+    assert lines[10].startswith("result      registers sp 0x100, ")
+    assert "agreed at every one of" in lines[11]
+
+
+@pytest.mark.parametrize("verify", ["--verify", "--no-verify"])
+def test_a_program_that_goes_on_ends_at_the_limit(verify: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It writes for ever; what the net had no room to keep is counted."""
+    text = ".equ __ram, 64\nla a1, letter\nli a2, 1\nli a7, 64\nagain: li a0, 1\necall\nj again\n"
+    text += 'letter: .ascii "x"'
+    code, lines = shown(capsys, text, "--steps", "600", "--engine", "fast", verify, "--set", "output=2")
+    assert code == 3
+    (written,) = (line[12:] for line in lines if line.startswith("prints "))
+    if verify == "--verify":
+        assert written == "x" * 199  # at the 6th step, the 9th, ... and the 600th
+    else:
+        assert re.fullmatch(r"(x|\[\d+ bytes that were written over\])+", written)
+        assert written.count("[") > 3
+    assert any("stopped at the step limit" in line for line in lines)
+    assert not any(line.startswith("result      output") for line in lines)
+
+
+def test_lines_are_printed_once_and_gaps_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    output = run_command._Output(READY["rv32-sort"].build(), lambda source, state: state)
+    for state in ((0, b""), (3, b"one"), (3, b"one"), (8, b"one\ntwo\n"), (20, b"xyz")):
+        output(state)
+    assert capsys.readouterr().out.split() == ["prints", "one", "prints", "two"]
+    output.end((20, b"xyz"))
+    assert capsys.readouterr().out == "prints      [9 bytes that were written over]xyz\n"
+    output.end(None)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(compiler.compiler() is None, reason="no compiler for RISC-V")
 def test_sudoku_by_descent() -> None:
@@ -97,3 +153,28 @@ def test_sudoku_by_descent() -> None:
     for steps in np.random.default_rng(0).integers(1, 20_000, 10):
         both.advance(int(steps))
         both.spot_check()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not TESTS.is_dir(), reason="TAPEGRAD_CORPUS does not point to a corpus")
+def test_riscv_tests_at_every_step() -> None:
+    """All 50 programs to their end: every bit of registers and memory after every step of SGD. Programs on
+    the same machine have the same network; they differ in its cells."""
+    networks: dict[Machine, tg.Compiled] = {}
+    files = sorted(TESTS.glob("*.elf"))
+    assert len(files) == 50
+    for file in files:
+        program = read_elf(file.read_bytes())
+        if program.machine not in networks:
+            networks[program.machine] = tg.compile(program, "emulator", steps=2_000, input=1, output=1)
+        compiled = networks[program.machine]
+        machine = program.with_room(input=1, output=1).machine
+        net: Any = compiled.net
+        both = Beside(net, net.start(compiled.encode(program.start())))
+        last: Any = None
+        for steps, last in enumerate(program.run(program.start())):
+            both.advance(steps - both.steps)
+            expected = np.array(program_learner._bits(machine, machine.contents(last)), bool)
+            assert np.array_equal(both.state.weights[net.cells] < 0, expected), (file.name, steps)
+        both.spot_check()
+        assert (last.trap, last.registers[10], last.registers[17]) == ("exit", 0, 93), file.name

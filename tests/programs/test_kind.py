@@ -103,7 +103,7 @@ def test_run():
     assert done["output"]["exit_code"] == 0
     assert done["checked"]["states"] == done["steps"] + 1
     text = command("run", "subleq-echo", "--target", "emulator", "--engine", "fast", "--input", "ab")
-    assert "output 'ab'" in text
+    assert "prints      ab\n" in text
     assert "ended" in text
 
 
