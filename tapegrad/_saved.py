@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         bound_source(folder)
         source = source_from_json(config["source"], _without(_SOURCE, arrays))
         target = target_named(config["target"])
-        net = target.net.from_saved(config["net"], folder.own)
+        net = target.loaded(config["net"], folder.own)
         loaded = Compiled(net, target, source, (), config["options"])
         if config["version"] == 1:
             passes = _passes_of_format_1(loaded, config)

@@ -1,24 +1,40 @@
 """What `compile(machine, "transformer")` takes, costs and shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
+from tapegrad.attention.analysis import LONGEST
 from tapegrad.errors import Refused
 from tapegrad.lowering.one_tape import one_tape
+from tapegrad.lowering.program_learner import suiting
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
-from tapegrad.source import Rewriting
+from tapegrad.programs.library import READY
+from tapegrad.programs.model import Program
+from tapegrad.source import Rewriting, State
+from tapegrad.targets.net import Net
 from tapegrad.targets.target import Estimate, Example, Option, Target
 from tapegrad.targets.transformer.build import CORRECTIONS, Layout
+from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
 LARGEST = 4 << 30
 """Nets of more bytes than this are refused."""
 
 
-def build(machine: TuringMachine, steps: int, attention: str, correction: str) -> TransformerNet:
+def build(
+    source: TuringMachine | Program, steps: int, attention: str, correction: str, input: int, output: int
+) -> Net:
     """The net, if it fits."""
-    cost = estimate(machine, steps, attention, correction)
+    if isinstance(source, Program):
+        if correction != "quarters":
+            raise Refused("nets of programs round with quarters", advice="Leave out `correction`.")
+        machine = source.with_room(input=input, output=output).machine
+        return MemoryNet.build(machine, source.name, steps, attention)
+    machine = source
+    cost = _estimate_machine(machine, steps)
     if cost.bytes > LARGEST:
         raise Refused(
             f"the net would need {cost.bytes / 2**30:.1f} GiB: width {cost.width:,}, {cost.depth} layers",
@@ -27,7 +43,16 @@ def build(machine: TuringMachine, steps: int, attention: str, correction: str) -
     return TransformerNet.build(machine, steps, attention, correction)
 
 
-def estimate(machine: TuringMachine, steps: int, attention: str, correction: str) -> Estimate:
+def estimate(
+    source: TuringMachine | Program, steps: int, attention: str, correction: str, input: int, output: int
+) -> Estimate:
+    """What the net will cost."""
+    if isinstance(source, Program):
+        return MemoryNet.estimate(source.with_room(input=input, output=output).machine, source.name, steps)
+    return _estimate_machine(source, steps)
+
+
+def _estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
     """Counted from the layout: see `build.build_layers`."""
     layout = Layout.of(machine, steps)
     w, pos, time = layout.width, layout.position_bits, layout.time_bits
@@ -50,16 +75,31 @@ def estimate(machine: TuringMachine, steps: int, attention: str, correction: str
     )
 
 
-def passes(machine: TuringMachine, **options: Any) -> Sequence[Rewriting]:
+def passes(source: TuringMachine | Program, **options: Any) -> Sequence[Rewriting]:
     """One tape is enough; more are put on one."""
-    return [] if machine.tapes == 1 else [one_tape(machine)]
+    return [] if isinstance(source, Program) or source.tapes == 1 else [one_tape(source)]
+
+
+def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
+    """For a program as many steps as it takes, or as are asked for, and room for its input and output."""
+    if not isinstance(source, Program):
+        return {}
+    suits = suiting(source, state, steps)
+    return suits | {"steps": min(suits["steps"], LONGEST)}
+
+
+def load(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Net:
+    """The net of a machine on one tape, or of one with memories."""
+    return (MemoryNet if config.get("form") == "memory" else TransformerNet).from_saved(config, arrays)
 
 
 def examples() -> Sequence[Example]:
-    """A word accepted and a number incremented."""
+    """A word accepted, a number incremented, and a program on a machine with memory."""
+    hello = READY["subleq-hello"]
     return [
         Example(ready("palindrome"), ("abba",), {"steps": 64}),
         Example(ready("increment"), ("1011",), {"steps": 32, "attention": "softmax"}),
+        Example(hello.build(), (hello.example,), {"steps": 32, "input": 1, "output": 4}),
     ]
 
 
@@ -68,6 +108,7 @@ TARGET = Target(
     summary="a decoder step is a step of the machine; attention finds the last write to a cell",
     paper="Wei, Chen, Ma, section 4",
     takes=TuringMachine,
+    also_takes=(Program,),
     net=TransformerNet,
     build=build,
     estimate=estimate,
@@ -80,6 +121,10 @@ TARGET = Target(
         "correction": Option(
             "quarters", "quarters (exact in binary) or thirds (the paper's)", tuple(CORRECTIONS)
         ),
+        "input": Option(64, "bytes of input that a program has room for"),
+        "output": Option(64, "bytes of output of a program that are kept, the last ones; a power of two"),
     },
     passes=passes,
+    fitted=fitted,
+    loads=load,
 )
