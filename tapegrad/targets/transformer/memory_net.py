@@ -27,6 +27,7 @@ from tapegrad.programs.model import Contents
 from tapegrad.source import State
 from tapegrad.targets.net import Net
 from tapegrad.targets.target import Estimate
+from tapegrad.targets.transformer.differences import Fast
 
 Words = list[int] | dict[int, int]
 """What a memory holds: a list of all words, or those that are not 0 by their address."""
@@ -61,7 +62,7 @@ class Decoding:
     memories: dict[str, Words]
     """What the memories hold, as far as it was decoded: the input at first, then the writes that are read
     off what the engine keeps."""
-    engine: "_Reference | None" = None
+    engine: "_Reference | Fast | None" = None
 
 
 @dataclass
@@ -77,7 +78,7 @@ class MemoryNet(Net):
     """A decoder-only stack of layers with attention to an input: one instruction for each of its steps."""
 
     target: ClassVar[str] = "transformer"
-    engines: ClassVar[tuple[str, ...]] = ("reference",)
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     decoder: Decoder
     stream: Stream = eqx.field(static=True)
@@ -90,8 +91,7 @@ class MemoryNet(Net):
     def build(cls, machine: Interpreted, name: str, steps: int, attention: str) -> Self:
         """The net for runs of at most `steps` steps."""
         layout, program = layout_of(machine), memory_program(machine, name)
-        keys = 1 + max(steps, sum(bank.words for bank in layout.banks))
-        temperature = temperature_for(keys) if attention == "softmax" else None
+        temperature = temperature_for(most_keys(layout, steps)) if attention == "softmax" else None
         decoder, stream, scales = build(program, steps, temperature)
         return cls(decoder, stream, layout, scales, machine, attention)
 
@@ -156,7 +156,12 @@ class MemoryNet(Net):
                 advice=f"Compile with a larger T, as in steps={2 * limit}.",
             )
         last = min(carry.steps + steps, limit) - 1
-        running = carry.engine or self._reference(carry)
+        running = carry.engine or (self._fast(carry) if engine == "fast" else self._reference(carry))
+        if isinstance(running, Fast) != (engine == "fast"):
+            raise InputError("this run was begun with another engine", advice="Start it again.")
+        if isinstance(running, Fast):
+            taken = running.advance(carry.steps, last)
+            return replace(carry, steps=taken, output=running.output(self.stream.width), engine=running)
         past, output, taken = plain.advance(
             running.flat, running.given, running.past, carry.output, carry.steps, last
         )
@@ -170,6 +175,14 @@ class MemoryNet(Net):
         flat = self._flat
         return _Reference(flat, plain.of_tokens(flat, carry.tokens), plain.empty_cache(flat, 0))
 
+    def _fast(self, carry: Decoding) -> Fast:
+        return Fast.begin(self.decoder, self.scales.steps, self._keys, carry.tokens, carry.output)
+
+    @property
+    def _keys(self) -> int:
+        """Most keys that a head looks at, the null key among them."""
+        return most_keys(self.layout, self.scales.steps)
+
     def done(self, carry: Decoding) -> bool:
         """Whether a bit that says so is 1."""
         return plain.has_ended(self.decoder, carry.output)
@@ -177,8 +190,11 @@ class MemoryNet(Net):
     def decode(self, carry: Decoding) -> State:
         """Registers from the decoder's output; memories from the tokens and the writes that the decoder has
         cached for its own use, the last of which stands in its output."""
-        if carry.engine is not None:
-            for write in (*self._cached(carry.engine, carry.steps), *self._pending(carry.output)):
+        if (running := carry.engine) is not None:
+            kept_writes = (
+                self._in_tables(running) if isinstance(running, Fast) else self._cached(running, carry.steps)
+            )
+            for write in (*kept_writes, *self._pending(carry.output)):
                 place = write.address if write.bank.side is None else 2 * write.address + write.bank.side
                 carry.memories[write.bank.memory][place] = write.word
         registers = {name: _number(carry.output[self.stream.group(name)]) for name in self.layout.registers}
@@ -200,6 +216,14 @@ class MemoryNet(Net):
             for place in np.flatnonzero(keys[:, 0]):
                 yield Write(bank, _number(keys[place, 1:]), _number(values[place]))
         running.seen = steps
+
+    def _in_tables(self, running: Fast) -> Iterator[Write]:
+        """The latest write to every address."""
+        for bank in self.layout.banks:
+            if bank.written:
+                _, at, word = (self.stream.group(own.name) for own in bank.write)
+                for address, content in zip(*running.written(at, word), strict=True):
+                    yield Write(bank, int(address), int(content))
 
     @cached_property
     def _write_heads(self) -> list[tuple[Bank, NDArray[np.intp], NDArray[np.intp]]]:
@@ -331,7 +355,6 @@ class MemoryNet(Net):
     def certificate(self) -> dict[str, Any]:
         """Why every step is exact in single precision: see `tapegrad.attention.analysis`."""
         heads = [attention for block in self.decoder.blocks for attention in block.attentions()]
-        keys = 1 + max(self.scales.steps, sum(bank.words for bank in self.layout.banks))
         claims: dict[str, Any] = {
             "source": "not checked",
             "dtype": "float32",
@@ -343,8 +366,13 @@ class MemoryNet(Net):
         }
         if self.decoder.temperature is not None:
             claims["temperature"] = self.decoder.temperature
-            claims["softmax_error"] = softmax_error(keys, self.decoder.temperature)
+            claims["softmax_error"] = softmax_error(self._keys, self.decoder.temperature)
         return claims
+
+
+def most_keys(layout: Layout, steps: int) -> int:
+    """Steps or tokens, and the null key."""
+    return 1 + max(steps, sum(bank.words for bank in layout.banks))
 
 
 def _pairs(attention: Attention, here: Sequence[str], there: Sequence[str]) -> Iterator[str]:
