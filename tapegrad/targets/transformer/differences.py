@@ -13,8 +13,7 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from tapegrad._jit import njit
-from tapegrad.networks.form import Decoder
-from tapegrad.targets.transformer.gates import Gates, Table, read_gates, require
+from tapegrad.targets.transformer.gates import Gates, Table, require
 
 FOUND = np.uint64(1 << 63)
 """The bit of an entry which says that there is one."""
@@ -28,8 +27,10 @@ class Fast:
     gates: Gates
     tables: list[Table]
     values: NDArray[np.uint8]
+    rows: NDArray[np.uint8]
+    """For each gate the bits of the wires that it reads (which is the row of its table), then its value."""
     changed: NDArray[np.uint64]
-    """The gates to look at, a bit for each."""
+    """The gates whose value is not that of their row yet, a bit for each, and perhaps some others."""
     seen: NDArray[np.uint64]
     """For each head the entry that it has found last."""
     cells: NDArray[np.uint64]
@@ -40,27 +41,27 @@ class Fast:
     @classmethod
     def begin(
         cls,
-        decoder: Decoder,
-        steps: int,
-        keys: int,
+        gates: Gates,
+        tables: list[Table],
         tokens: Float32[np.ndarray, "words coordinates"],
         output: Float32[np.ndarray, " width"],
     ) -> "Fast":
         """Before the first step: all gates are to be looked at."""
-        gates, tables = read_gates(decoder, steps, keys)
         require(bool(np.isin(tokens, (0, 1)).all() and np.isin(output, (0, 1)).all()))
         require(not np.delete(output, gates.carried).any())
         values = np.zeros(gates.sources + len(gates.tables), np.uint8)
         values[: len(gates.carried)] = output[gates.carried]
-        changed = np.zeros(len(gates.tables) // 64 + 1, np.uint64)
-        for gate in range(len(gates.tables)):
-            changed[gate >> 6] |= np.uint64(1 << (gate & 63))
+        rows = np.zeros(len(gates.tables), np.uint8)
+        fan = gates.fan.items[np.repeat(values == 1, np.diff(gates.fan.starts).astype(np.int64))]
+        np.bitwise_or.at(rows, fan >> 3, (1 << (fan & 7)).astype(np.uint8))
+        wrong = (gates.tables >> rows.astype(np.uint64) & np.uint64(1)).astype(bool)
+        changed = np.packbits(wrong, bitorder="little").view(np.uint64)
         cells = np.zeros(gates.cells[-1], np.uint64)
         for table, first in zip(tables, gates.cells, strict=False):
             if not table.own_steps:
                 _fill(cells, int(first), table, tokens)
         seen = np.zeros(len(gates.heads), np.uint64)
-        return cls(gates, tables, values, changed, seen, cells, np.zeros(ROOM, np.int64))
+        return cls(gates, tables, values, rows, changed, seen, cells, np.zeros(ROOM, np.int64))
 
     def advance(self, step: int, last: int) -> int:
         """Steps from number `step` on, up to number `last` or the end; the number of the next."""
@@ -68,6 +69,7 @@ class Fast:
             step, self.count, ended = _steps(
                 self.gates,
                 self.values,
+                self.rows,
                 self.changed,
                 self.seen,
                 self.cells,
@@ -112,12 +114,17 @@ def _fill(cells: NDArray[np.uint64], first: int, table: Table, tokens: np.ndarra
 
 
 @njit(_nrt=False, inline="always")
-def _flip(values, fan_starts, fan, changed, wire):
-    """Changes a wire, and tells the gates that read it."""
+def _flip(values, rows, tables, fan_starts, fan, changed, wire):
+    """Changes a wire, and the rows of the gates that read it. Those that have another value there are looked
+    at when their turn comes."""
     values[wire] ^= np.uint8(1)
-    for place in range(fan_starts[wire], fan_starts[wire + 1]):
-        gate = fan[place]
-        changed[gate >> 6] |= np.uint64(1) << np.uint64(gate & 63)
+    for place in range(fan_starts[wire], fan_starts[wire + np.uint64(1)]):
+        gate = np.uint64(fan[place] >> np.uint32(3))
+        row = np.uint64(rows[gate]) ^ np.uint64(1) << np.uint64(fan[place] & np.uint32(7))
+        rows[gate] = np.uint8(row)
+        # A shift is by the lowest six bits: the row. The bit above it is the value.
+        wrong = (tables[gate] >> (row & np.uint64(63)) ^ row >> np.uint64(6)) & np.uint64(1)
+        changed[gate >> np.uint64(6)] |= wrong << (gate & np.uint64(63))
 
 
 @njit(_nrt=False, inline="always")
@@ -139,24 +146,21 @@ def _agree(values, pairs, first, end):
 
 
 @njit()
-def _steps(gates, values, changed, seen, cells, entries, count, step, last):
+def _steps(gates, values, rows, changed, seen, cells, entries, count, step, last):
     """Steps while there is room for entries; the number of the next, how many entries there are, and whether
     the run has ended."""
     # Arrays are taken out of the tuple once: to hand it on costs more than what is done with it.
-    sources, reads, tables = gates.sources, gates.reads, gates.tables
-    fan_starts, fan, stages, heads = gates.fan_starts, gates.fan, gates.stages, gates.heads
-    asks_starts, asks, must_starts, must = gates.asks_starts, gates.asks, gates.must_starts, gates.must
-    copies, begin = gates.copies, gates.cells
-    written, at_starts, at = gates.written, gates.at_starts, gates.at
-    if_starts, if_, word_starts, word = gates.if_starts, gates.if_, gates.word_starts, gates.word
-    hands, ends = gates.hands, gates.ends
+    sources, tables, stages, heads = gates.sources, gates.tables, gates.stages, gates.heads
+    (fan_starts, fan), (asks_starts, asks), (must_starts, must) = gates.fan, gates.asks, gates.must
+    (at_starts, at), (when_starts, when), (word_starts, word) = gates.at, gates.when, gates.word
+    copies, begin, written, hands, ends = gates.copies, gates.cells, gates.written, gates.hands, gates.ends
     new = np.zeros(len(hands), np.uint8)
     ended = False
     for wire in ends:
         ended |= values[wire] != 0
     while step <= last and count + len(written) <= len(entries) and not ended:
         for own in range(len(written)):
-            if _agree(values, if_, if_starts[own], if_starts[own + 1]):
+            if _agree(values, when, when_starts[own], when_starts[own + 1]):
                 entry = begin[written[own]] + np.int64(
                     _gathered(values, at, at_starts[own], at_starts[own + 1])
                 )
@@ -171,14 +175,10 @@ def _steps(gates, values, changed, seen, cells, entries, count, step, last):
                 while changed[place] != 0:
                     gate = (place << 6) + np.int64(trailing_zeros(changed[place]))  # pyright: ignore[reportCallIssue]
                     changed[place] &= changed[place] - np.uint64(1)
-                    index = (
-                        values[reads[gate, 0]]
-                        | values[reads[gate, 1]] << 1
-                        | values[reads[gate, 2]] << 2
-                        | values[reads[gate, 3]] << 3
-                    )
-                    if tables[gate] >> index & 1 != values[sources + gate]:
-                        _flip(values, fan_starts, fan, changed, sources + gate)
+                    row = np.uint64(rows[gate])
+                    if (tables[gate] >> (row & np.uint64(63)) ^ row >> np.uint64(6)) & np.uint64(1):
+                        rows[gate] ^= np.uint8(64)
+                        _flip(values, rows, tables, fan_starts, fan, changed, np.uint64(sources + gate))
             word_of = stages[stage, 0] >> 6
             for head in range(stages[stage, 1], stages[stage, 2]):
                 entry = np.uint64(0)
@@ -191,12 +191,12 @@ def _steps(gates, values, changed, seen, cells, entries, count, step, last):
                     bit = np.int64(trailing_zeros(different))  # pyright: ignore[reportCallIssue]
                     different &= different - np.uint64(1)
                     if copies[head, bit] >= 0:
-                        _flip(values, fan_starts, fan, changed, copies[head, bit])
+                        _flip(values, rows, tables, fan_starts, fan, changed, np.uint64(copies[head, bit]))
         for place in range(len(hands)):
             new[place] = values[hands[place, 1]]
         for place in range(len(hands)):
             if new[place] != values[hands[place, 0]]:
-                _flip(values, fan_starts, fan, changed, hands[place, 0])
+                _flip(values, rows, tables, fan_starts, fan, changed, np.uint64(hands[place, 0]))
         step += 1
         for wire in ends:
             ended |= values[wire] != 0

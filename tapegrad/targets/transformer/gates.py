@@ -12,6 +12,7 @@ search for one after the other, need not be computed: all that they lead to is t
 Whatever is of another form is refused; nothing is taken for granted.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
@@ -22,14 +23,17 @@ import numpy as np
 from tapegrad.attention.analysis import EXACT, largest_score, softmax_error
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder
+from tapegrad.targets.transformer.mapping import merged
 
 MOST_READ = 4
-"""Bits that a gate may depend on."""
+"""Bits that a coordinate may depend on."""
 LONGEST_WORD = 63
 """Bits that a head may copy."""
 MOST_CELLS = 1 << 29
 """Entries of all tables; memory is used only for those visited."""
 
+FAN_TYPES = np.uint64, np.uint32
+"""Compiled code need not provide for negative indices then."""
 ZERO, ONE = -1, -2
 """Constants, in the place of a coordinate."""
 Pair = tuple[int, int]
@@ -40,45 +44,44 @@ Row = tuple[list[int], list[float], float]
 """Columns and values of a row, and its bias."""
 
 
+class Lists(NamedTuple):
+    """Lists one after the other: items of list i from `starts[i]` to `starts[i + 1]`."""
+
+    starts: np.ndarray
+    items: np.ndarray
+
+
 class Gates(NamedTuple):
     """Wires are the coordinates that are carried or copied, then one for each gate, in an order in which
-    gates come after what they read. Parts of list i lie from `starts[i]` to `starts[i + 1]`."""
+    gates come after what they read. Where lists have rows of (wire, bit), the wire must have that bit."""
 
     sources: int
     """How many wires are no gates."""
-    reads: np.ndarray
-    """Four wires for each gate; those not needed are wire 0."""
     tables: np.ndarray
-    """Bit i is the value where the wires read are the bits of i."""
-    fan_starts: np.ndarray
-    fan: np.ndarray
-    """For each wire the gates that read it."""
+    """For each gate: bit i is its value where the wires that it reads are the bits of i."""
+    fan: Lists
+    """For each wire the gates that read it: 8 times the number of the gate, plus which of its wires it is."""
     stages: np.ndarray
     """Rows of (first gate after, first head, head after): after these gates come those heads. Gates after are
     numbered from the next multiple of 64 on; numbers in between have no gate."""
     heads: np.ndarray
     """The table that each reads."""
-    asks_starts: np.ndarray
-    asks: np.ndarray
+    asks: Lists
     """For each head the wires of the address it looks at, lowest bit first."""
-    must_starts: np.ndarray
-    must: np.ndarray
-    """For each head rows of (wire, bit) which must agree for anything to be found."""
+    must: Lists
+    """For each head rows of (wire, bit), or else nothing is found."""
     copies: np.ndarray
     """For each head the wires that the 64 bits of an entry go to, -1 for none. The last says that there is an
     entry."""
     cells: np.ndarray
-    """For each table where its entries begin, and where they end."""
+    """For each table where its entries begin, and at last where they end."""
     written: np.ndarray
     """The tables that steps write to."""
-    at_starts: np.ndarray
-    at: np.ndarray
+    at: Lists
     """For each of these the carried wires of the address."""
-    if_starts: np.ndarray
-    if_: np.ndarray
-    """For each, rows of (wire, bit) without which nothing is written."""
-    word_starts: np.ndarray
-    word: np.ndarray
+    when: Lists
+    """For each, rows of (wire, bit), or else nothing is written."""
+    word: Lists
     """For each, the carried wires of the word."""
     hands: np.ndarray
     """Rows of (carried wire, wire that it takes its next value from)."""
@@ -125,6 +128,8 @@ class Reader:
     heads: list[_Head] = field(default_factory=list)
     stages: list[tuple[int, int, int]] = field(default_factory=list)
     sources: int = 0
+    taken: set[int] = field(default_factory=set)
+    """Coordinates that are not 0 for sure."""
     known: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -133,7 +138,7 @@ class Reader:
         require(self.steps <= 1 << len(self.time) <= EXACT)
         last = self._last(end)
         self.carried = sorted(last)
-        require(not set(self.time) & last.keys())
+        self._take([*self.carried, *self.time])
         for coordinate in self.carried:
             self.wire[coordinate] = self._source()
         for block in blocks:
@@ -165,9 +170,10 @@ class Reader:
         require(set(own.columns.tolist()) <= set(self.carried))
         return [self.wire[column] for column in own.columns.tolist()]
 
-    def _taken(self) -> set[int]:
-        """Coordinates that are not 0 for sure."""
-        return self.wire.keys() | self.digits.keys() | set(self.time)
+    def _take(self, places: Sequence[int]) -> None:
+        """Coordinates that are 0 until now."""
+        require(not self.taken.intersection(places) and len(set(places)) == len(places))
+        self.taken.update(places)
 
     # Heads
 
@@ -176,7 +182,7 @@ class Reader:
         pairs, digit = self._compared(query, key, np.asarray(attention.null_key), own_steps)
         require(not np.asarray(attention.null_value).any())
         targets = attention.targets().tolist()
-        require(not set(targets) & self._taken())
+        self._take(targets)
         rest = len(self.time)
         if own_steps:
             known = [(ask, answer) for ask, answer in pairs if ask in self.digits]
@@ -264,7 +270,8 @@ class Reader:
         require([layer.activation for layer in block.feed_forward] == ["relu", "linear"])
         units, sums = (layer.map.entries() for layer in block.feed_forward)
         to = np.asarray(block.adds_to).tolist()
-        require(len(set(to)) == len(to) == len(sums) and not set(to) & self._taken())
+        require(len(to) == len(sums))
+        self._take(to)
         hidden, own = _by_row(units), _by_row(sums)
         found = {place: self._gate(own[row], hidden) for row, place in enumerate(to)}
         for place, gate in found.items():
@@ -334,21 +341,19 @@ def read_gates(decoder: Decoder, steps: int, keys: int) -> tuple[Gates, list[Tab
     reader = Reader(decoder, steps, stray)
     sources = reader.sources
 
-    places, stages, total = _numbered(reader)
+    asked = [wire for head in reader.heads for wire in (*head.asks, *(own for own, _ in head.must))]
+    gates = merged(reader.gates, [*asked, *(source for _, source in reader.hands)])
+    places, stages, total = _numbered(gates, reader.stages)
 
     def number(wire: int) -> int:
         return wire if wire >= 0 else sources + places[-1 - wire]
 
-    reads = np.zeros((total, MOST_READ), np.int32)
-    tables = np.zeros(total, np.int64)
+    tables = np.zeros(total, np.uint64)
     readers: list[list[int]] = [[] for _ in range(sources + total)]
-    for gate, (own, table) in zip(places, reader.gates, strict=True):
-        reads[gate, : len(own)] = [number(wire) for wire in own]
-        for unused in range(len(own), MOST_READ):  # wire 0 stands in for those, and may be anything
-            table |= table << (1 << unused)
-        tables[gate] = table
-        for wire in set(own):
-            readers[number(wire)].append(gate)
+    for gate, (own, table) in gates.items():
+        tables[places[gate]] = table
+        for slot, wire in enumerate(own):
+            readers[number(wire)].append(8 * places[gate] + slot)
     copies = np.full((len(reader.heads), LONGEST_WORD + 1), -1, np.int64)
     for row, head in zip(copies, reader.heads, strict=True):
         row[: len(head.copies)], row[LONGEST_WORD] = head.copies, head.found
@@ -360,53 +365,47 @@ def read_gates(decoder: Decoder, steps: int, keys: int) -> tuple[Gates, list[Tab
             advice="Give the program less memory, or run the reference engine.",
         )
     written = [place for place, table in enumerate(every) if table.own_steps]
-    heads = reader.heads
-
-    def wired(places: Iterable[int]) -> list[int]:
-        return [reader.wire[place] for place in places]
-
-    def wired_pairs(pairs: Iterable[tuple[int, bool]]) -> list[list[int]]:
-        return [[number(reader.wire[place]), int(bit)] for place, bit in pairs]
-
-    gates = Gates(
-        sources,
-        reads,
-        tables,
-        *_lists(readers),
-        np.array(stages, np.int64).reshape(-1, 3),
-        np.array([head.table for head in heads], np.int64),
-        *_lists([[number(wire) for wire in head.asks] for head in heads]),
-        *_lists([[(number(wire), int(bit)) for wire, bit in head.must] for head in heads], 2),
-        copies,
-        cells.astype(np.int64),
-        np.array(written, np.int64),
-        *_lists([wired(every[own].at) for own in written]),
-        *_lists([wired_pairs(every[own].must) for own in written], 2),
-        *_lists([wired(every[own].word) for own in written]),
-        np.array([(to, number(source)) for to, source in reader.hands], np.int64),
-        np.array(reader.ends, np.int64),
-        np.array(reader.carried, np.int64),
+    heads, wire = reader.heads, reader.wire
+    compiled = Gates(
+        sources=sources,
+        tables=tables,
+        fan=Lists(*(own.astype(kind) for own, kind in zip(_lists(readers), FAN_TYPES, strict=True))),
+        stages=np.array(stages, np.int64).reshape(-1, 3),
+        heads=np.array([head.table for head in heads], np.int64),
+        asks=_lists([[number(own) for own in head.asks] for head in heads]),
+        must=_lists([[(number(own), bit) for own, bit in head.must] for head in heads], 2),
+        copies=copies,
+        cells=cells.astype(np.int64),
+        written=np.array(written, np.int64),
+        at=_lists([[wire[place] for place in every[own].at] for own in written]),
+        when=_lists([[(wire[place], bit) for place, bit in every[own].must] for own in written], 2),
+        word=_lists([[wire[place] for place in every[own].word] for own in written]),
+        hands=np.array([(to, number(source)) for to, source in reader.hands], np.int64),
+        ends=np.array(reader.ends, np.int64),
+        carried=np.array(reader.carried, np.int64),
     )
-    return gates, every
+    return compiled, every
 
 
-def _numbered(reader: Reader) -> tuple[list[int], list[tuple[int, int, int]], int]:
-    """The number of every gate, the stages in these numbers, and how many numbers there are."""
-    places: list[int] = []
-    stages, first = [], 0
-    for end, *heads in reader.stages:
-        count = end - len(places)
-        places += range(first, first + count)
-        first += -(-count // 64) * 64
-        stages.append((first, *heads))
-    return places, stages, first
+def _numbered(
+    gates: Iterable[int], stages: Sequence[tuple[int, int, int]]
+) -> tuple[dict[int, int], list[tuple[int, ...]], int]:
+    """A number for every gate, the stages in these numbers, and how many numbers there are."""
+    waiting = list(gates)
+    places: dict[int, int] = {}
+    numbered, first = [], 0
+    for end, *heads in stages:
+        own = waiting[len(places) : bisect_left(waiting, end)]
+        places |= zip(own, range(first, first + len(own)), strict=True)
+        first += -(-len(own) // 64) * 64
+        numbered.append((first, *heads))
+    return places, numbered, first
 
 
-def _lists(parts: Sequence[Sequence[object]], columns: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Lists one after the other: where each begins, and all of them."""
-    flat = [item for part in parts for item in part]
-    whole = np.array(flat, np.int64).reshape((-1, columns) if columns > 1 else -1)
-    return np.cumsum([0, *map(len, parts)]).astype(np.int64), whole.astype(np.int32)
+def _lists(parts: Sequence[Sequence[object]], columns: int = 1) -> Lists:
+    whole = np.array([item for part in parts for item in part], np.int64)
+    starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+    return Lists(starts, whole.reshape((-1, columns) if columns > 1 else -1))
 
 
 def _by_row(own: Affine) -> list[Row]:

@@ -28,6 +28,7 @@ from tapegrad.source import State
 from tapegrad.targets.net import Net
 from tapegrad.targets.target import Estimate
 from tapegrad.targets.transformer.differences import Fast
+from tapegrad.targets.transformer.gates import Gates, Table, read_gates
 
 Words = list[int] | dict[int, int]
 """What a memory holds: a list of all words, or those that are not 0 by their address."""
@@ -176,7 +177,11 @@ class MemoryNet(Net):
         return _Reference(flat, plain.of_tokens(flat, carry.tokens), plain.empty_cache(flat, 0))
 
     def _fast(self, carry: Decoding) -> Fast:
-        return Fast.begin(self.decoder, self.scales.steps, self._keys, carry.tokens, carry.output)
+        return Fast.begin(*self._gates, carry.tokens, carry.output)
+
+    @cached_property
+    def _gates(self) -> tuple[Gates, list[Table]]:
+        return read_gates(self.decoder, self.scales.steps, self._keys)
 
     @property
     def _keys(self) -> int:
