@@ -193,6 +193,10 @@ def _prepared(
         {name: value for name, value in before.items() if name not in after or after[name] != value}
         for before, after in zip(now if then is None else then, now, strict=True)
     ]
+    if then is not None:
+        stages = (*route(source, *chosen.kinds), chosen)
+        for stage, before, others in zip(stages, then, changed, strict=True):
+            others |= {n: o.was for n, o in stage.options.items() if n not in before and o.was is not ...}
     for lowering, others in zip(route(source, *chosen.kinds), changed, strict=False):
         wanted = others | {name: own.pop(name) for name in lowering.options if name in own}
         passes.append(lowering.rewrite(passes[-1].after if passes else source, **wanted))

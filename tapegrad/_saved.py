@@ -110,7 +110,8 @@ def _passes_of_format_1(loaded: Compiled, config: Mapping[str, Any]) -> tuple[Re
         "to compare. Save it again to have it in the present format.",
         stacklevel=3,
     )
-    again = compile(loaded.source, loaded.target.name, **loaded.options)
+    were = {name: option.was for name, option in loaded.target.options.items() if option.was is not ...}
+    again = compile(loaded.source, loaded.target.name, **(were | loaded.options))
     ours, theirs = again.net.arrays(), loaded.net.arrays()
     same = ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
     if not same or names != [rewriting.name for rewriting in again.passes]:

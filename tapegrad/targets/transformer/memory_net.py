@@ -8,7 +8,7 @@ that fits its sizes and its number of steps.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import numpy as np
@@ -17,31 +17,17 @@ from numpy.typing import NDArray
 
 from tapegrad.attention.analysis import Scales, largest_score, softmax_error, temperature_for
 from tapegrad.attention.build import TIME, Stream, build
-from tapegrad.attention.memory import Bank, Layout, MemoryMachine, layout_of, memory_program
+from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
 from tapegrad.attention.packed import packed, unpacked
+from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks import decoder as plain
 from tapegrad.networks.form import Affine, Attention, Block, Decoder, formula
-from tapegrad.programs.kind import MACHINES
-from tapegrad.programs.model import Contents
 from tapegrad.source import State
 from tapegrad.targets.net import Net
 from tapegrad.targets.target import Estimate
 from tapegrad.targets.transformer.differences import Fast
 from tapegrad.targets.transformer.gates import Gates, Table, read_gates
-
-Words = list[int] | dict[int, int]
-"""What a memory holds: a list of all words, or those that are not 0 by their address."""
-
-
-class Interpreted(MemoryMachine, Protocol):
-    """A machine whose states can be taken apart into registers and memories, and put together again."""
-
-    kind: ClassVar[str]
-
-    def contents(self, state: Any, /) -> Contents: ...
-
-    def state(self, contents: Contents, /) -> Any: ...
 
 
 class Write(NamedTuple):
@@ -60,6 +46,7 @@ class Decoding:
     steps: int
     output: Float32[np.ndarray, " width"]
     tokens: Float32[np.ndarray, "words coordinates"]
+    first: State
     memories: dict[str, Words]
     """What the memories hold, as far as it was decoded: the input at first, then the writes that are read
     off what the engine keeps."""
@@ -85,11 +72,11 @@ class MemoryNet(Net):
     stream: Stream = eqx.field(static=True)
     layout: Layout = eqx.field(static=True)
     scales: Scales = eqx.field(static=True)
-    machine: Interpreted = eqx.field(static=True)
+    machine: Ports = eqx.field(static=True)
     attention: str = eqx.field(static=True)
 
     @classmethod
-    def build(cls, machine: Interpreted, name: str, steps: int, attention: str) -> Self:
+    def build(cls, machine: Ports, name: str, steps: int, attention: str) -> Self:
         """The net for runs of at most `steps` steps."""
         layout, program = layout_of(machine), memory_program(machine, name)
         temperature = temperature_for(most_keys(layout, steps)) if attention == "softmax" else None
@@ -97,7 +84,7 @@ class MemoryNet(Net):
         return cls(decoder, stream, layout, scales, machine, attention)
 
     @classmethod
-    def estimate(cls, machine: Interpreted, name: str, steps: int) -> Estimate:
+    def estimate(cls, machine: Ports, name: str, steps: int) -> Estimate:
         """What it costs: the layers are laid out, which takes a second at most, and counted."""
         net = cls.build(machine, name, steps, "hardmax")
         heads = sum(len(block.attentions()) for block in net.decoder.blocks)
@@ -132,14 +119,13 @@ class MemoryNet(Net):
         tokens = [
             np.concatenate([_bits(number, own.width) for number, own in zip(parts, token, strict=True)])
             for bank in self.layout.banks
-            for parts in ((bank.number, at, word) for at, word in bank.of(memories[bank.memory]) if word)
+            for at, word in bank.of(memories[bank.memory])
+            for parts in [(bank.number, at, word)]
+            if word and 0 <= at < bank.words
         ]
         shape = -1, sum(own.width for own in token)
-        kept: dict[str, Words] = {
-            name: dict(words) if isinstance(words, Mapping) else list(words)
-            for name, words in memories.items()
-        }
-        return Decoding(0, output, np.array(tokens, np.float32).reshape(shape), kept)
+        kept = {name: words.copy() for name, words in memories.items()}
+        return Decoding(0, output, np.array(tokens, np.float32).reshape(shape), state, kept)
 
     def step(self, carry: Decoding) -> Decoding:
         """One decoder step, by the reference engine."""
@@ -203,8 +189,8 @@ class MemoryNet(Net):
                 place = write.address if write.bank.side is None else 2 * write.address + write.bank.side
                 carry.memories[write.bank.memory][place] = write.word
         registers = {name: _number(carry.output[self.stream.group(name)]) for name in self.layout.registers}
-        kept: dict[str, Any] = {name: words.copy() for name, words in carry.memories.items()}
-        return self.machine.state(Contents(registers, kept))
+        kept = {name: words.copy() for name, words in carry.memories.items()}
+        return self.machine.state(registers, kept, carry.first)
 
     def _pending(self, output: Float32[np.ndarray, " width"]) -> Iterator[Write]:
         for bank in self.layout.banks:
@@ -329,7 +315,7 @@ class MemoryNet(Net):
         """The machine, its sizes, names and scales."""
         return {
             "form": "memory",
-            "machine": {"kind": self.machine.kind, **asdict(self.machine)},  # type: ignore[call-overload]
+            "machine": self.machine.to_json(),
             "banks": [asdict(bank) for bank in self.layout.banks],
             "steps": self.scales.steps,
             "digits": list(self.scales.digits),
@@ -342,9 +328,8 @@ class MemoryNet(Net):
     @classmethod
     def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The net from its arrays."""
-        sizes = dict(config["machine"])
-        machine = MACHINES[sizes.pop("kind")](**{name: int(size) for name, size in sizes.items()})
-        layout = Layout(machine.registers, tuple(Bank(**bank) for bank in config["banks"]))
+        machine = ports_of(config["machine"])
+        layout = Layout(dict(machine.registers), tuple(Bank(**bank) for bank in config["banks"]))
         stream = Stream(tuple((str(group), int(number)) for group, number in config["coordinates"]))
         scales = Scales(int(config["steps"]), tuple(int(digit) for digit in config["digits"]))
         temperature = float(config["temperature"]) or None

@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tapegrad.attention.analysis import LONGEST
+from tapegrad.attention.sources import Ports, ProgramPorts, TapePorts
 from tapegrad.errors import Refused
 from tapegrad.lowering.one_tape import one_tape
 from tapegrad.lowering.program_learner import suiting
@@ -24,31 +25,41 @@ LARGEST = 4 << 30
 """Nets of more bytes than this are refused."""
 
 
-def build(
-    source: TuringMachine | Program, steps: int, attention: str, correction: str, input: int, output: int
-) -> Net:
+def build(source: TuringMachine | Program, **options: Any) -> Net:
     """The net, if it fits."""
-    if isinstance(source, Program):
+    steps, attention, correction = options["steps"], options["attention"], options["correction"]
+    if (ports := ports_for(source, **options)) is not None:
         if correction != "quarters":
-            raise Refused("nets of programs round with quarters", advice="Leave out `correction`.")
-        machine = source.with_room(input=input, output=output).machine
-        return MemoryNet.build(machine, source.name, steps, attention)
-    machine = source
-    cost = _estimate_machine(machine, steps)
+            raise Refused("nets of gates round with quarters", advice="Leave out `correction`.")
+        return MemoryNet.build(ports, source.name, steps, attention)
+    assert isinstance(source, TuringMachine)
+    cost = _estimate_machine(source, steps)
     if cost.bytes > LARGEST:
         raise Refused(
             f"the net would need {cost.bytes / 2**30:.1f} GiB: width {cost.width:,}, {cost.depth} layers",
-            advice="The width grows with states x symbols; use a smaller machine or the target tape.",
+            advice="The width grows with states x symbols; leave out `construction`, or use target tape.",
         )
-    return TransformerNet.build(machine, steps, attention, correction)
+    return TransformerNet.build(source, steps, attention, correction)
 
 
-def estimate(
-    source: TuringMachine | Program, steps: int, attention: str, correction: str, input: int, output: int
-) -> Estimate:
-    """What the net will cost."""
+def ports_for(source: TuringMachine | Program, **options: Any) -> Ports | None:
+    """The source as a machine with memories, where its net is to be made of heads and gates; None for the
+    paper's layers, whose matrices are dense."""
+    construction, steps = options["construction"], options["steps"]
     if isinstance(source, Program):
-        return MemoryNet.estimate(source.with_room(input=input, output=output).machine, source.name, steps)
+        if construction == "paper":
+            raise Refused("the paper has no construction for programs", advice="Leave out `construction`.")
+        return ProgramPorts(source.with_room(input=options["input"], output=options["output"]).machine)
+    large = source.tapes > 1 or _estimate_machine(source, steps).bytes > LARGEST
+    return TapePorts(source, steps) if construction == "ports" or (construction == "auto" and large) else None
+
+
+def estimate(source: TuringMachine | Program, **options: Any) -> Estimate:
+    """What the net will cost."""
+    steps = options["steps"]
+    if (ports := ports_for(source, **options)) is not None:
+        return MemoryNet.estimate(ports, source.name, steps)
+    assert isinstance(source, TuringMachine)
     return _estimate_machine(source, steps)
 
 
@@ -76,8 +87,10 @@ def _estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
 
 
 def passes(source: TuringMachine | Program, **options: Any) -> Sequence[Rewriting]:
-    """One tape is enough; more are put on one."""
-    return [] if isinstance(source, Program) or source.tapes == 1 else [one_tape(source)]
+    """The paper's layers are for one tape; several are put on one for them."""
+    if ports_for(source, **options) is not None or not isinstance(source, TuringMachine):
+        return []
+    return [] if source.tapes == 1 else [one_tape(source)]
 
 
 def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
@@ -120,6 +133,12 @@ TARGET = Target(
         ),
         "correction": Option(
             "quarters", "quarters (exact in binary) or thirds (the paper's)", tuple(CORRECTIONS)
+        ),
+        "construction": Option(
+            "auto",
+            "paper (one tape), or ports: heads and gates, for any number of tapes and for programs",
+            ("auto", "paper", "ports"),
+            was="paper",
         ),
         "input": Option(64, "bytes of input that a program has room for"),
         "output": Option(64, "bytes of output of a program that are kept, the last ones; a power of two"),
