@@ -158,7 +158,7 @@ def compile_for(
     first = source.start(*words)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [words])
-    if lowerings := route(source, target_named(target).takes):
+    if lowerings := route(source, *target_named(target).kinds):
         options = lowerings[0].suiting(source, first, steps) | options
     chosen, passes, settings = _prepared(source, target, options)
     lowered = passes[-1].after if passes else source
@@ -187,7 +187,7 @@ def defaults(source: Source, target: Target) -> list[Defaults]:
     """The defaults of all options: those of each lowering on the way to the target, then the target's."""
     return [
         {name: option.default for name, option in stage.options.items() if option.default is not ...}
-        for stage in (*route(source, target.takes), target)
+        for stage in (*route(source, *target.kinds), target)
     ]
 
 
@@ -204,7 +204,11 @@ def _prepared(
         {name: value for name, value in before.items() if name not in after or after[name] != value}
         for before, after in zip(now if then is None else then, now, strict=True)
     ]
-    for lowering, others in zip(route(source, chosen.takes), changed, strict=False):
+    if then is not None:
+        stages = (*route(source, *chosen.kinds), chosen)
+        for stage, before, others in zip(stages, then, changed, strict=True):
+            others |= {n: o.was for n, o in stage.options.items() if n not in before and o.was is not ...}
+    for lowering, others in zip(route(source, *chosen.kinds), changed, strict=False):
         wanted = others | {name: own.pop(name) for name in lowering.options if name in own}
         passes.append(lowering.rewrite(passes[-1].after if passes else source, **wanted))
     settings = chosen.with_defaults(changed[-1] | own)

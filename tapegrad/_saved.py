@@ -71,7 +71,7 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         bound_source(folder)
         source = source_from_json(config["source"], _without(_SOURCE, arrays))
         target = target_named(config["target"])
-        net = target.net.from_saved(config["net"], folder.own)
+        net = target.loaded(config["net"], folder.own)
         loaded = Compiled(net, target, source, (), config["options"])
         if config["version"] == 1:
             passes = _passes_of_format_1(loaded, config)
@@ -110,7 +110,8 @@ def _passes_of_format_1(loaded: Compiled, config: Mapping[str, Any]) -> tuple[Re
         "to compare. Save it again to have it in the present format.",
         stacklevel=3,
     )
-    again = compile(loaded.source, loaded.target.name, **loaded.options)
+    were = {name: option.was for name, option in loaded.target.options.items() if option.was is not ...}
+    again = compile(loaded.source, loaded.target.name, **(were | loaded.options))
     ours, theirs = again.net.arrays(), loaded.net.arrays()
     same = ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
     if not same or names != [rewriting.name for rewriting in again.passes]:

@@ -57,20 +57,20 @@ def kind_of(source: Source | type) -> SourceKind:
     raise InputError(f"a {wanted.__name__} is not a source", advice=f"Kinds of source: {names}.")
 
 
-def route(source: Source, wanted: type) -> list[Lowering]:
-    """The shortest chain of lowerings from a source to the kind of this type."""
-    start, goal = kind_of(source).name, kind_of(wanted).name
+def route(source: Source, *wanted: type) -> list[Lowering]:
+    """The shortest chain of lowerings from a source to a kind of one of these types."""
+    start, goals = kind_of(source).name, [kind_of(own).name for own in wanted]
     waiting: deque[tuple[str, list[Lowering]]] = deque([(start, [])])
     seen = {start}
     while waiting:
         name, chain = waiting.popleft()
-        if name == goal:
+        if name in goals:
             return chain
         for lowering in _kinds[name].lowerings:
             if lowering.after not in seen:
                 seen.add(lowering.after)
                 waiting.append((lowering.after, [*chain, lowering]))
-    raise Refused(f"no lowering leads from a {start} to a {goal}")
+    raise Refused(f"no lowering leads from a {start} to a {' or '.join(goals)}")
 
 
 @dataclass(frozen=True)

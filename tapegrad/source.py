@@ -126,6 +126,8 @@ class Option:
     """`...` where there is none, so that the option must be given."""
     help: str
     choices: tuple[Any, ...] = ()
+    was: Any = ...
+    """What holds for nets that were saved before there was this option, where that is not the default."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad_check import attention
 from tapegrad_check.folder import Checked, CheckError, require
 from tapegrad_check.sources import Machine, Model, array, texts, whole
 from tapegrad_check.sources import number as finite
@@ -36,6 +37,8 @@ def check(
     config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[str, Any], source: Model | None
 ) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
+    if config.get("form") == "memory":
+        return attention.check(config, arrays, claims, source)
     machine = _machine(config, source)
     steps = whole(config["steps"], "the number of steps", 1, 1 << 40)
     names = _names(machine, steps, len(arrays["h_0"]))

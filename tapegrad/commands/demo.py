@@ -72,7 +72,7 @@ def _examples(target: Target) -> Iterator[Example]:
     ):
         needed = {
             name
-            for way in route(source, target.takes)
+            for way in route(source, *target.kinds)
             for name, option in way.options.items()
             if option.default is ...
         }

@@ -31,7 +31,11 @@ from tapegrad.commands.output import (
 )
 from tapegrad.commands.player import write_page
 from tapegrad.show.recorder import MOST_STEPS
-from tapegrad.targets import all_targets
+from tapegrad.targets import Target, all_targets
+
+
+def _kinds(target: Target) -> str:
+    return " or ".join(kind.__name__ for kind in target.kinds)
 
 
 def targets(as_json: AsJson = False) -> None:
@@ -44,7 +48,7 @@ def targets(as_json: AsJson = False) -> None:
                     "name": target.name,
                     "summary": target.summary,
                     "paper": target.paper,
-                    "takes": target.takes.__name__,
+                    "takes": _kinds(target),
                     "engines": list(target.net.engines),
                     "options": {n: {"default": o.default, "help": o.help} for n, o in target.options.items()},
                 }
@@ -55,7 +59,7 @@ def targets(as_json: AsJson = False) -> None:
     for target in found:
         console.print(f"[bold]{target.name}[/bold]  {target.summary}")
         console.print(
-            f"    takes a {target.takes.__name__}; engines {', '.join(target.net.engines)}; {target.paper}",
+            f"    takes a {_kinds(target)}; engines {', '.join(target.net.engines)}; {target.paper}",
             markup=False,
         )
         for name, option in target.options.items():

@@ -288,12 +288,14 @@ class Attention:
 @tree
 class Block:
     """One layer of a decoder: attention to the vectors of earlier steps and this one, attention to the tokens
-    of an encoder, then dense layers. An attention that is not there is the identity."""
+    of an encoder, then dense layers. An attention that is not there is the identity. What the dense layers
+    give takes the place of the vector, or is added to the coordinates `adds_to` of it."""
 
     purpose: str = static()
     feed_forward: tuple[Dense, ...]
     self_attention: Attention | None = None
     encoder_attention: Attention | None = None
+    adds_to: Int[Numbers, "*layers rows"] | None = None
 
     def attentions(self) -> tuple[Attention, ...]:
         """Those it has."""
@@ -306,7 +308,7 @@ class Block:
     def expanded(self) -> "Block":
         """The same with ReLU layers in place of corrections."""
         layers = tuple(layer for dense in self.feed_forward for layer in dense.expanded())
-        return Block(self.purpose, layers, self.self_attention, self.encoder_attention)
+        return Block(self.purpose, layers, self.self_attention, self.encoder_attention, self.adds_to)
 
 
 @tree

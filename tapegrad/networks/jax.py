@@ -190,13 +190,19 @@ def stacked(decoder: Decoder, multiple: int = 64, cut: bool = True) -> StackedDe
         columns, layers = width, []
         for number, layer in enumerate(members[0].feed_forward):
             maps = [block.feed_forward[number].map for block in members]
-            last = number == len(members[0].feed_forward) - 1
-            rows = width if last else max(map(len, maps))
+            whole = number == len(members[0].feed_forward) - 1 and members[0].adds_to is None
+            rows = width if whole else max(map(len, maps))
             layers.append(Dense(_matrices(maps, rows, columns), layer.activation))
             columns = rows
         own, own_to = _heads([block.self_attention for block in members], width, cut)
         encoder, encoder_to = _heads([block.encoder_attention for block in members], width, cut)
-        groups.append(Group(Block("", tuple(layers), own, encoder), own_to, encoder_to))
+        adds_to = None
+        if members[0].adds_to is not None:  # padding adds 0 to coordinate 0
+            adds_to = np.zeros((len(members), columns), np.int64)
+            for places, block in zip(adds_to, members, strict=True):
+                places[: len(block.feed_forward[-1].map)] = np.asarray(block.adds_to)
+        block = Block("", tuple(layers), own, encoder, adds_to)
+        groups.append(Group(block, own_to, encoder_to))
     halting, columns = [], width
     for layer in decoder.halting:
         rows = round_up(max(1, len(layer.map)), multiple)
@@ -268,7 +274,9 @@ def decoder_step(
             token_keys, token_values = affine(encoder.key, tokens.T).T, affine(encoder.value, tokens.T).T
             added = attend(encoder, hidden, token_keys, token_values, given, temperature)
             hidden = hidden.at[group.encoder_to].add(added)
-        return feed(group.block.feed_forward, hidden), kept
+        fed = feed(group.block.feed_forward, hidden)
+        adds_to = group.block.adds_to
+        return fed if adds_to is None else hidden.at[adds_to].add(fed), kept
 
     for group in network.groups:
         if group.block.self_attention is None:
@@ -286,9 +294,10 @@ def round_up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _modules(block: Block) -> tuple[bool, bool, list[Activation]]:
+def _modules(block: Block) -> tuple[bool, bool, bool, list[Activation]]:
     activations: list[Activation] = [layer.activation for layer in block.feed_forward]
-    return block.self_attention is not None, block.encoder_attention is not None, activations
+    attends = block.self_attention is not None, block.encoder_attention is not None
+    return *attends, block.adds_to is not None, activations
 
 
 def padded(own: Affine | Matrix, rows: int, columns: int) -> Affine | Matrix:

@@ -84,7 +84,12 @@ class WatchedDecoder:
                 of_tokens = (list(affine(side, self.tokens.T).T) for side in (attention.key, attention.value))
                 scores, weights, seen_values, h = self._attend(attention, h, *of_tokens)
                 seen.looks.append(Look(number, "encoder", scores, weights, seen_values))
-            h = chain(block.feed_forward, h).astype(self.tokens.dtype)
+            fed = chain(block.feed_forward, h).astype(self.tokens.dtype)
+            if block.adds_to is None:
+                h = fed
+            else:
+                h = h.copy()
+                np.add.at(h, np.asarray(block.adds_to), fed)
             seen.hidden.append(h)
         self.output = h
         self._steps += 1

@@ -59,4 +59,6 @@ class DecodedView:
 def net_view(compiled: Compiled, carry: Carry) -> NetView:
     """The view of the net's target, for one run."""
     place = VIEWS.get(compiled.target.name)
-    return DecodedView(compiled) if place is None else imported(place)(compiled.net, carry)
+    if place is None or not isinstance(compiled.net, compiled.target.net):
+        return DecodedView(compiled)
+    return imported(place)(compiled.net, carry)

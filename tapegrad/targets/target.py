@@ -56,6 +56,8 @@ class Target:
     """`estimate(source, **options)`, without building."""
     examples: Callable[[], Sequence[Example]]
     options: Mapping[str, Option] = field(default_factory=dict)
+    also_takes: tuple[type, ...] = ()
+    """Further kinds that it is built from without a lowering."""
     passes: Callable[..., Sequence[Rewriting]] = lambda source, **options: ()
     """`passes(source, **options)`: the rewritings that make a source of the right kind ready."""
 
@@ -67,6 +69,18 @@ class Target:
 
     fitted: Callable[..., Mapping[str, Any]] = lambda source, state, steps: {}
     """`fitted(source, state, steps)`: the options that suit a run of so many steps from this first state."""
+
+    loads: "Callable[..., Net] | None" = None
+    """`loads(config, arrays)`: a saved net, where nets of this target are of more than one class."""
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """All kinds of source that it is built from."""
+        return self.takes, *self.also_takes
+
+    def loaded(self, config: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Net":
+        """A net again, from what was saved."""
+        return (self.loads or self.net.from_saved)(config, arrays)
 
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options with their values; unknown names and values are refused."""

@@ -40,5 +40,5 @@ WAYS = {
 def test_every_source_reaches_every_target(kind, target):
     targets = ("tape", "simplex", "transformer") if target == "tape" else (target,)
     for name in targets:
-        found = [way.function.partition(":")[2] for way in route(SOURCES[kind], target_named(name).takes)]
+        found = [way.function.partition(":")[2] for way in route(SOURCES[kind], *target_named(name).kinds)]
         assert found == WAYS[kind, target]

@@ -365,7 +365,8 @@ def _loaded(number: int, purpose: str, correction: Correction, arrays: Mapping[s
         null_key, null_value = (np.asarray(arrays[f"layer.{number}.{kind}.{part}_0"]) for part in "KV")
         return Attention(query, key, value, null_key, null_value)
 
-    return Block(purpose, (Dense(own("ff", "1"), correction),), *(attention(kind) for kind in KINDS))
+    own_attention, encoder_attention = (attention(kind) for kind in KINDS)
+    return Block(purpose, (Dense(own("ff", "1"), correction),), own_attention, encoder_attention)
 
 
 def _bits(number: int, count: int) -> NDArray[np.float32]:

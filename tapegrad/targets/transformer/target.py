@@ -1,33 +1,69 @@
 """What `compile(machine, "transformer")` takes, costs and shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
+from tapegrad.attention.analysis import LONGEST
+from tapegrad.attention.sources import Ports, ProgramPorts, TapePorts
 from tapegrad.errors import Refused
 from tapegrad.lowering.one_tape import one_tape
+from tapegrad.lowering.program_learner import suiting
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
-from tapegrad.source import Rewriting
+from tapegrad.programs.library import READY
+from tapegrad.programs.model import Program
+from tapegrad.source import Rewriting, State
+from tapegrad.targets.net import Net
 from tapegrad.targets.target import Estimate, Example, Option, Target
 from tapegrad.targets.transformer.build import CORRECTIONS, Layout
+from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
 LARGEST = 4 << 30
 """Nets of more bytes than this are refused."""
 
 
-def build(machine: TuringMachine, steps: int, attention: str, correction: str) -> TransformerNet:
+def build(source: TuringMachine | Program, **options: Any) -> Net:
     """The net, if it fits."""
-    cost = estimate(machine, steps, attention, correction)
+    steps, attention, correction = options["steps"], options["attention"], options["correction"]
+    if (ports := ports_for(source, **options)) is not None:
+        if correction != "quarters":
+            raise Refused("nets of gates round with quarters", advice="Leave out `correction`.")
+        return MemoryNet.build(ports, source.name, steps, attention)
+    assert isinstance(source, TuringMachine)
+    cost = _estimate_machine(source, steps)
     if cost.bytes > LARGEST:
         raise Refused(
             f"the net would need {cost.bytes / 2**30:.1f} GiB: width {cost.width:,}, {cost.depth} layers",
-            advice="The width grows with states x symbols; use a smaller machine or the target tape.",
+            advice="The width grows with states x symbols; leave out `construction`, or use target tape.",
         )
-    return TransformerNet.build(machine, steps, attention, correction)
+    return TransformerNet.build(source, steps, attention, correction)
 
 
-def estimate(machine: TuringMachine, steps: int, attention: str, correction: str) -> Estimate:
+def ports_for(source: TuringMachine | Program, **options: Any) -> Ports | None:
+    """The source as a machine with memories, where its net is to be made of heads and gates; None for the
+    paper's layers, whose matrices are dense."""
+    construction, steps = options["construction"], options["steps"]
+    if isinstance(source, Program):
+        if construction == "paper":
+            raise Refused("the paper has no construction for programs", advice="Leave out `construction`.")
+        return ProgramPorts(source.with_room(input=options["input"], output=options["output"]).machine)
+    large = source.tapes > 1 or _estimate_machine(source, steps).bytes > LARGEST
+    return TapePorts(source, steps) if construction == "ports" or (construction == "auto" and large) else None
+
+
+def estimate(source: TuringMachine | Program, **options: Any) -> Estimate:
+    """What the net will cost."""
+    steps = options["steps"]
+    if (ports := ports_for(source, **options)) is not None:
+        return MemoryNet.estimate(ports, source.name, steps)
+    assert isinstance(source, TuringMachine)
+    return _estimate_machine(source, steps)
+
+
+def _estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
     """Counted from the layout: see `build.build_layers`."""
     layout = Layout.of(machine, steps)
     w, pos, time = layout.width, layout.position_bits, layout.time_bits
@@ -50,16 +86,33 @@ def estimate(machine: TuringMachine, steps: int, attention: str, correction: str
     )
 
 
-def passes(machine: TuringMachine, **options: Any) -> Sequence[Rewriting]:
-    """One tape is enough; more are put on one."""
-    return [] if machine.tapes == 1 else [one_tape(machine)]
+def passes(source: TuringMachine | Program, **options: Any) -> Sequence[Rewriting]:
+    """The paper's layers are for one tape; several are put on one for them."""
+    if ports_for(source, **options) is not None or not isinstance(source, TuringMachine):
+        return []
+    return [] if source.tapes == 1 else [one_tape(source)]
+
+
+def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
+    """For a program as many steps as it takes, or as are asked for, and room for its input and output."""
+    if not isinstance(source, Program):
+        return {}
+    suits = suiting(source, state, steps)
+    return suits | {"steps": min(suits["steps"], LONGEST)}
+
+
+def load(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Net:
+    """The net of a machine on one tape, or of one with memories."""
+    return (MemoryNet if config.get("form") == "memory" else TransformerNet).from_saved(config, arrays)
 
 
 def examples() -> Sequence[Example]:
-    """A word accepted and a number incremented."""
+    """A word accepted, a number incremented, and a program on a machine with memory."""
+    hello = READY["subleq-hello"]
     return [
         Example(ready("palindrome"), ("abba",), {"steps": 64}),
         Example(ready("increment"), ("1011",), {"steps": 32, "attention": "softmax"}),
+        Example(hello.build(), (hello.example,), {"steps": 32, "input": 1, "output": 4}),
     ]
 
 
@@ -68,6 +121,7 @@ TARGET = Target(
     summary="a decoder step is a step of the machine; attention finds the last write to a cell",
     paper="Wei, Chen, Ma, section 4",
     takes=TuringMachine,
+    also_takes=(Program,),
     net=TransformerNet,
     build=build,
     estimate=estimate,
@@ -80,6 +134,16 @@ TARGET = Target(
         "correction": Option(
             "quarters", "quarters (exact in binary) or thirds (the paper's)", tuple(CORRECTIONS)
         ),
+        "construction": Option(
+            "auto",
+            "paper (one tape), or ports: heads and gates, for any number of tapes and for programs",
+            ("auto", "paper", "ports"),
+            was="paper",
+        ),
+        "input": Option(64, "bytes of input that a program has room for"),
+        "output": Option(64, "bytes of output of a program that are kept, the last ones; a power of two"),
     },
     passes=passes,
+    fitted=fitted,
+    loads=load,
 )

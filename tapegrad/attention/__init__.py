@@ -1,0 +1,1 @@
+"""Attention programs: named bits, heads and gates, between machines with memories and layers."""

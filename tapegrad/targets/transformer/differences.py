@@ -1,0 +1,203 @@
+"""The fast engine of machines with memories: wires are carried from step to step, and follow what changes.
+
+A gate is looked at where a wire that it reads has changed, in an order in which each is looked at once in a
+step. Heads read tables. What a step costs depends on what changes in it, and neither on how many steps there
+were nor on how much memory there is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float32
+from numba.cpython.unsafe.numbers import trailing_zeros
+from numpy.typing import NDArray
+
+from tapegrad._jit import njit
+from tapegrad.targets.transformer.gates import Gates, Table, require
+
+FOUND = np.uint64(1 << 63)
+"""The bit of an entry which says that there is one."""
+ROOM = 1 << 12
+
+
+@dataclass
+class Fast:
+    """A run: what wires carry, what tables hold, and which entries steps have written."""
+
+    gates: Gates
+    tables: list[Table]
+    values: NDArray[np.uint8]
+    rows: NDArray[np.uint8]
+    """For each gate the bits of the wires that it reads (which is the row of its table), then its value."""
+    changed: NDArray[np.uint64]
+    """The gates whose value is not that of their row yet, a bit for each, and perhaps some others."""
+    seen: NDArray[np.uint64]
+    """For each head the entry that it has found last."""
+    cells: NDArray[np.uint64]
+    entries: NDArray[np.int64]
+    """Numbers of the entries that steps have written, each once."""
+    count: int = 0
+
+    @classmethod
+    def begin(
+        cls,
+        gates: Gates,
+        tables: list[Table],
+        tokens: Float32[np.ndarray, "words coordinates"],
+        output: Float32[np.ndarray, " width"],
+    ) -> "Fast":
+        """Before the first step: all gates are to be looked at."""
+        require(bool(np.isin(tokens, (0, 1)).all() and np.isin(output, (0, 1)).all()))
+        require(not np.delete(output, gates.carried).any())
+        values = np.zeros(gates.sources + len(gates.tables), np.uint8)
+        values[: len(gates.carried)] = output[gates.carried]
+        rows = np.zeros(len(gates.tables), np.uint8)
+        fan = gates.fan.items[np.repeat(values == 1, np.diff(gates.fan.starts).astype(np.int64))]
+        np.bitwise_or.at(rows, fan >> 3, (1 << (fan & 7)).astype(np.uint8))
+        wrong = (gates.tables >> rows.astype(np.uint64) & np.uint64(1)).astype(bool)
+        changed = np.packbits(wrong, bitorder="little").view(np.uint64)
+        cells = np.zeros(gates.cells[-1], np.uint64)
+        for table, first in zip(tables, gates.cells, strict=False):
+            if not table.own_steps:
+                _fill(cells, int(first), table, tokens)
+        seen = np.zeros(len(gates.heads), np.uint64)
+        return cls(gates, tables, values, rows, changed, seen, cells, np.zeros(ROOM, np.int64))
+
+    def advance(self, step: int, last: int) -> int:
+        """Steps from number `step` on, up to number `last` or the end; the number of the next."""
+        while True:
+            step, self.count, ended = _steps(
+                self.gates,
+                self.values,
+                self.rows,
+                self.changed,
+                self.seen,
+                self.cells,
+                self.entries,
+                self.count,
+                step,
+                last,
+            )
+            if ended or step > last:
+                return step
+            self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
+
+    def output(self, width: int) -> Float32[np.ndarray, " width"]:
+        """What the decoder has put out."""
+        output = np.zeros(width, np.float32)
+        output[self.gates.carried] = self.values[: len(self.gates.carried)]
+        return output
+
+    def written(self, at: list[int], word: list[int]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Addresses and words of the table that is written by these coordinates."""
+        for number, table in enumerate(self.tables):
+            if table.own_steps and (table.at, table.word) == (tuple(at), tuple(word)):
+                first, end = self.gates.cells[number : number + 2]
+                entries = self.entries[: self.count]
+                own = entries[(entries >= first) & (entries < end)]
+                return own - first, self.cells[own] & ~FOUND
+        return np.zeros(0, np.int64), np.zeros(0, np.uint64)
+
+
+def _fill(cells: NDArray[np.uint64], first: int, table: Table, tokens: np.ndarray) -> None:
+    """The entries of a table of tokens."""
+    fits = np.ones(len(tokens), bool)
+    for place, bit in table.must:
+        fits &= tokens[:, place] == bit
+    own = tokens[fits].astype(np.uint64)
+    at, word = (
+        own[:, list(places)] @ (np.uint64(1) << np.arange(len(places), dtype=np.uint64))
+        for places in (table.at, table.word)
+    )
+    require(len(np.unique(at)) == len(at))
+    cells[first + at.astype(np.int64)] = word.astype(np.uint64) | FOUND
+
+
+@njit(_nrt=False, inline="always")
+def _flip(values, rows, tables, fan_starts, fan, changed, wire):
+    """Changes a wire, and the rows of the gates that read it. Those that have another value there are looked
+    at when their turn comes."""
+    values[wire] ^= np.uint8(1)
+    for place in range(fan_starts[wire], fan_starts[wire + np.uint64(1)]):
+        gate = np.uint64(fan[place] >> np.uint32(3))
+        row = np.uint64(rows[gate]) ^ np.uint64(1) << np.uint64(fan[place] & np.uint32(7))
+        rows[gate] = np.uint8(row)
+        # A shift is by the lowest six bits: the row. The bit above it is the value.
+        wrong = (tables[gate] >> (row & np.uint64(63)) ^ row >> np.uint64(6)) & np.uint64(1)
+        changed[gate >> np.uint64(6)] |= wrong << (gate & np.uint64(63))
+
+
+@njit(_nrt=False, inline="always")
+def _gathered(values, wires, first, end):
+    """The number whose bits, lowest first, these wires carry."""
+    number = np.uint64(0)
+    for place in range(first, end):
+        number |= np.uint64(values[wires[place]]) << np.uint64(place - first)
+    return number
+
+
+@njit(_nrt=False, inline="always")
+def _agree(values, pairs, first, end):
+    """Whether all these wires have the bits that they must have."""
+    agree = True
+    for place in range(first, end):
+        agree &= values[pairs[place, 0]] == pairs[place, 1]
+    return agree
+
+
+@njit()
+def _steps(gates, values, rows, changed, seen, cells, entries, count, step, last):
+    """Steps while there is room for entries; the number of the next, how many entries there are, and whether
+    the run has ended."""
+    # Arrays are taken out of the tuple once: to hand it on costs more than what is done with it.
+    sources, tables, stages, heads = gates.sources, gates.tables, gates.stages, gates.heads
+    (fan_starts, fan), (asks_starts, asks), (must_starts, must) = gates.fan, gates.asks, gates.must
+    (at_starts, at), (when_starts, when), (word_starts, word) = gates.at, gates.when, gates.word
+    copies, begin, written, hands, ends = gates.copies, gates.cells, gates.written, gates.hands, gates.ends
+    new = np.zeros(len(hands), np.uint8)
+    ended = False
+    for wire in ends:
+        ended |= values[wire] != 0
+    while step <= last and count + len(written) <= len(entries) and not ended:
+        for own in range(len(written)):
+            if _agree(values, when, when_starts[own], when_starts[own + 1]):
+                entry = begin[written[own]] + np.int64(
+                    _gathered(values, at, at_starts[own], at_starts[own + 1])
+                )
+                if cells[entry] == 0:
+                    entries[count] = entry
+                    count += 1
+                cells[entry] = FOUND | _gathered(values, word, word_starts[own], word_starts[own + 1])
+        word_of = 0
+        for stage in range(len(stages)):
+            # Stages begin at whole words, so that all gates of a word belong to one.
+            for place in range(word_of, stages[stage, 0] >> 6):
+                while changed[place] != 0:
+                    gate = (place << 6) + np.int64(trailing_zeros(changed[place]))  # pyright: ignore[reportCallIssue]
+                    changed[place] &= changed[place] - np.uint64(1)
+                    row = np.uint64(rows[gate])
+                    if (tables[gate] >> (row & np.uint64(63)) ^ row >> np.uint64(6)) & np.uint64(1):
+                        rows[gate] ^= np.uint8(64)
+                        _flip(values, rows, tables, fan_starts, fan, changed, np.uint64(sources + gate))
+            word_of = stages[stage, 0] >> 6
+            for head in range(stages[stage, 1], stages[stage, 2]):
+                entry = np.uint64(0)
+                if _agree(values, must, must_starts[head], must_starts[head + 1]):
+                    address = _gathered(values, asks, asks_starts[head], asks_starts[head + 1])
+                    entry = cells[begin[heads[head]] + np.int64(address)]
+                different = entry ^ seen[head]
+                seen[head] = entry
+                while different != 0:
+                    bit = np.int64(trailing_zeros(different))  # pyright: ignore[reportCallIssue]
+                    different &= different - np.uint64(1)
+                    if copies[head, bit] >= 0:
+                        _flip(values, rows, tables, fan_starts, fan, changed, np.uint64(copies[head, bit]))
+        for place in range(len(hands)):
+            new[place] = values[hands[place, 1]]
+        for place in range(len(hands)):
+            if new[place] != values[hands[place, 0]]:
+                _flip(values, rows, tables, fan_starts, fan, changed, np.uint64(hands[place, 0]))
+        step += 1
+        for wire in ends:
+            ended |= values[wire] != 0
+    return step, count, ended

@@ -1,0 +1,392 @@
+"""A machine with memories as a decoder: a step of the one is a step of the other, whatever the program.
+
+The weights are the machine. The program, its data and its input are tokens, one for each word that is not 0;
+the registers before the first step are the vector that the decoder starts from. So one net runs every program
+that fits its sizes and its number of steps.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float32
+from numpy.typing import NDArray
+
+from tapegrad.attention.analysis import Scales, largest_score, softmax_error, temperature_for
+from tapegrad.attention.build import TIME, Stream, build
+from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
+from tapegrad.attention.packed import packed, unpacked
+from tapegrad.attention.sources import Ports, Words, ports_of
+from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.networks import decoder as plain
+from tapegrad.networks.form import Affine, Attention, Block, Decoder, formula
+from tapegrad.source import State
+from tapegrad.targets.net import Net
+from tapegrad.targets.target import Estimate
+from tapegrad.targets.transformer.differences import Fast
+from tapegrad.targets.transformer.gates import Gates, Table, read_gates
+
+
+class Write(NamedTuple):
+    """A write that has been decoded."""
+
+    bank: Bank
+    address: int
+    word: int
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """A decoder at work: its last output, the tokens of its input, and what the engine in use keeps. One that
+    was advanced is used up."""
+
+    steps: int
+    output: Float32[np.ndarray, " width"]
+    tokens: Float32[np.ndarray, "words coordinates"]
+    first: State
+    memories: dict[str, Words]
+    """What the memories hold, as far as it was decoded: the input at first, then the writes that are read
+    off what the engine keeps."""
+    engine: "_Reference | Fast | None" = None
+
+
+@dataclass
+class _Reference:
+    flat: plain.Flat
+    given: plain.Cache
+    past: plain.Cache
+    seen: int = 0
+    """Steps whose writes have been decoded."""
+
+
+class MemoryNet(Net):
+    """A decoder-only stack of layers with attention to an input: one instruction for each of its steps."""
+
+    target: ClassVar[str] = "transformer"
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+
+    decoder: Decoder
+    stream: Stream = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
+    scales: Scales = eqx.field(static=True)
+    machine: Ports = eqx.field(static=True)
+    attention: str = eqx.field(static=True)
+
+    @classmethod
+    def build(cls, machine: Ports, name: str, steps: int, attention: str) -> Self:
+        """The net for runs of at most `steps` steps."""
+        layout, program = layout_of(machine), memory_program(machine, name)
+        temperature = temperature_for(most_keys(layout, steps)) if attention == "softmax" else None
+        decoder, stream, scales = build(program, steps, temperature)
+        return cls(decoder, stream, layout, scales, machine, attention)
+
+    @classmethod
+    def estimate(cls, machine: Ports, name: str, steps: int) -> Estimate:
+        """What it costs: the layers are laid out, which takes a second at most, and counted."""
+        net = cls.build(machine, name, steps, "hardmax")
+        heads = sum(len(block.attentions()) for block in net.decoder.blocks)
+        return Estimate(
+            width=net.stream.width,
+            depth=len(net.decoder.blocks),
+            parameters=net.parameters,
+            bytes=sum(array.nbytes for array in net.arrays().values()),
+            steps=steps,
+            precision="float32",
+            notes=(
+                f"{heads} heads, in {len(net.scales.digits)} round(s) for the number of the latest step",
+                "the weights depend on the machine and its sizes, not on the program",
+            ),
+        )
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases that are not 0: indices of entries do not count."""
+        weights = [array for array in self.arrays().values() if array.dtype == np.float32]
+        return sum(int(np.count_nonzero(array)) for array in weights)
+
+    # Running
+
+    def start(self, state: State) -> Decoding:
+        """The words of all memories as tokens, and the registers as the first vector."""
+        registers, memories = self.machine.contents(state)
+        output = np.zeros(self.stream.width, np.float32)
+        for name, of in self.layout.registers.items():
+            output[self.stream.group(name)] = _bits(registers[name], of.width)
+        token = self.layout.token
+        tokens = [
+            np.concatenate([_bits(number, own.width) for number, own in zip(parts, token, strict=True)])
+            for bank in self.layout.banks
+            for at, word in bank.of(memories[bank.memory])
+            for parts in [(bank.number, at, word)]
+            if word and 0 <= at < bank.words
+        ]
+        shape = -1, sum(own.width for own in token)
+        kept = {name: words.copy() for name, words in memories.items()}
+        return Decoding(0, output, np.array(tokens, np.float32).reshape(shape), state, kept)
+
+    def step(self, carry: Decoding) -> Decoding:
+        """One decoder step, by the reference engine."""
+        return self.advance(carry, 1)
+
+    def advance(self, carry: Decoding, steps: int, engine: str = "reference") -> Decoding:
+        """Decoder steps, until the machine has stopped."""
+        self.check_engine(engine)
+        if steps < 1 or self.done(carry):
+            return carry
+        limit = self.scales.steps
+        if carry.steps >= limit:
+            raise Refused(
+                f"the machine has not stopped after {limit:,} steps, for which this net was compiled",
+                advice=f"Compile with a larger T, as in steps={2 * limit}.",
+            )
+        last = min(carry.steps + steps, limit) - 1
+        running = carry.engine or (self._fast(carry) if engine == "fast" else self._reference(carry))
+        if isinstance(running, Fast) != (engine == "fast"):
+            raise InputError("this run was begun with another engine", advice="Start it again.")
+        if isinstance(running, Fast):
+            taken = running.advance(carry.steps, last)
+            return replace(carry, steps=taken, output=running.output(self.stream.width), engine=running)
+        past, output, taken = plain.advance(
+            running.flat, running.given, running.past, carry.output, carry.steps, last
+        )
+        return replace(carry, steps=taken, output=output, engine=replace(running, past=past))
+
+    @cached_property
+    def _flat(self) -> plain.Flat:
+        return plain.flatten(self.decoder)
+
+    def _reference(self, carry: Decoding) -> _Reference:
+        flat = self._flat
+        return _Reference(flat, plain.of_tokens(flat, carry.tokens), plain.empty_cache(flat, 0))
+
+    def _fast(self, carry: Decoding) -> Fast:
+        return Fast.begin(*self._gates, carry.tokens, carry.output)
+
+    @cached_property
+    def _gates(self) -> tuple[Gates, list[Table]]:
+        return read_gates(self.decoder, self.scales.steps, self._keys)
+
+    @property
+    def _keys(self) -> int:
+        """Most keys that a head looks at, the null key among them."""
+        return most_keys(self.layout, self.scales.steps)
+
+    def done(self, carry: Decoding) -> bool:
+        """Whether a bit that says so is 1."""
+        return plain.has_ended(self.decoder, carry.output)
+
+    def decode(self, carry: Decoding) -> State:
+        """Registers from the decoder's output; memories from the tokens and the writes that the decoder has
+        cached for its own use, the last of which stands in its output."""
+        if (running := carry.engine) is not None:
+            kept_writes = (
+                self._in_tables(running) if isinstance(running, Fast) else self._cached(running, carry.steps)
+            )
+            for write in (*kept_writes, *self._pending(carry.output)):
+                place = write.address if write.bank.side is None else 2 * write.address + write.bank.side
+                carry.memories[write.bank.memory][place] = write.word
+        registers = {name: _number(carry.output[self.stream.group(name)]) for name in self.layout.registers}
+        kept = {name: words.copy() for name, words in carry.memories.items()}
+        return self.machine.state(registers, kept, carry.first)
+
+    def _pending(self, output: Float32[np.ndarray, " width"]) -> Iterator[Write]:
+        for bank in self.layout.banks:
+            if bank.written:
+                on, at, word = (_number(output[self.stream.group(own.name)]) for own in bank.write)
+                if on:
+                    yield Write(bank, at, word)
+
+    def _cached(self, running: _Reference, steps: int) -> Iterator[Write]:
+        """Writes of the steps not seen so far, from keys and values of a head that looks for them."""
+        for bank, rows, columns in self._write_heads:
+            keys = running.past.keys[running.seen : steps, rows] > 0
+            values = running.past.values[running.seen : steps, columns] > 0.5
+            for place in np.flatnonzero(keys[:, 0]):
+                yield Write(bank, _number(keys[place, 1:]), _number(values[place]))
+        running.seen = steps
+
+    def _in_tables(self, running: Fast) -> Iterator[Write]:
+        """The latest write to every address."""
+        for bank in self.layout.banks:
+            if bank.written:
+                _, at, word = (self.stream.group(own.name) for own in bank.write)
+                for address, content in zip(*running.written(at, word), strict=True):
+                    yield Write(bank, int(address), int(content))
+
+    @cached_property
+    def _write_heads(self) -> list[tuple[Bank, NDArray[np.intp], NDArray[np.intp]]]:
+        """For each bank that is written, where the cache of a head that looks there holds the flag and the
+        address (as keys) and the word (as values)."""
+        heads = [attention for block in self.decoder.blocks for attention in block.attentions()]
+        first_key = np.cumsum([0, *(len(head.key) for head in heads)])
+        first_value = np.cumsum([0, *(len(head.targets()) for head in heads)])
+        found = []
+        for bank in self.layout.banks:
+            if not bank.written:
+                continue
+            on, at, word = (self.stream.group(own.name) for own in bank.write)
+            for number, head in enumerate(heads):
+                key, value = head.key.entries(), head.value.entries()
+                if {*word} <= {*value.columns} and {*on, *at} <= {*key.columns}:
+                    rows = [key.rows[key.columns == place][0] for place in (*on, *at)]
+                    to = [value.rows[value.columns == place][0] for place in word]
+                    columns = np.searchsorted(head.targets(), to)
+                    found.append((bank, first_key[number] + np.array(rows), first_value[number] + columns))
+                    break
+        return found
+
+    def deviation(self, carry: Decoding) -> float:
+        """How far the decoder's output is from bits."""
+        return float(np.abs(carry.output - np.round(carry.output)).max())
+
+    # Words for people
+
+    def units(self) -> Iterator[str]:
+        """Coordinates, then layers."""
+        yield from self.stream.names
+        for number in range(len(self.decoder.blocks)):
+            yield f"layer {number}"
+
+    def explain(self, unit: str) -> str:
+        """A coordinate by what sets it, a layer by its purpose and what it compares and copies."""
+        head, _, number = unit.rpartition("layer ")
+        if not head and number.isdecimal() and int(number) < len(self.decoder.blocks):
+            return f"{unit}: {self._described(self.decoder.blocks[int(number)])}"
+        if unit not in self.stream.names:
+            raise InputError(
+                f"the net has no unit {unit!r}",
+                advice="Try a coordinate such as 'pc[2]', or a layer such as 'layer 0'.",
+            )
+        coordinate = self.stream.names.index(unit)
+        parts = [self._set_by(number, block, coordinate) for number, block in enumerate(self.decoder.blocks)]
+        said = [part for part in parts if part]
+        group = unit.rpartition("[")[0]
+        if group == TIME:
+            said.insert(0, "a bit of the number of this step")
+        elif coordinate in self.decoder.blocks[-1].feed_forward[0].map.entries().rows:
+            said.insert(0, f"carried from step to step: a bit of {group}")
+        return f"{unit}: {'; '.join(said) or 'not used'}"
+
+    def _set_by(self, number: int, block: Block, coordinate: int) -> str:
+        names = self.stream.names
+        where = f"layer {number} ({block.purpose})"
+        for attention in block.attentions():
+            if coordinate in attention.targets():
+                own = attention.value.entries()
+                source = names if block.self_attention is not None else self._token_names
+                terms = [(source[column], weight) for column, weight in own.row(coordinate)]
+                return f"{where} copies {formula(terms, float(own.bias[coordinate]))} from the place it finds"
+        if block.adds_to is None:
+            terms = [(names[c], w) for c, w in block.feed_forward[0].map.entries().row(coordinate)]
+            return f"{where} makes it {formula(terms, 0.0)}" if terms else ""
+        rows = np.flatnonzero(np.asarray(block.adds_to) == coordinate)
+        if not len(rows):
+            return ""
+        units, sums = (layer.map.entries() for layer in block.feed_forward)
+        relus = [
+            (f"relu({formula([(names[c], w) for c, w in units.row(unit)], float(units.bias[unit]))})", weight)
+            for unit, weight in sums.row(int(rows[0]))
+        ]
+        return f"{where} sets it to {formula(relus, float(sums.bias[rows[0]]))}"
+
+    def _described(self, block: Block) -> str:
+        if not block.attentions():
+            return f"{block.purpose}: {len(block.feed_forward[0].map)} ReLU units"
+        attention = block.attentions()[0]
+        over = "the latest step" if block.self_attention is not None else "the token"
+        places = self.stream.names if block.self_attention is not None else self._token_names
+        pairs = _pairs(attention, self.stream.names, places)
+        return f"{block.purpose}: attention to {over} where {', '.join(pairs)}"
+
+    @cached_property
+    def _token_names(self) -> list[str]:
+        return [bit for own in self.layout.token for bit in own.bits]
+
+    # Files
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All layers by their entries."""
+        return packed(self.decoder)
+
+    def config(self) -> dict[str, Any]:
+        """The machine, its sizes, names and scales."""
+        return {
+            "form": "memory",
+            "machine": self.machine.to_json(),
+            "banks": [asdict(bank) for bank in self.layout.banks],
+            "steps": self.scales.steps,
+            "digits": list(self.scales.digits),
+            "attention": self.attention,
+            "temperature": self.decoder.temperature or 0.0,
+            "purposes": [block.purpose for block in self.decoder.blocks],
+            "coordinates": [list(key) for key in self.stream.listed],
+        }
+
+    @classmethod
+    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net from its arrays."""
+        machine = ports_of(config["machine"])
+        layout = Layout(dict(machine.registers), tuple(Bank(**bank) for bank in config["banks"]))
+        stream = Stream(tuple((str(group), int(number)) for group, number in config["coordinates"]))
+        scales = Scales(int(config["steps"]), tuple(int(digit) for digit in config["digits"]))
+        temperature = float(config["temperature"]) or None
+        time = stream.group(TIME)
+        decoder = unpacked(arrays, config["purposes"], len(time), time[0], temperature)
+        carried = {own.name: own.width for own in layout.carried}
+        if len(decoder.start) != stream.width or any(
+            len(stream.group(name)) != width for name, width in carried.items()
+        ):
+            raise BrokenNet("the coordinates of the network are not those of its machine")
+        return cls(decoder, stream, layout, scales, machine, config["attention"])
+
+    def certificate(self) -> dict[str, Any]:
+        """Why every step is exact in single precision: see `tapegrad.attention.analysis`."""
+        heads = [attention for block in self.decoder.blocks for attention in block.attentions()]
+        claims: dict[str, Any] = {
+            "source": "not checked",
+            "dtype": "float32",
+            "steps": self.scales.steps,
+            "layers": len(self.decoder.blocks),
+            "largest_score": max(_largest_score(head) for head in heads),
+            "score_gap": 1.0,
+            "attention": self.attention,
+        }
+        if self.decoder.temperature is not None:
+            claims["temperature"] = self.decoder.temperature
+            claims["softmax_error"] = softmax_error(self._keys, self.decoder.temperature)
+        return claims
+
+
+def most_keys(layout: Layout, steps: int) -> int:
+    """Steps or tokens, and the null key."""
+    return 1 + max(steps, sum(bank.words for bank in layout.banks))
+
+
+def _pairs(attention: Attention, here: Sequence[str], there: Sequence[str]) -> Iterator[str]:
+    """What a head compares, row by row; the last two rows are the digit and the null key."""
+    query, key = attention.query.entries(), attention.key.entries()
+    for row in range(len(query) - 2):
+        sides = []
+        for own, names in ((query, here), (key, there)):
+            columns = [column for column, _ in own.row(row)]
+            sides.append(names[columns[0]] if columns else str(int(own.bias[row] > 0)))
+        yield " = ".join(sides)
+
+
+def _largest_score(attention: Attention) -> float:
+    """No score can be larger, for vectors of bits: signs compared, the digit, and the null key."""
+    key: Affine = attention.key.entries()
+    compared = len(key) - 2
+    digit = int(np.count_nonzero(key.rows == compared))
+    return float(largest_score(compared, digit))
+
+
+def _bits(number: int, count: int) -> NDArray[np.float32]:
+    return np.array([number >> bit & 1 for bit in range(count)], np.float32)
+
+
+def _number(bits: NDArray[Any]) -> int:
+    return sum(1 << place for place in np.flatnonzero(np.asarray(bits) > 0.5).tolist())

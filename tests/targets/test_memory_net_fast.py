@@ -1,0 +1,181 @@
+"""The fast engine of machines with memories: every output as by the reference, and other arrays refused."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.attention.packed import unpacked
+from tapegrad.errors import InputError, Refused
+from tapegrad.programs.library import READY, random_rv32, random_subleq
+from tapegrad.programs.model import Program
+from tapegrad.targets.transformer.gates import read_gates, table_of
+from tapegrad.targets.transformer.mapping import VARIABLES, WIDEST, merged
+from tapegrad.targets.transformer.memory_net import MemoryNet
+
+
+def compiled(program: Program, **options) -> MemoryNet:
+    net = tg.compile(program, "transformer", **({"steps": 64, "input": 2, "output": 4} | options)).net
+    assert isinstance(net, MemoryNet)
+    return net
+
+
+def same_outputs(net: MemoryNet, program: Program, input: bytes, steps: int) -> int:
+    """Steps until the end, with every output and every decoded state compared."""
+    slow = fast = net.start(program.start(input))
+    fast = replace(fast, memories={name: words.copy() for name, words in fast.memories.items()})
+    for step in range(steps):
+        if net.done(slow):
+            return step
+        slow, fast = net.advance(slow, 1), net.advance(fast, 1, "fast")
+        assert np.array_equal(slow.output, fast.output), step
+        assert slow.steps == fast.steps == step + 1
+        assert net.decode(slow) == net.decode(fast)
+    return steps
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"attention": "softmax"}, {"steps": 1 << 22}, {"steps": 1 << 24, "attention": "softmax"}],
+    ids=["hardmax", "softmax", "two digits", "softmax and two digits"],
+)
+def test_subleq(options):
+    for seed in range(5):
+        program = random_subleq(seed, words=12 + 5 * seed, width=(8, 16)[seed % 2])
+        same_outputs(compiled(program, **options), program, b"ab", 40)
+
+
+@pytest.fixture(scope="module")
+def rv32() -> MemoryNet:
+    return compiled(random_rv32(0, ram=512), steps=256)
+
+
+def test_rv32(rv32):
+    for seed in range(12):
+        program = random_rv32(seed, ram=512)
+        assert same_outputs(rv32, program, b"", 200) < 200
+
+
+def test_many_steps_at_once(rv32, monkeypatch):
+    """With room for few entries at first, so that it must grow."""
+    monkeypatch.setattr("tapegrad.targets.transformer.differences.ROOM", 6)
+    for name in ("rv32-sort", "rv32-fibonacci"):
+        program = READY[name].build()
+        carry = rv32.start(program.start(b"ba"))
+        *_, last = program.run(program.start(b"ba"))
+        for steps in (1, 10, 245):
+            carry = rv32.advance(carry, steps, "fast")
+        assert rv32.done(carry)
+        assert rv32.decode(carry) == last
+
+
+def test_engines_do_not_mix():
+    net = compiled(READY["subleq-echo"].build())
+    carry = net.advance(net.start(READY["subleq-echo"].build().start(b"a")), 1, "fast")
+    with pytest.raises(InputError, match="another engine"):
+        net.advance(carry, 1)
+    carry = net.advance(net.start(READY["subleq-echo"].build().start(b"a")), 1)
+    with pytest.raises(InputError, match="another engine"):
+        net.advance(carry, 1, "fast")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["query.bias", "key.values", "null_key", "value.values", "units.bias", "units.values", "sums.values",
+     "sums.bias", "last.values", "ends.values", "key.bias"],
+)  # fmt: skip
+def test_changed_weights_are_refused(name):
+    """A weight that was changed a little, of any kind."""
+    net = compiled(READY["subleq-echo"].build())
+    arrays, config = net.arrays(), net.config()
+    random = np.random.default_rng(0)
+    time = net.stream.group("step")
+    for place in random.choice(np.flatnonzero(arrays[name]), 4):
+        changed = arrays | {name: arrays[name].copy()}
+        changed[name][place] *= 0.75
+        decoder = unpacked(changed, config["purposes"], len(time), time[0], None)
+        with pytest.raises(Refused, match="gates and look-ups"):
+            read_gates(decoder, 64, 64)
+
+
+def test_softmax_that_is_not_sharp_enough_is_refused():
+    net = compiled(READY["subleq-echo"].build(), attention="softmax")
+    for temperature in (2.0, 12.0):
+        with pytest.raises(Refused):
+            read_gates(replace(net.decoder, temperature=temperature), 64, 64)
+
+
+def test_tables():
+    conjunction = [((0, 1), (1.0, 1.0), -1.0)]
+    assert table_of(conjunction, [1.0], 0.0, [False, False], 0.1) == 0b1000
+    rounded = [((0,), (1.0,), -0.25), ((0,), (1.0,), -0.75)]
+    assert table_of(rounded, [2.0, -2.0], 0.0, [True], 0.125) == 0b10
+    for wrong in (conjunction, [((0,), (1.0,), 0.0)]):
+        with pytest.raises(Refused):
+            table_of(wrong, [1.0], 0.0, [True] * len(wrong[0][0]), 0.125)
+    with pytest.raises(Refused):
+        table_of(rounded, [2.0, -2.0], 0.0, [True], 0.3)
+    with pytest.raises(Refused):
+        table_of(conjunction, [2.0], 0.0, [False, False], 0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_merged_gates(seed):
+    """The same values for all inputs, of the gates that are needed, by fewer gates."""
+    random = np.random.default_rng(seed)
+    inputs, count = 6, 80
+    gates = []
+    for gate in range(count):
+        reads = random.choice(np.arange(-gate, inputs), 2, replace=False).tolist()
+        gates.append((reads, int(random.integers(16))))
+    needed = [-count + own for own in range(6)] + [0, 3]
+    found = merged(gates, needed)
+    assert len(found) < count / 2
+    for bits in product((0, 1), repeat=inputs):
+        values: dict[int, int] = dict(enumerate(bits))
+        for gate, (reads, table) in enumerate(gates):
+            values[-1 - gate] = table >> sum(values[wire] << i for i, wire in enumerate(reads)) & 1
+        own: dict[int, int] = dict(enumerate(bits))
+        for gate, (reads, table) in found.items():
+            assert len(reads) <= WIDEST
+            own[-1 - gate] = table >> sum(own[wire] << i for i, wire in enumerate(reads)) & 1
+        assert all(own[wire] == values[wire] for wire in needed)
+
+
+def test_variables():
+    for row in range(1 << WIDEST):
+        assert [variable >> row & 1 for variable in VARIABLES] == [row >> i & 1 for i in range(WIDEST)]
+
+
+@pytest.mark.slow
+def test_a_million_instructions():
+    """Sums in a loop, 2^20 steps, compared every 2^16 with the compiled interpreter."""
+    program = tg.read(LOOP)
+    net = tg.compile(program, "transformer", steps=1 << 20)
+    report = tg.verify(net, [()], steps=1 << 20, engine="fast", every=1 << 16)
+    assert report.agreed
+    assert report.steps == 1 << 20
+
+
+LOOP = """
+        .equ __ram, 4096
+_start: la s1, data
+outer:  li t0, 0
+        mv t1, s1
+inner:  lw t2, (t1)
+        add t2, t2, t0
+        mul s0, t2, t1
+        xor s0, s0, t2
+        sw s0, 1(t1)
+        divu t3, s0, t2
+        sra t4, t2, t0
+        addi t1, t1, 4
+        addi t0, t0, 1
+        li t5, 64
+        blt t0, t5, inner
+        j outer
+        .data
+data:   .space 512
+"""
