@@ -26,6 +26,7 @@ from tapegrad.source import Option, Rewriting
 from tapegrad.targets import all_targets
 from tapegrad.targets.extended import load as load_extended
 from tapegrad_check.folder import READABLE
+from tests.check.forging import Saved
 
 
 @pytest.fixture(scope="module")
@@ -302,3 +303,27 @@ def test_witnesses_do_not_depend_on_the_order_of_sets(seed: str) -> None:
     subprocess.run(
         [sys.executable, "-c", program, *nets], env=os.environ | {"PYTHONHASHSEED": seed}, check=True
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "name", "value"),
+    [
+        ("tape", {"cells": 16}, "edge_from", 10**9),
+        ("tape", {"cells": 16}, "edge_to", -1),
+        ("tape", {"cells": 16}, "moves", 7),
+        ("simplex", {"inputs": [[]]}, "successor", 10**9),
+        ("simplex", {"inputs": [[]]}, "state", 50),
+        ("simplex", {"inputs": [[]]}, "cells", 9),
+    ],
+)
+def test_numbers_that_lead_nowhere_are_not_followed(
+    target: str, options: dict[str, Any], name: str, value: int, tmp_path: Path
+) -> None:
+    """10^9 edges took all memory, and an engine reads whatever lies beyond the end of an array."""
+    tg.save(tg.compile(tg.read("1RB1LB_1LA1RZ"), target, **options), tmp_path / "net")
+    saved = Saved.of(tmp_path / "net")
+    saved.arrays[name] = saved.arrays[name].copy()
+    saved.arrays[name].reshape(-1)[0] = value
+    saved.write(tmp_path / "net")
+    with pytest.raises(BrokenNet, match=r"no vertex|more than a cell|there is not"):
+        tg.load(tmp_path / "net")

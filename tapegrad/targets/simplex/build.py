@@ -4,11 +4,12 @@ weights (10) and (15) of vertices and edges."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import InputError, Refused, SourceError
+from tapegrad.errors import BrokenNet, InputError, Refused, SourceError
 from tapegrad.machines.model import Configuration, TuringMachine
 
 MOST_VERTICES = 1 << 18
@@ -30,6 +31,21 @@ class Vertices:
     successor: NDArray[np.int32]
     """The vertex after the next step; the vertex itself where the machine halts."""
     first_cell: int
+
+    def checked(self, states: int, symbols: int) -> Self:
+        """Itself, if the arrays fit together and are about so many states and symbols: engines look up what
+        stands at these numbers unasked."""
+        count = len(self.successor)
+        shapes = self.state.shape, self.successor.shape, self.heads.shape, self.cells.shape[:2]
+        expected = (count,), (count,), (count, self.heads.shape[-1]), (count, self.heads.shape[-1])
+        below = (self.state, states), (self.cells, symbols), (self.successor, count)
+        if shapes != expected or self.cells.ndim != 3 or self.heads.ndim != 2:
+            raise BrokenNet("the arrays of the configurations do not fit together")
+        if any(array.dtype.kind not in "iu" for array in (*(array for array, _ in below), self.heads)):
+            raise BrokenNet("the arrays of the configurations do not hold whole numbers")
+        if any(((array < 0) | (array >= most)).any() for array, most in below):
+            raise BrokenNet("a configuration has a state, a symbol or a successor that there is not")
+        return self
 
 
 def key(configuration: Configuration) -> Key:

@@ -166,11 +166,10 @@ class SimplexNet(DescentNet):
     def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The net from its configurations and names."""
         shown = {name: arrays[name] for name in ("state", "heads", "cells", "successor")}
-        vertices = Vertices(**shown, first_cell=config["first_cell"])
+        states, symbols = tuple(config["states"]), tuple(config["symbols"])
+        vertices = Vertices(**shown, first_cell=config["first_cell"]).checked(len(states), len(symbols))
         levels = Levels(config["unit"], config["most_steps"])
-        return cls.of(
-            vertices, levels, tuple(config["states"]), tuple(config["symbols"]), config["line_search"]
-        )
+        return cls.of(vertices, levels, states, symbols, config["line_search"])
 
     def certificate(self) -> dict[str, Any]:
         """The claims that the checker derives again. `drop`: by how much the loss falls at every step."""

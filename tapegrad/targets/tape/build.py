@@ -3,11 +3,12 @@ constants of the loss (21)."""
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import Refused
+from tapegrad.errors import BrokenNet, Refused
 from tapegrad.machines.model import STAY, TuringMachine
 
 # The constants b, gamma and c of the loss (21), and the bounds that tell running from halted.
@@ -103,6 +104,25 @@ class Graph:
     edge_from: NDArray[np.int32]
     edge_to: NDArray[np.int32]
     edge_weight: NDArray[np.float64]
+
+    def checked(self) -> Self:
+        """Itself, if its arrays fit together: engines look up what stands at these numbers unasked."""
+        vertices, edges = len(self.vertex_weight), len(self.edge_weight)
+        per_vertex, per_edge = (self.down, self.written, self.moves), (self.edge_from, self.edge_to)
+        numbers = self.vertex_weight, self.edge_weight
+        if (
+            any(array.ndim != 2 or array.shape != self.down.shape for array in per_vertex)
+            or any(array.shape != (edges,) for array in per_edge)
+            or any(array.ndim != 1 or array.dtype.kind != "f" for array in numbers)
+            or any(array.dtype.kind != "i" for array in (*per_vertex, *per_edge))
+            or len(self.down) != vertices
+        ):
+            raise BrokenNet("the arrays of the graph do not fit together")
+        if (np.abs(self.moves.astype(np.int64)) > 1).any():
+            raise BrokenNet("a head moves by more than a cell")
+        if any(((array < 0) | (array >= vertices)).any() for array in per_edge):
+            raise BrokenNet("an edge of the graph leads to no vertex")
+        return self
 
 
 def sizes(machine: TuringMachine) -> tuple[int, int]:

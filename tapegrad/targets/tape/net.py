@@ -207,9 +207,8 @@ class TapeNet(DescentNet):
     def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The net from its graph and its names."""
         constants = Constants(**config["constants"])
-        return cls.of(
-            Graph(**arrays), constants, tuple(config["states"]), tuple(config["symbols"]), config["cells"]
-        )
+        names = tuple(config["states"]), tuple(config["symbols"])
+        return cls.of(Graph(**arrays).checked(), constants, *names, config["cells"])
 
     @classmethod
     def of(
