@@ -10,6 +10,7 @@ import hashlib
 import json
 import random
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -69,6 +70,11 @@ class Row(NamedTuple):
     """Exceptions that are no refusal, refusals of more than one paragraph, and files that took long."""
     slowest: float
 
+    def joined(self, other: "Row") -> "Row":
+        """What became of the files of both."""
+        sums = (mine + theirs for mine, theirs in zip(self[1:5], other[1:5], strict=True))
+        return Row(self.reader, *sums, max(self.slowest, other.slowest))
+
 
 def damaged(data: bytes, dice: random.Random) -> bytes:
     """One to four changes: bytes cut out, doubled, put in, overwritten, or lines in another order."""
@@ -123,7 +129,7 @@ def readers(folder: Path) -> Iterator[tuple[str, list[bytes], Callable[[bytes], 
         for file in (CONFIG, MODEL, CERTIFICATE):
             sound = (place / file).read_bytes()
             for what, use in (("check", check), ("load and run", _load_and_run)):
-                yield f"{what}: {file} of {target}", [sound], _in_folder(place, file, use)
+                yield f"{what}: {file}", [sound], _in_folder(place, file, use)
 
 
 def _load_and_run(folder: Path) -> object:
@@ -156,20 +162,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows = []
-    if not options.json:
-        print("| reader | files | read | refused | anything else | slowest, ms |")
-        print("|---|---:|---:|---:|---:|---:|")
+    rows: dict[str, Row] = {}
     with tempfile.TemporaryDirectory() as place:
         for name, sound, use in readers(Path(place)):
             row = tried(name, sound, use, options.files, options.seed)
-            rows.append(row)
-            if not options.json:
-                counts = " | ".join(f"{count:,}" for count in row[1:5])
-                print(f"| {row.reader} | {counts} | {1000 * row.slowest:.0f} |", flush=True)
+            rows[name] = row.joined(rows[name]) if name in rows else row
+            print(f"{len(rows)}: {name}", file=sys.stderr)
     if options.json:
-        print(json.dumps([row._asdict() for row in rows], indent=1))
-    return 1 if any(row.wrong for row in rows) else 0
+        print(json.dumps([row._asdict() for row in rows.values()], indent=1))
+    else:
+        print("| reader | files | read | refused | anything else | slowest, ms |")
+        print("|---|---:|---:|---:|---:|---:|")
+        for row in rows.values():
+            counts = " | ".join(f"{count:,}" for count in row[1:5])
+            print(f"| {row.reader} | {counts} | {1000 * row.slowest:.0f} |")
+    return 1 if any(row.wrong for row in rows.values()) else 0
 
 
 if __name__ == "__main__":

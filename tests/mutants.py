@@ -30,6 +30,7 @@ import select
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
@@ -371,11 +372,16 @@ def _pytest(files: list[str], plugin: object) -> int:
     return int(pytest.main([*options, *files], plugins=[plugin]))
 
 
+_FORKING = threading.Lock()
+"""Libraries prepare for a fork, and some refuse a second one meanwhile."""
+
+
 def _in_a_child(work: Callable[[int], int], seconds: float) -> tuple[int | None, str]:
     """The exit code of some work in a process of its own, None if it takes too much time of the processor, or
     far too long; and what it said."""
     hears, says = os.pipe()
-    child = os.fork()
+    with _FORKING:
+        child = os.fork()
     if child == 0:
         code = 1
         try:
