@@ -78,6 +78,30 @@ def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen
                 )
 
 
+@njit()
+def _gradient(weights, offsets, sources, inputs, label):
+    vertices = len(inputs) + len(offsets) - 1
+    values, slopes, errors = np.zeros((3, vertices), weights.dtype)
+    _forward(weights, offsets, sources, inputs, values, slopes)
+    found = np.zeros_like(weights)
+    errors[-1] = 2 * (values[-1] - label)
+    for v in range(vertices - 1, len(inputs) - 1, -1):
+        d = errors[v] * slopes[v]
+        if d != 0:
+            for e in range(offsets[v - len(inputs)], offsets[v - len(inputs) + 1]):
+                errors[sources[e]] += weights[e] * d
+                found[e] = d * values[sources[e]]
+    return found
+
+
+def gradient(
+    graph: Graph, weights: NDArray[np.floating], row: NDArray[Any], label: float
+) -> NDArray[np.floating]:
+    """The derivative of (output - label)^2 by every weight, for one row of inputs."""
+    kind = weights.dtype
+    return _gradient(weights, graph.offsets, graph.sources, row.astype(kind), kind.type(label))
+
+
 class Trained(NamedTuple):
     """What came of some steps."""
 
