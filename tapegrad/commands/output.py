@@ -82,7 +82,7 @@ def steps_progress(what: str, limit: int) -> Iterator[Report]:
         if not errors.is_terminal and time.monotonic() > spoken + SILENCE:
             spoken = time.monotonic()
             extent = f" of at most {limit:,}" if limit else ""
-            errors.print(f"{what}: {steps:,} steps{extent}, {steps / (spoken - began):,.0f} a second")
+            errors.print(f"{what}: {steps:,} steps{extent}, {steps / (spoken - began):,.3g} a second")
 
     with progress_bar() as bar:
         task = bar.add_task(what, total=limit or None)

@@ -217,7 +217,7 @@ def _unpacked(numbers: np.ndarray, width: int) -> np.ndarray:
 
 
 def _contents(machine: Machine, memory: Sequence[int]) -> Contents:
-    bits, at = np.array(memory, np.int64), 0
+    bits, at = np.frombuffer(bytes(memory), np.uint8).astype(np.int64), 0
 
     def taken(width: int, count: int) -> list[int]:
         nonlocal at

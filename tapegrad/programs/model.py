@@ -16,6 +16,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from tapegrad.circuits import UInt, any_of, concat
 from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import BitValue, IntValue
@@ -196,15 +198,11 @@ class Machine(ABC):
                 f"an input of {len(state.input):,} bytes is given, and there is room for {self.input:,}",
                 advice=f"Make room with input={len(state.input)}.",
             )
-        size = self.word // 8
         kept = [0] * self.output
         for back, byte in enumerate(reversed(state.output[-self.output :]), 1):
             kept[(state.written - back) % self.output] = byte
         memories = {
-            "ram": [
-                int.from_bytes(state.memory[i : i + size], "little")
-                for i in range(0, len(state.memory), size)
-            ],
+            "ram": np.frombuffer(state.memory, f"<u{self.word // 8}").tolist(),
             "x": list(state.registers),
             "input": [byte | 256 for byte in state.input] + [0] * (self.input - len(state.input)),
             "output": kept,
@@ -227,7 +225,7 @@ class Machine(ABC):
         kept = [memories["output"][i % self.output] for i in range(max(0, written - self.output), written)]
         return ProgramState(
             pc=registers["pc"],
-            memory=b"".join(word.to_bytes(self.word // 8, "little") for word in memories["ram"]),
+            memory=np.array(memories["ram"], f"<u{self.word // 8}").tobytes(),
             registers=tuple(memories.get("x", ())),
             trap=self.traps[trap - 1] if trap else "",
             input=bytes(word & 255 for word in memories["input"] if word & 256),

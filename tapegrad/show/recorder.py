@@ -64,13 +64,15 @@ def record(
     *inputs: Any,
     steps: int = MOST_STEPS,
     frames: int = MOST_FRAMES,
-    engine: str = "reference",
+    engine: str | None = None,
     progress: Progress | None = None,
 ) -> Recording:
-    """Runs the net for at most `steps` steps and keeps at most `frames` frames of it."""
-    run = Lockstep(compiled, inputs, engine)
+    """Runs the net for at most `steps` steps and keeps at most `frames` frames of it. Without an `engine`,
+    the net chooses for the length of the run."""
+    run = Lockstep(compiled, inputs, engine or compiled.net.engine_for(compiled.start(*inputs), steps))
     views = [("source", kind_of(compiled.source).view(compiled.source))]
-    if type(compiled.lowered) is not type(compiled.source):
+    in_step = all(rewriting.in_step for rewriting in compiled.passes)
+    if type(compiled.lowered) is not type(compiled.source) and not in_step:
         views.append(("source", kind_of(compiled.lowered).view(compiled.lowered)))
     network = net_view(compiled, run.carry)
     kept: list[_Moment] = []

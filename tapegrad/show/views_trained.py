@@ -8,8 +8,10 @@ from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Simplex
 from tapegrad.circuits.kind import MOST_BITS
 from tapegrad.learners.kind import BITS_IN_A_ROW, bit_rows, bit_widths
 from tapegrad.learners.model import Samples
+from tapegrad.source import shortened
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet
+from tapegrad.targets.emulator import fast
+from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet, input_rows
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.net import TapeNet, state_of, symbols
 
@@ -119,7 +121,7 @@ class SimplexView:
 
 class EmulatorView:
     """Each memory cell as a weight in units of its size w0 where the net has one weight for a cell, else as
-    the bit it decodes to; the output beside the label."""
+    the bit it decodes to; the output beside the label; and what the gradient of the next step touches."""
 
     step_name = "SGD step"
     curve_name = "loss (output - label)²"
@@ -127,8 +129,8 @@ class EmulatorView:
 
     def __init__(self, net: EmulatorNet, carry: EmulatorCarry) -> None:
         self.net = net
-        self.units = net.unit_table()
-        cells = len(self._values(carry))
+        self.practical = net if isinstance(net, PracticalNet) else None
+        cells = len(_memory(net, carry)) if self.practical is None else len(self.practical.cells)
         self.count = min(cells, MOST_BITS)
         self.notes = [] if cells <= MOST_BITS else [f"{MOST_BITS} of {cells:,} memory cells are shown."]
         self.panels: list[Panel] = [
@@ -139,11 +141,14 @@ class EmulatorView:
                 rows=bit_rows(self.count),
                 default=(1,),
                 columns=(0, min(BITS_IN_A_ROW, max(1, self.count)) - 1),
-                note="A negative weight is a 1, a positive one a 0; in units of their common size.",
+                note="A negative weight is a 1, a positive one a 0; in units of their common size."
+                + (" Those that flip in the next step are marked." if self.practical else ""),
                 column_name="cell",
                 explain=self._word,
             ),
         ]
+        if self.practical is not None:
+            self.panels.append(Fields("Gradient of the next step", words=GRADIENT_WORDS))
 
     def frame(self, carry: EmulatorCarry) -> tuple[list[Any], float | None]:
         fields, loss = {"output": "·", "label": "·", "loss": "·"}, None
@@ -151,20 +156,67 @@ class EmulatorView:
             label = _label(carry.samples, carry.steps - 1)
             loss = (float(carry.output) - label) ** 2
             fields = {"output": f"{float(carry.output):+.4f}", "label": f"{label:+d}", "loss": f"{loss:.4g}"}
-        values = enumerate(self._values(carry)[: self.count])
+        values = enumerate(self._values(carry))
         cells = [(*divmod(number, BITS_IN_A_ROW), value) for number, value in values if value != 1]
-        return [fields, CellsFrame(cells, widths=bit_widths(self.count))], loss
+        flips, gradient = ([], []) if self.practical is None else _next_step(self.practical, carry)
+        marks = [divmod(cell, BITS_IN_A_ROW) for cell in flips if cell < self.count]
+        return [fields, CellsFrame(cells, marks, widths=bit_widths(self.count)), *gradient], loss
 
     def _values(self, carry: EmulatorCarry) -> list[float]:
-        net: Any = self.net
-        if net.memory == "practical":
-            return (np.asarray(carry.weights)[net.cells] / net.constants.w0).tolist()
-        state = net.decode(carry)
-        return [1.0 - 2.0 * bit for bit in state.memory]
+        if self.practical is not None:
+            shown = self.practical.cells[: self.count]
+            return (np.asarray(carry.weights)[shown] / self.practical.constants.w0).tolist()
+        return [1.0 - 2.0 * bit for bit in _memory(self.net, carry)[: self.count]]
 
     def _word(self, row: int, column: int) -> str:
-        name = f"cell {row * BITS_IN_A_ROW + column}"
-        return f"{name}: {self.units[name]}" if name in self.units else name
+        cell = row * BITS_IN_A_ROW + column
+        name = f"cell {cell}"
+        return f"{name}: {self.net.explain(name)}" if cell < self.count else name
+
+
+GRADIENT_WORDS = {
+    "touches": "Weights by which the derivative of the loss on the next sample is not 0.",
+    "changes": "Weights that are others afterwards: all other changes round away.",
+    "flips": "Bits of the memory that change their sign, and with it their value.",
+}
+
+
+def _next_step(net: PracticalNet, carry: EmulatorCarry) -> tuple[list[int], list[dict[str, str]]]:
+    """The cells that flip in the step of SGD that comes next, and fields that describe its gradient."""
+    if net.done(carry):
+        return [], [dict.fromkeys(GRADIENT_WORDS, "·")]
+    row, label = (
+        input_rows(carry.samples, carry.steps, carry.steps + 1)[0],
+        _label(carry.samples, carry.steps),
+    )
+    gradient = fast.gradient(net.graph, carry.weights, row, label)
+    after = carry.weights - carry.weights.dtype.type(net.constants.rate) * gradient
+    changed = np.flatnonzero(after != carry.weights)
+    flips = np.flatnonzero(np.signbit(after[net.cells]) != np.signbit(carry.weights[net.cells])).tolist()
+    fields = {
+        "touches": f"{np.count_nonzero(gradient):,} of {net.graph.edges:,} weights",
+        "changes": f"{len(changed):,}" + (", all of them cells" if set(changed) <= set(net.cells) else ""),
+        "flips": shortened("; ".join(_by_word([net.names[cell] for cell in flips])) or "nothing", WIDEST),
+    }
+    return flips, [fields]
+
+
+WIDEST = 400
+"""Characters of a list of bits."""
+
+
+def _by_word(names: list[str]) -> list[str]:
+    """Bits by name, those of one word together: `x[5]: 0, 3`."""
+    words: dict[str, list[str]] = {}
+    for name in names:
+        word, bracket, bit = name.rpartition("[")
+        words.setdefault(word if bracket else name, []).append(bit.rstrip("]") if bracket else "")
+    return [f"{word}: {', '.join(bits)}" if bits != [""] else word for word, bits in words.items()]
+
+
+def _memory(net: EmulatorNet, carry: EmulatorCarry) -> tuple[int, ...]:
+    state = net.decode(carry)
+    return () if state is None else state.memory
 
 
 def _label(samples: Samples, number: int) -> int:

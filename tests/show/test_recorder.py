@@ -1,17 +1,22 @@
 """Frames of a recording against the plain interpreters, run once more and apart from the recorder."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._compile import compile_for
 from tapegrad._sources import find, read
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.programs.library import READY
 from tapegrad.show.recorder import Recording, record
 from tapegrad.show.views import VIEWS
 from tapegrad.targets import all_targets
+from tapegrad.targets.emulator.net import PracticalNet
 
 
 def panel(recording: Recording, title: str) -> int:
@@ -174,3 +179,31 @@ def test_a_target_without_a_view_shows_what_it_decodes_to(monkeypatch):
     recording = record(tg.compile(find("busy-beaver-3x2").source, "tape", cells=32))
     shown = dict(recording.frames[-1]["panels"][panel(recording, "Decoded from the network")])
     assert "tape '11111'" in shown["state"]
+
+
+def test_the_gradient_of_the_next_step_flips_what_the_instruction_changes():
+    """Instructions and registers on the left; on the right the cells that flip, by name, and no other weight
+    that changes."""
+    program = READY["subleq-hello"].build()
+    compiled = compile_for(program, "emulator", (b"",), 100)
+    recording = record(compiled, b"", engine="fast")
+    titles = [panel["title"] for panel in recording.panels]
+    assert titles[:1] == ["Program"]
+    assert "Instructions, as they are loaded" in titles
+    place = titles.index("Gradient of the next step")
+    net = cast(PracticalNet, compiled.net)
+    states = [compiled.encode(state).memory for state in program.run(program.start())]
+    assert len(states) == len(recording.frames) == 21
+    for before, after, frame in zip(states, states[1:], recording.frames, strict=False):
+        fields = dict(frame["panels"][place])
+        flips = [name for name, a, b in zip(net.names, before, after, strict=False) if a != b]
+        parts = (part.partition(": ") for part in fields["flips"].split("; "))
+        shown = [f"{word}[{bit}]" for word, _, bits in parts for bit in bits.split(", ")]
+        assert sorted(shown) == sorted(flips)
+        assert fields["changes"] == f"{len(flips)}, all of them cells"
+        touched, edges = (int(number.replace(",", "")) for number in re.findall(r"[\d,]+", fields["touches"]))
+        assert edges == net.graph.edges
+        assert touched == 6 * len(net.cells) + 1 + 4 * len(flips)  # the output's, three of each gate, a cell
+        marked = frame["panels"][titles.index("Memory cells as weights")]["marks"]
+        assert len(marked) == sum(net.names.index(name) < 512 for name in flips)
+    assert dict(recording.frames[-1]["panels"][place])["flips"] == "·"

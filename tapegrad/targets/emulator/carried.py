@@ -75,7 +75,7 @@ class Carried(NamedTuple):
     sloping: NDArray[np.uint64]
     """The set of edges to wide vertices from vertices whose slope is not 0."""
     computed: NDArray[np.int64]
-    """How many vertices were computed, in all steps together."""
+    """How many vertices were computed, in all steps together; and how many steps."""
 
     def every_value(self) -> NDArray[np.floating]:
         """The values of all vertices at the last step."""
@@ -122,7 +122,7 @@ def carried(graph: Graph, weights: NDArray[np.floating]) -> Carried:
         levels=empty_set(depth),
         passing=empty_set(vertices),
         sloping=empty_set(graph.edges),
-        computed=np.zeros(1, np.int64),
+        computed=np.zeros(2, np.int64),
     )
     state.values[CONSTANT] = 1
     room = kind.type(2.0 ** np.finfo(kind).nmant)

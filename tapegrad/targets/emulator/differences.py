@@ -268,6 +268,7 @@ def _advance(
     fan, places, to_wide_offsets, to_wide, to_wide_numbers, wide, totals, units, vanishing, pending, levels,
     passing, sloping, computed,
 ):  # fmt: skip
+    computed[1] += len(rows)
     for t in range(len(rows)):
         _forward(
             rows[t], offsets, sources, weights, values, records, fan, places, to_wide_offsets, to_wide,

@@ -28,25 +28,23 @@ def hard_tanh(x: float) -> tuple[float, float]:
 
 MANY = 100
 """After so many whole steps, in whatever parts they are asked for, setting up `differences` pays."""
-PROBED = 4
-"""Steps that are taken as a whole first, to see how much changes."""
+PROBED = 8
+"""Steps after which it is seen how much changes."""
 FEW = 1 / 8
-"""The largest part of all vertices that may change in a step for differences to be followed."""
+"""The largest part of all vertices that may be computed in a step for differences to be followed."""
+NEVER = -(1 << 62)
+"""In place of the number of whole steps where differences do not pay."""
 
 
 @njit()
 def _forward(weights, offsets, sources, inputs, values, slopes):
-    """How many values have changed."""
-    given, changed = len(inputs), 0
+    given = len(inputs)
     values[:given] = inputs
     for v in range(given, len(values)):
         total = weights.dtype.type(0)
         for e in range(offsets[v - given], offsets[v - given + 1]):
             total += weights[e] * values[sources[e]]
-        value, slopes[v] = hard_tanh(total)
-        changed += value != values[v]
-        values[v] = value
-    return changed
+        values[v], slopes[v] = hard_tanh(total)
 
 
 @njit()
@@ -65,14 +63,12 @@ def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of
 
 @njit()
 def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen):
-    """How many values changed in the last step."""
     vertices = rows.shape[1] + len(offsets) - 1
     values = np.zeros(vertices, weights.dtype)
     slopes = np.zeros(vertices, weights.dtype)
     errors = np.zeros(vertices, weights.dtype)
-    changed = 0
     for t in range(len(rows)):
-        changed = _forward(weights, offsets, sources, rows[t], values, slopes)
+        _forward(weights, offsets, sources, rows[t], values, slopes)
         outputs[t], seen[t] = values[-1], values[watched]
         if len(labels) > 0:
             slope_of_loss = 2 * (values[-1] - labels[t])
@@ -80,7 +76,30 @@ def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen
                 _backward(
                     weights, offsets, sources, rows.shape[1], values, slopes, errors, slope_of_loss, rate
                 )
-    return changed
+
+
+@njit()
+def _gradient(weights, offsets, sources, inputs, label):
+    vertices = len(inputs) + len(offsets) - 1
+    values, slopes, errors = np.zeros((3, vertices), weights.dtype)
+    _forward(weights, offsets, sources, inputs, values, slopes)
+    found = np.zeros_like(weights)
+    errors[-1] = 2 * (values[-1] - label)
+    for v in range(vertices - 1, len(inputs) - 1, -1):
+        d = errors[v] * slopes[v]
+        if d != 0:
+            for e in range(offsets[v - len(inputs)], offsets[v - len(inputs) + 1]):
+                errors[sources[e]] += weights[e] * d
+                found[e] = d * values[sources[e]]
+    return found
+
+
+def gradient(
+    graph: Graph, weights: NDArray[np.floating], row: NDArray[Any], label: float
+) -> NDArray[np.floating]:
+    """The derivative of (output - label)^2 by every weight, for one row of inputs."""
+    kind = weights.dtype
+    return _gradient(weights, graph.offsets, graph.sources, row.astype(kind), kind.type(label))
 
 
 class Trained(NamedTuple):
@@ -114,28 +133,28 @@ def train(
     outputs, seen = np.zeros(len(rows), kind), np.zeros(len(rows), kind)
     if state is not None and not np.array_equal(state.weights.view(bits), weights.view(bits)):
         state = None
-    weights = weights.copy()
-
-    def taken_whole(part: slice) -> int:
-        return _train(
+    if state is None and len(labels) > 0 and whole + len(labels) >= MANY:
+        state = carried(graph, weights)
+    begin = 0
+    while state is not None and begin < len(rows):  # at first a few steps, to see whether they pay
+        part = slice(begin, len(rows) if state.computed[1] >= PROBED else begin + PROBED)
+        outputs[part], seen[part] = advance(state, rows[part], labels[part], rate, watched)
+        weights, begin = state.weights, min(part.stop, len(rows))
+        computed, steps = state.computed.tolist()
+        if computed > graph.vertices * (1 + FEW * steps):  # in the first step, all of them are
+            state, whole = None, NEVER
+    weights, rest = weights.copy(), slice(begin, None)
+    if begin < len(rows):
+        _train(
             weights,
             graph.offsets,
             graph.sources,
-            rows[part],
-            labels[part],
+            rows[rest],
+            labels[rest],
             kind.type(rate),
             watched,
-            outputs[part],
-            seen[part],
+            outputs[rest],
+            seen[rest],
         )
-
-    begin = 0
-    if state is None and len(labels) > 1 and whole + len(labels) >= MANY:
-        begin = min(PROBED, len(labels))
-        if taken_whole(slice(begin)) <= FEW * graph.vertices:
-            state = carried(graph, weights)
-    if state is None:
-        taken_whole(slice(begin, None))
-        return Trained(weights, outputs, seen, whole + len(labels), None)
-    outputs[begin:], seen[begin:] = advance(state, rows[begin:], labels[begin:], rate, watched)
-    return Trained(state.weights.copy(), outputs, seen, whole, state)
+        whole += len(rows) - begin
+    return Trained(weights, outputs, seen, whole, state)

@@ -1,5 +1,6 @@
 """Emulating networks as nets: what all have in common, and the practical one."""
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -51,6 +52,15 @@ def input_rows(samples: Samples, begin: int, end: int) -> NDArray[np.int8]:
     return np.column_stack([np.ones(count, np.int8), 2 * columns.astype(np.int8) - 1])
 
 
+def no_such(unit: str) -> InputError:
+    """A name that no unit has."""
+    return InputError(f"there is no unit {unit!r}", advice="Names look like `cell 3` or `output`.")
+
+
+_NUMBER = "(0|[1-9][0-9]{0,17})"
+_UNIT = re.compile(rf"(cell|gate|gate \+|gate -) {_NUMBER}|(control) {_NUMBER}\.([0-3])")
+
+
 class EmulatorNet(Net):
     """A network that, trained by SGD on samples, emulates a learner: its memory is in the weights."""
 
@@ -93,7 +103,7 @@ class EmulatorNet(Net):
     def explain(self, unit: str) -> str:
         table = self.unit_table()
         if unit not in table:
-            raise InputError(f"there is no unit {unit!r}", advice="Names look like `cell 3` or `output`.")
+            raise no_such(unit)
         return table[unit]
 
     def check_samples(self, state: LearnerState) -> None:
@@ -229,38 +239,53 @@ class PracticalNet(EmulatorNet):
         return float(max(cells, output))
 
     def unit_table(self) -> dict[str, str]:
-        """Every unit of a practical network by name."""
-        table = {}
+        return {name: self.explain(name) for name in self.units()}
+
+    def units(self) -> Iterator[str]:
+        """One by one: a machine with 64 KiB of memory has millions."""
+        cells, (begin, end) = range(len(self.cells)), self.computation
+        yield from (f"cell {cell}" for cell in cells)
+        yield from (f"input {name}" for name in self.names[len(cells) :])
+        yield from (f"gate {vertex}" for vertex in range(begin + self.inputs + 2, end))
+        for cell in cells:
+            yield from (f"control {cell}.{control}" for control in range(4))
+            yield from (f"gate + {cell}", f"gate - {cell}")
+        yield "output"
+
+    def explain(self, unit: str) -> str:
+        """What a unit of a practical network is for, from its name alone."""
+        cells, (begin, end) = len(self.cells), self.computation
         w0 = self.constants.w0
-        cells = len(self.cells)
-        for cell in range(cells):
-            table[f"cell {cell}"] = (
-                f"the weight of edge {self.cells[cell]}, from the constant: +{w0:.3g} while bit "
-                f"{self.names[cell]!r} of the learner's memory is 0, -{w0:.3g} while it is 1 (section 4.1: "
-                f"the sign of an edge is a bit; 4.3: a tiny weight with a large one behind it)"
-            )
-        for number, name in enumerate(self.names[cells:]):
-            table[f"input {name}"] = f"input vertex {1 + number}, -1 or 1: {name!r} of the learner's circuit"
-        begin, end = self.computation
-        for vertex in range(begin + self.inputs + 2, end):
-            table[f"gate {vertex}"] = (
-                f"vertex {vertex} of the computation component: a gate of the learner's circuit, -2 or 2, "
+        if unit == "output":
+            return "the last vertex: -1 or 1, the learner's answer, or its guess while it learns"
+        if unit.startswith("input ") and unit[6:] in self.names[cells:]:
+            number = self.names[cells:].index(unit[6:])
+            return f"input vertex {1 + number}, -1 or 1: {unit[6:]!r} of the learner's circuit"
+        found = _UNIT.fullmatch(unit)
+        if found is None:
+            raise no_such(unit)
+        kind, number = found[1] or found[3], int(found[2] or found[4])
+        if kind == "gate" and begin + self.inputs + 2 <= number < end:
+            return (
+                f"vertex {number} of the computation component: a gate of the learner's circuit, -2 or 2, "
                 f"its total input at least 4 in size, so that its derivative is 0 (Lemma 1)"
             )
-        for cell in range(cells):
-            first = end + 6 * cell
-            name = self.names[cell]
-            for control, (what, said) in enumerate(
-                (("set", 1), ("cleared", 1), ("set", 0), ("cleared", 0)),
-            ):
-                table[f"control {cell}.{control}"] = (
-                    f"vertex {first + control}: on if bit {name!r} is to be {what}, should the answer {said} "
-                    f"be wrong"
-                )
-            table[f"gate + {cell}"] = f"vertex {first + 4}: opened to flip bit {name!r} along a positive path"
-            table[f"gate - {cell}"] = f"vertex {first + 5}: opened to flip bit {name!r} along a negative path"
-        table["output"] = "the last vertex: -1 or 1, the learner's answer, or its guess while it learns"
-        return table
+        if kind == "gate" or number >= cells:
+            raise no_such(unit)
+        name, first = self.names[number], end + 6 * number
+        if kind == "cell":
+            return (
+                f"the weight of edge {self.cells[number]}, from the constant: +{w0:.3g} while bit "
+                f"{name!r} of the learner's memory is 0, -{w0:.3g} while it is 1 (section 4.1: "
+                f"the sign of an edge is a bit; 4.3: a tiny weight with a large one behind it)"
+            )
+        if kind == "control":
+            control = int(found[5])
+            what, said = (("set", 1), ("cleared", 1), ("set", 0), ("cleared", 0))[control]
+            when = f"should the answer {said} be wrong"
+            return f"vertex {first + control}: on if bit {name!r} is to be {what}, {when}"
+        sign, place = ("positive", 4) if kind == "gate +" else ("negative", 5)
+        return f"vertex {first + place}: opened to flip bit {name!r} along a {sign} path"
 
     # Saving
 
