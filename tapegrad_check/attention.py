@@ -3,19 +3,20 @@
 What is proved: each layer sets coordinates that were 0 before, each to a function of bits that are known,
 with its truth table; heads compare bits and copy bits of the place that fits, the latest of several; scores
 are integers that single precision holds; what softmax adds is rounded away. So a step of the network is, bit
-for bit, this circuit with these look-ups, for as many steps as are claimed. That the circuit is the
-instruction set of the saved machine is not derived here, and the verdict says so.
+for bit, this circuit with these look-ups, for as many steps as are claimed. That it is a step of the saved
+machine is proved for Turing machines (`tapes`). For programs it is not, and the verdict says so.
 """
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
+from tapegrad_check import tapes
+from tapegrad_check.folder import Arrays, Checked, require
 from tapegrad_check.sources import Model, array, number, texts, whole
 
 EXACT = 1 << 24
@@ -71,7 +72,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     time = [place for place, own in enumerate(coordinates) if own[0] == "step"]
     require(steps <= 1 << len(time), "the step's number has too few bits")
     carried = sorted({place for place in range(len(names)) if last[0].row(place)[0]})
-    net = _Walk(set(carried) | set(time), time, _stray(config, steps, arrays))
+    net = Walk(set(carried) | set(time), time, _stray(config, steps, arrays))
     require(not set(carried) & set(time), "the number of a step is handed on")
     head = null = first = 0
     for number_, (own, out, attend) in enumerate(zip(units, sums, attends, strict=True)):
@@ -88,22 +89,34 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     require(
         set(columns) <= set(carried) and set(values) == {1.0} and bias == 0, "the end is not a sum of bits"
     )
+    statements = [
+        f"{len(net.tables):,} coordinates are set once a step, each as a gate of {MOST_READ} bits at most",
+        f"{head} heads compare bits; a place that fits scores more than the null key, and that more than "
+        "any other, by 1 at least; of several steps the latest wins",
+        f"scores are integers of at most {net.largest:,}, which single precision holds",
+        f"what is copied is off by at most {net.stray:.3g}, and rounded to the bit itself",
+        f"a step hands on {len(carried)} bits and nothing else: nothing accumulates in {steps:,} steps",
+    ]
+    proved = tapes.check(config, net, [(group, bit) for group, bit in names], columns, steps, source)
     _claims(claims, config, steps, len(units) + 1, net)
-    return Checked(
-        [
-            f"{net.gates:,} coordinates are set once a step, each to a function of at most {MOST_READ} bits",
-            f"{head} heads compare bits; a place that fits scores more than the null key, and that more than "
-            "any other, by 1 at least; of several steps the latest wins",
-            f"scores are integers of at most {net.largest:,}, which single precision holds",
-            f"what is copied is off by at most {net.stray:.3g}, and rounded to the bit itself",
-            f"a step hands on {len(carried)} bits and nothing else: nothing accumulates in {steps:,} steps",
-            "that the gates are the instruction set of the machine is not derived: the source is not checked",
-        ],
-        OWN_TABLE,
-    )
+    return Checked([*statements, *proved.statements], proved.verdict)
 
 
-class _Walk:
+Pair = tuple[tuple[int | None, int], tuple[int | None, int]]
+"""What is compared, here and there: a coordinate, or None and a constant."""
+
+
+class Look(NamedTuple):
+    """A head that copies: what it compares, which coordinate takes which of the place found, and those that
+    say that one was."""
+
+    own_steps: bool
+    compared: tuple[Pair, ...]
+    copies: dict[int, int]
+    found: list[int]
+
+
+class Walk:
     """What is known of each coordinate on the way through the layers."""
 
     def __init__(self, bits: set[int], time: list[int], stray: float) -> None:
@@ -116,7 +129,13 @@ class _Walk:
         """Which bit of the step's number, of the latest step that fits, a coordinate holds."""
         self.asked: dict[int, tuple[Any, ...]] = {}
         """What that step was asked to fit. The latest that fits is the same for all who ask the same."""
-        self.gates, self.largest = 0, 0
+        self.largest = 0
+        self.tables: dict[int, tuple[list[int], int]] = {}
+        """What every gate reads, and its table: bit i is its value where that is the bits of i. A coordinate
+        that holds what another one copies, rounded, is a gate of one input."""
+        self.looks: list[Look] = []
+        self.next: dict[int, int] = {}
+        """From what is handed on to where it comes from."""
 
     def head(self, query: Map, key: Map, value: Map, null: list[float], own_steps: bool) -> None:
         """Rows of signs, then the digit, then the null key."""
@@ -144,7 +163,7 @@ class _Walk:
         require(self.largest <= EXACT, "scores are too large for single precision")
         self._latest(pairs, digit, value, own_steps)
 
-    def _latest(self, pairs: list[Any], digit: list[int], value: Map, own_steps: bool) -> None:
+    def _latest(self, pairs: list[Pair], digit: list[int], value: Map, own_steps: bool) -> None:
         """Digits are found from the highest down, and the last head of a search copies."""
         known = [(asks[0], answers[0]) for asks, answers in pairs if asks[0] in self.digits]
         plain = tuple(pair for pair in pairs if pair[0][0] not in self.digits)
@@ -154,8 +173,10 @@ class _Walk:
                 require(self.asked[asks] == plain, "digits of one search are used in another")
                 require(self.time[self.digits[asks]] == answers, "a digit is compared with another")
             rest -= len(known)
-            found = {self.digits[asks] for asks, _ in known}
-            require(found == set(range(rest, len(self.time))), "a search goes on without its highest digits")
+            highest = {self.digits[asks] for asks, _ in known}
+            require(
+                highest == set(range(rest, len(self.time))), "a search goes on without its highest digits"
+            )
             require(digit == list(range(rest - len(digit), rest)), "a search leaves out a bit")
         targets = [row for row in range(len(value)) if value.row(row)[0] or value.row(row)[2]]
         require(not self.set & set(targets), "a head adds to what is not 0")
@@ -172,6 +193,10 @@ class _Walk:
                 self.digits[row], self.asked[row] = self.time.index(columns[0]), plain
         if searching:
             require(sorted(self.digits[row] for row in targets) == digit, "a search copies another digit")
+        else:
+            places = {row: value.row(row)[0][0] for row in targets if value.row(row)[0]}
+            found = [row for row in targets if not value.row(row)[0]]
+            self.looks.append(Look(own_steps, plain, places, found))
 
     @staticmethod
     def _sign(row: Row, scale: int) -> tuple[int | None, int]:
@@ -193,16 +218,19 @@ class _Walk:
                 shape = [(values, own) for _, values, own in read]
                 require(len(inputs) == 1 and shape == CUTS and weights == [2.0, -2.0] and bias == 0,
                         "what a head copies is used before it is rounded")  # fmt: skip
+                self.tables[place] = inputs, 0b10
                 if inputs[0] in self.digits:
                     self.digits[place], self.asked[place] = self.digits[inputs[0]], self.asked[inputs[0]]
             else:
                 require(set(inputs) <= self.bits and len(inputs) <= MOST_READ, "a gate reads what is no bit")
-                for values in product((0, 1), repeat=len(inputs)):
-                    given = dict(zip(inputs, values, strict=True))
+                table = 0
+                for index in range(1 << len(inputs)):
+                    given = {column: index >> i & 1 for i, column in enumerate(inputs)}
                     on = [_unit(own, given) for own in read]
                     total = bias + sum(weight * value for weight, value in zip(weights, on, strict=True))
                     require(total in (0, 1), "a gate gives something else than a bit")
-            self.gates += 1
+                    table |= int(total) << index
+                self.tables[place] = inputs, table
         self.set |= set(to)
         self.bits |= set(to)
 
@@ -213,6 +241,8 @@ class _Walk:
             require(bias == 0, "the last layer adds a constant")
             copies = len(columns) == 1 and weights == [1.0] and columns[0] in self.bits
             require(copies or not columns, "what is handed on is no bit")
+            if columns:
+                self.next[place] = columns[0]
         digits = set(self.digits) & {last.row(place)[0][0] for place in carried}
         require(not digits, "digits of a search are handed on")
 
@@ -268,10 +298,11 @@ def _keys(config: dict[str, Any], steps: int) -> int:
     return 1 + max(steps, sum(words))
 
 
-def _claims(claims: dict[str, Any], config: dict[str, Any], steps: int, layers: int, net: _Walk) -> None:
+def _claims(claims: dict[str, Any], config: dict[str, Any], steps: int, layers: int, net: Walk) -> None:
     """Every claim of the certificate, worked out again."""
+    tapes_alone = isinstance(config["machine"], dict) and config["machine"].get("kind") == tapes.KIND
     found: dict[str, Any] = {
-        "source": "not checked",
+        **({} if tapes_alone else {"source": "not checked"}),
         "dtype": "float32",
         "steps": steps,
         "layers": layers,
