@@ -16,7 +16,7 @@ from tapegrad.lowering.program_learner import program_learner
 from tapegrad.programs import Program, read_assembler, read_c
 from tapegrad.programs.compiled import run
 from tapegrad.programs.compiler import compiler
-from tapegrad.targets.emulator.fast import MANY
+from tapegrad.targets.emulator.fast import MUCH
 from tapegrad.targets.emulator.net import EmulatorCarry
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "programs" / "sudoku.c"
@@ -52,7 +52,7 @@ def by_descent(ram: int, steps: int) -> Iterator[Row]:
     yield {"what": f"{name}, {weights}: compiling", "value": round(compiling, 1), "unit": "s"}
     start = net.start(program_learner(program, 10 * steps, 1, 1).encode(program.start()))
     whole = best_rate(lambda: _taken(net, net.advance(start, 2, "fast"), 10))
-    reached = net.advance(start, MANY, "fast")
+    reached = net.advance(start, 1 + MUCH // net.graph.edges, "fast")
 
     def advanced() -> int:
         nonlocal reached

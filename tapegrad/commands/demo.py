@@ -1,4 +1,4 @@
-"""`tapegrad demo`: a machine and a circuit through every target, run and verified, in one table."""
+"""`tapegrad demo`: a machine and a circuit through every target, a program where that goes, in one table."""
 
 from collections.abc import Iterator
 from importlib.metadata import entry_points
@@ -9,18 +9,21 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tapegrad._compile import compile
+from tapegrad._compile import Compiled, compile, compile_for
 from tapegrad._sources import parse_inputs, route
 from tapegrad._verify import verify
 from tapegrad.circuits import library as circuits
 from tapegrad.commands.output import DISAGREED, AsJson, console, errors, print_json
 from tapegrad.machines import library as machines
+from tapegrad.programs import library as programs
 from tapegrad.targets import Example, Target, all_targets
 
 ATTACHED = "tapegrad.demo"
 """The entry point group of further demonstrations: functions that return rows of a value beside a rival's."""
 SIZES = {"steps": 24, "cells": 24}
 """For lowerings that must know how long and how wide a run is."""
+RUN_PROGRAMS = ("emulator",)
+"""Targets that run RISC-V in a second or two."""
 
 
 def demo(as_json: AsJson = False) -> None:
@@ -29,8 +32,8 @@ def demo(as_json: AsJson = False) -> None:
     for target in all_targets():
         for example in _examples(target):
             with errors.status(f"{target.name}: {example.source.name}"):
-                compiled = compile(example.source, target.name, **example.options)
-                report = verify(compiled, [example.inputs], steps=example.steps)
+                compiled = _compiled(example, target)
+                report = verify(compiled, [example.inputs], steps=example.steps, engine=None)
             rows.append(
                 {
                     "target": target.name,
@@ -81,6 +84,16 @@ def _examples(target: Target) -> Iterator[Example]:
             options["inputs"] = [inputs]
         yield Example(source, inputs, options)
     yield target.examples()[0]
+    program = programs.READY["rv32-fibonacci"]
+    if target.name in RUN_PROGRAMS:
+        yield Example(program.build(), (program.example,))
+
+
+def _compiled(example: Example, target: Target) -> Compiled:
+    """With options that suit the input, for a program, which has to know how long it will run."""
+    if isinstance(example.source, programs.Program):
+        return compile_for(example.source, target.name, example.inputs, example.steps)
+    return compile(example.source, target.name, **example.options)
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

@@ -67,7 +67,7 @@ def progress_bar() -> Progress:
     return Progress(*columns, _RateColumn(), console=errors, transient=True, disable=not errors.is_terminal)
 
 
-SILENCE = 10.0
+SILENCE = 30.0
 """Seconds without a word, where there is no terminal for a bar."""
 
 

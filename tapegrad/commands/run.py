@@ -122,7 +122,7 @@ def run(
         in_step = bool(compiled.passes) and compiled.passes[-1].in_step
         what = "of SGD, one for each instruction," if in_step else "of the network"
         ended = "done" if outcome.halted else "stopped at the step limit"
-        rate = f" ({outcome.steps / outcome.seconds:,.0f} a second)" if outcome.seconds > 1 else ""
+        rate = f" ({outcome.steps / outcome.seconds:,.0f} a second)" if in_step else ""
         console.print(f"steps       {outcome.steps:,} {what} in {outcome.seconds:.3g} s{rate}, {ended}")
         if outcome.state is not None:
             for line in kind.state_text(found.source, outcome.state).splitlines():

@@ -26,8 +26,9 @@ def hard_tanh(x: float) -> tuple[float, float]:
     return x, 1.0
 
 
-MANY = 100
-"""After so many whole steps, in whatever parts they are asked for, setting up `differences` pays."""
+MUCH = 100_000_000
+"""Steps times edges: after so much work on whole steps, about a second, in whatever parts it was asked for,
+setting up `differences` pays, and the time that it takes to compile them, once for all."""
 PROBED = 8
 """Steps after which it is seen how much changes."""
 FEW = 1 / 8
@@ -133,7 +134,7 @@ def train(
     outputs, seen = np.zeros(len(rows), kind), np.zeros(len(rows), kind)
     if state is not None and not np.array_equal(state.weights.view(bits), weights.view(bits)):
         state = None
-    if state is None and len(labels) > 0 and whole + len(labels) >= MANY:
+    if state is None and len(labels) > 0 and (whole + len(labels)) * graph.edges >= MUCH:
         state = carried(graph, weights)
     begin = 0
     while state is not None and begin < len(rows):  # at first a few steps, to see whether they pay

@@ -162,6 +162,7 @@ def test_advance_goes_on_from_where_it_stood(monkeypatch: pytest.MonkeyPatch) ->
     """A long run in one go, in parts, and by whole steps; and from weights that someone has changed."""
     compiled, first = machine()
     net = compiled.net
+    monkeypatch.setattr(fast, "MUCH", 100 * net.graph.edges)
     at_once = net.advance(first, 240, "fast")
     assert isinstance(at_once.state, Carried)
     half = net.advance(first, 120, "fast")
@@ -177,7 +178,7 @@ def test_advance_goes_on_from_where_it_stood(monkeypatch: pytest.MonkeyPatch) ->
         before, in_small_parts = in_small_parts, net.advance(in_small_parts, steps, "fast")
         assert (in_small_parts.state is None) == (in_small_parts.steps < 100), before.steps
     assert in_small_parts.whole == 99
-    monkeypatch.setattr(fast, "MANY", 10**9)
+    monkeypatch.setattr(fast, "MUCH", 10**12)
     whole = net.advance(first, 240, "fast")
     assert whole.state is None
     for other in (at_once, in_parts, again, in_small_parts):
@@ -194,12 +195,13 @@ def test_where_much_changes_whole_steps_go_on(monkeypatch: pytest.MonkeyPatch) -
     random = np.random.default_rng(5)
     first = learner.start(random.integers(0, 2, (240, 6)), random.integers(0, 2, 240), 1)
     net: Any = tapegrad.compile(learner, "emulator").net
+    monkeypatch.setattr(fast, "MUCH", 100 * net.graph.edges)
     tried = net.advance(net.start(first), 130, "fast")
     assert tried.state is None
     assert tried.whole < 0
     tried = net.advance(tried, 110, "fast")
     assert tried.state is None
-    monkeypatch.setattr(fast, "MANY", 10**9)
+    monkeypatch.setattr(fast, "MUCH", 10**12)
     whole = net.advance(net.start(first), 240, "fast")
     assert whole.whole == 240
     assert np.array_equal(_bits(whole.weights), _bits(tried.weights))
