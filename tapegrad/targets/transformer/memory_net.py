@@ -97,7 +97,7 @@ class MemoryNet(Net):
             precision="float32",
             notes=(
                 f"{heads} heads, in {len(net.scales.digits)} round(s) for the number of the latest step",
-                "the weights depend on the machine and its sizes, not on the program",
+                "every weight is kept by its place, and there are as many as gates and heads need",
             ),
         )
 

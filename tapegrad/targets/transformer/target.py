@@ -22,7 +22,9 @@ from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
 LARGEST = 4 << 30
-"""Nets of more bytes than this are refused."""
+"""Dense nets of more bytes than this are refused, or built of gates and heads."""
+MOST_RULES = 1 << 16
+"""Of a machine that is built of gates and heads."""
 
 
 def build(source: TuringMachine | Program, **options: Any) -> Net:
@@ -51,7 +53,14 @@ def ports_for(source: TuringMachine | Program, **options: Any) -> Ports | None:
             raise Refused("the paper has no construction for programs", advice="Leave out `construction`.")
         return ProgramPorts(source.with_room(input=options["input"], output=options["output"]).machine)
     large = source.tapes > 1 or _estimate_machine(source, steps).bytes > LARGEST
-    return TapePorts(source, steps) if construction == "ports" or (construction == "auto" and large) else None
+    if construction == "paper" or (construction == "auto" and not large):
+        return None
+    if len(source.rules) > MOST_RULES:
+        raise Refused(
+            f"the machine {source.name!r} has {len(source.rules):,} rules, and each takes gates of its own",
+            advice=f"At most {MOST_RULES:,} are built; use a smaller machine or the target tape.",
+        )
+    return TapePorts(source, steps)
 
 
 def estimate(source: TuringMachine | Program, **options: Any) -> Estimate:
