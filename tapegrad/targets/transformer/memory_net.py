@@ -29,6 +29,9 @@ from tapegrad.targets.target import Estimate
 from tapegrad.targets.transformer.differences import Fast
 from tapegrad.targets.transformer.gates import Gates, Table, read_gates
 
+NO_FORM = "a transformer of heads and gates has no form in {} yet"
+ADVICE = "A Turing machine can be compiled with construction=paper."
+
 
 class Write(NamedTuple):
     """A write that has been decoded."""
