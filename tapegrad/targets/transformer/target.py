@@ -35,7 +35,7 @@ def build(source: TuringMachine | Program, **options: Any) -> Net:
             raise Refused("nets of gates round with quarters", advice="Leave out `correction`.")
         return MemoryNet.build(ports, source.name, steps, attention)
     assert isinstance(source, TuringMachine)
-    cost = _estimate_machine(source, steps)
+    cost = estimate_machine(source, steps)
     if cost.bytes > LARGEST:
         raise Refused(
             f"the net would need {cost.bytes / 2**30:.1f} GiB: width {cost.width:,}, {cost.depth} layers",
@@ -52,7 +52,7 @@ def ports_for(source: TuringMachine | Program, **options: Any) -> Ports | None:
         if construction == "paper":
             raise Refused("the paper has no construction for programs", advice="Leave out `construction`.")
         return ProgramPorts(source.with_room(input=options["input"], output=options["output"]).machine)
-    large = source.tapes > 1 or _estimate_machine(source, steps).bytes > LARGEST
+    large = source.tapes > 1 or estimate_machine(source, steps).bytes > LARGEST
     if construction == "paper" or (construction == "auto" and not large):
         return None
     if len(source.rules) > MOST_RULES:
@@ -69,11 +69,11 @@ def estimate(source: TuringMachine | Program, **options: Any) -> Estimate:
     if (ports := ports_for(source, **options)) is not None:
         return MemoryNet.estimate(ports, source.name, steps)
     assert isinstance(source, TuringMachine)
-    return _estimate_machine(source, steps)
+    return estimate_machine(source, steps)
 
 
-def _estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
-    """Counted from the layout: see `build.build_layers`."""
+def estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
+    """The paper's layers for one tape, counted from the layout: see `build.build_layers`."""
     layout = Layout.of(machine, steps)
     w, pos, time = layout.width, layout.position_bits, layout.time_bits
     layers = pos + time + 7
