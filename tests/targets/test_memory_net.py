@@ -263,6 +263,23 @@ def test_arrays_that_do_not_fit_are_refused(hello, name, at, value):
         MemoryNet.from_saved(hello.net.config(), arrays)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"steps": 1 << 20},
+        {"digits": [2]},
+        {"attention": "softmax"},
+        {"coordinates": [["pc", 0]]},
+        {"banks": []},
+        {"purposes": ["one"]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_configs_that_do_not_fit_are_refused(hello, change):
+    with pytest.raises((BrokenNet, ValueError, IndexError)):
+        MemoryNet.from_saved(hello.net.config() | change, hello.net.arrays())
+
+
 def test_estimate(hello):
     cost = tg.estimate(hello.source, "transformer", steps=32, input=4, output=4)
     net = net_of(hello)
