@@ -82,7 +82,7 @@ def rows() -> list[dict]:
             )
             row |= {"rival": "reference", "ratio": fast / slow}
         result.append(row)
-    return result + _at_full_length()
+    return result + _at_full_length() + _with_memories()
 
 
 def _at_full_length() -> list[dict]:
@@ -104,6 +104,47 @@ def _at_full_length() -> list[dict]:
         {"what": "fast, T = 2^20, to prepare", "value": 1e3 * prepare, "unit": "ms"},
         {"what": "yardstick at T = 2^20: one number a layer", "value": yardstick, "unit": "steps/s"},
     ]
+
+
+LOOP = """
+        .equ __ram, 4096
+_start: la s1, data
+outer:  li t0, 0
+        mv t1, s1
+inner:  lw t2, (t1)
+        add t2, t2, t0
+        xor s0, s0, t2
+        sw t2, (t1)
+        slli t3, t2, 3
+        srli t4, t2, 5
+        addi t1, t1, 4
+        addi t0, t0, 1
+        li t5, 64
+        blt t0, t5, inner
+        j outer
+        .data
+data:   .space 512
+"""
+"""Loads, adds and stores, for ever."""
+
+
+def _with_memories() -> list[dict]:
+    """Machines with memories, by heads and gates: an RV32IM program, and the champion by the same means."""
+    program = tg.read(LOOP)
+    result = []
+    for what, source, exponent, engine, steps in (
+        ("an RV32IM loop", program, 20, "fast", 1 << 18),
+        ("an RV32IM loop", program, 24, "fast", 1 << 18),
+        ("an RV32IM loop", program, 12, "reference", 1 << 10),
+        ("the champion by gates", CHAMPION, 24, "fast", MOST_STEPS),
+    ):
+        net = tg.compile(source, "transformer", steps=1 << exponent, construction="ports").net
+        begun = net.advance(net.start(source.start()), 1, engine)
+        seconds = _seconds(lambda net=net, begun=begun, s=steps, e=engine: net.advance(begun, s, e))
+        result.append(
+            {"what": f"{engine}, T = 2^{exponent}, {what}", "value": steps / seconds, "unit": "steps/s"}
+        )
+    return result
 
 
 if __name__ == "__main__":

@@ -112,12 +112,21 @@ def on_two_tapes(seed: int) -> TuringMachine:
     return random_machine(seed, tapes=2, states=2, halt=0.3)
 
 
-@pytest.mark.parametrize(("target", "seed"), [("transformer", 8), ("rcnn", 31)])
-def test_a_missing_rule_on_two_tapes_leaves_the_last_state(target: str, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("target", "seed", "options"),
+    [
+        ("transformer", 8, {"construction": "paper"}),
+        ("transformer", 9, {}),
+        ("rcnn", 31, {}),
+    ],
+)
+def test_a_missing_rule_on_two_tapes_leaves_the_last_state(
+    target: str, seed: int, options: dict[str, str]
+) -> None:
     machine = on_two_tapes(seed)
     *others, expected = machine.run(machine.start())
     assert others
-    net = tg.compile(machine, target)
+    net = tg.compile(machine, target, **options)
     run, report = run_and_verify(net)
     assert report.agreed, report
     assert run.halted
@@ -127,7 +136,7 @@ def test_a_missing_rule_on_two_tapes_leaves_the_last_state(target: str, seed: in
 
 @pytest.mark.parametrize("every", [1, 5])
 def test_a_run_that_ends_without_a_state_of_the_source_is_a_mismatch(every: int) -> None:
-    net = tg.compile(on_two_tapes(9), "transformer")
+    net = tg.compile(on_two_tapes(9), "transformer", construction="paper")
     assert tg.verify(net, [()], every=every).agreed
     (rewriting,) = net.passes
     lost = dataclasses.replace(net, passes=(dataclasses.replace(rewriting, halted=None),))

@@ -109,7 +109,8 @@ def _machine(target: str, seed: int, draws: Draws) -> Program:
     if target == "tape":
         return Program(target, machine, inputs, {"cells": 2 * length + 16})
     attention = "softmax" if draws.chance(1 / 4) else "hardmax"
-    return Program(target, machine, inputs, {"steps": length - 1, "attention": attention})
+    options = {"steps": length - 1, "attention": attention, "construction": "paper"}
+    return Program(target, machine, inputs, options)
 
 
 def _most_states(target: str, tapes: int, symbols: int) -> int:

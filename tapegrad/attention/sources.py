@@ -7,7 +7,7 @@ what lies under the heads now, and chooses the next rule; where there is none th
 that stays sees the symbol just written; one that moves is somewhere else, where no write is pending.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -85,6 +85,11 @@ class TapePorts:
         return [symbol for symbol in self.machine.alphabet if symbol != self.machine.blank]
 
     @property
+    def filler(self) -> list[BitValue]:
+        """The word of a machine that has no symbol but the blank."""
+        return [] if self.symbols else [Bit(0)]
+
+    @property
     def address(self) -> int:
         """Bits of a head's position, which is from 0 to 2 T."""
         return (2 * self.steps).bit_length()
@@ -109,28 +114,30 @@ class TapePorts:
         machine, rules = self.machine, list(self.machine.rules.values())
         tapes, applies = range(machine.tapes), registers["rule"].bits()
 
-        def chosen(what: Callable[[Rule], object], wanted: object) -> BitValue:
-            """Whether the rule that applies says this."""
-            return any_of([applies[number] for number, rule in enumerate(rules) if what(rule) == wanted])
+        def chosen(what: Callable[[Rule], Hashable]) -> Callable[[Hashable], BitValue]:
+            """Whether the rule that applies says this, for whatever rules can say."""
+            saying: dict[Hashable, list[BitValue]] = {}
+            for flag, rule in zip(applies, rules, strict=False):
+                saying.setdefault(what(rule), []).append(flag)
+            return lambda wanted: any_of(saying.get(wanted, []))
 
-        state = [chosen(lambda rule: rule.state, own) for own in machine.states]
+        state = dict(zip(machine.states, map(chosen(lambda rule: rule.state), machine.states), strict=True))
         writes, moves, heads = [], [], []
         for t in tapes:
-            bits = [chosen(lambda rule, t=t: rule.write[t], symbol) for symbol in self.symbols]
-            writes.append(concat(*(bits or [Bit(0)])))
-            left, right = (chosen(lambda rule, t=t: rule.moves[t], move) for move in (LEFT, RIGHT))
+            writes.append(concat(*(map(chosen(lambda rule, t=t: rule.write[t]), self.symbols)), *self.filler))
+            left, right = map(chosen(lambda rule, t=t: rule.moves[t]), (LEFT, RIGHT))
             moves.append(left | right)
             heads.append(registers[f"head {t}"] + concat(moves[t], *[left] * (self.address - 1)))
         read = yield tuple(Read(f"tape {t}", heads[t]) for t in tapes)
         symbols = [either(moves[t], read[t], writes[t]) for t in tapes]
         under = [self._under(word) for word in symbols]
         following = [
-            all_of([state[machine.states.index(q)], *(under[t][symbol] for t, symbol in enumerate(seen))])
+            all_of([state[q], *(under[t][symbol] for t, symbol in enumerate(seen))])
             for q, seen in machine.rules
         ]
         return Effect(
             {
-                "state": concat(*state),
+                "state": concat(*state.values()),
                 "rule": concat(*(following or [Bit(0)])),
                 "trap": concat(~any_of(following)),
                 **{f"symbol {t}": symbols[t] for t in tapes},

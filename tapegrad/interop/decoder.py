@@ -14,6 +14,7 @@ from tapegrad.interop.exporting import net_of
 from tapegrad.machines.model import LEFT, RIGHT, Configuration
 from tapegrad.networks import form
 from tapegrad.targets.net import Net
+from tapegrad.targets.transformer.memory_net import ADVICE, NO_FORM, MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
 # The tokens: each says what is written and where the head goes, and steps of the machine also the new state.
@@ -203,6 +204,8 @@ HEADS = (
 def decoder_of(compiled: Compiled | Net, context: int) -> Coordinates:
     """The vocabulary and the residual stream for the machine that the net's matrices hold."""
     net = net_of(compiled)
+    if isinstance(net, MemoryNet):
+        raise Refused(NO_FORM.format("TransformerLens"), advice=ADVICE)
     if not isinstance(net, TransformerNet):
         raise Refused(
             f"only nets of target 'transformer' become transformers, and this one is of {net.target!r}"

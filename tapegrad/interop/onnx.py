@@ -12,7 +12,7 @@ from tapegrad.networks.onnx import LARGEST, GraphWriter
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.relu.net import ReluNet
-from tapegrad.targets.transformer.memory_net import MemoryNet
+from tapegrad.targets.transformer.memory_net import ADVICE, NO_FORM, MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
 
@@ -30,7 +30,7 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
         case RcnnNet():
             return rcnn_model(net)
         case MemoryNet():
-            raise Refused("the transformer of a program has no form in ONNX yet")
+            raise Refused(NO_FORM.format("ONNX"), advice=ADVICE)
     raise Refused(
         f"target {net.target!r} runs while it is trained, and an ONNX model is not trained",
         advice="Use to=torch, or one of the targets relu, transformer and rcnn.",

@@ -29,6 +29,7 @@ from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.build import GAMMA
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad.targets.tape.net import TapeNet
+from tapegrad.targets.transformer.memory_net import ADVICE, NO_FORM, MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
 
@@ -288,6 +289,8 @@ def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
             return convolution(net.filter.convolution)
         case Rcnn():
             return RcnnModule(net)
+        case MemoryNet():
+            raise Refused(NO_FORM.format("PyTorch"), advice=ADVICE)
     raise Refused(f"target {net.target!r} has no form in PyTorch")
 
 

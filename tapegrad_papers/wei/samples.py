@@ -15,7 +15,7 @@ from tapegrad.machines.model import TuringMachine
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import parameter_norm
-from tapegrad.targets.transformer.target import LARGEST, estimate
+from tapegrad.targets.transformer.target import LARGEST, estimate_machine
 from tapegrad_papers.wei.chains import relu_chain, transformer_chain
 from tapegrad_papers.wei.margins import margin_constants
 
@@ -249,13 +249,13 @@ def transformer_sizes(
     T give it exactly."""
     if machine.tapes != 1:
         raise Refused("the transformer takes machines with one tape", advice="Put its tapes on one first.")
-    if estimate(machine, 1 << BUILT[-1], "hardmax", "quarters").bytes > LARGEST:
+    if estimate_machine(machine, 1 << BUILT[-1]).bytes > LARGEST:
         raise Refused("even the smallest nets of this machine are too large to build")
     norm = quadratic(BUILT, [transformer_norm(_net(machine, e)) for e in BUILT])
     pairs = len(machine.states) * len(machine.alphabet)
     rows = []
     for e in exponents:
-        cost = estimate(machine, 1 << e, "hardmax", "quarters")
+        cost = estimate_machine(machine, 1 << e)
         alpha = norm(e)
         margin = samples = None
         if cost.bytes <= largest:

@@ -24,7 +24,7 @@ from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes import bound_source
 from tapegrad_check.plans import Gate, Moment, _choices, carried
 from tapegrad_check.sources import model_of
-from tests.check.test_passes import folder_of, plan_of, proved
+from tests.check.test_passes import ON_ONE_TAPE, folder_of, plan_of, proved
 from tests.check.test_passes_to_circuits import value
 
 BB2 = "1RB1LB_1LA1RZ"
@@ -233,8 +233,9 @@ STAYING = TuringMachine(
 @pytest.mark.parametrize("target", ["tape", "rcnn", "transformer"])
 def test_alphabets_of_every_size_are_proved(symbols: int, target: str) -> None:
     machine = random_machine(symbols, states=2, symbols=symbols, tapes=1 + (symbols < 4), stay=True)
-    if prepare(machine, target, {}):
-        assert proved(folder_of(machine, target))
+    options = ON_ONE_TAPE.get(target, {})
+    if prepare(machine, target, options):
+        assert proved(folder_of(machine, target, **options))
 
 
 @pytest.mark.parametrize(
@@ -247,8 +248,9 @@ def test_alphabets_of_every_size_are_proved(symbols: int, target: str) -> None:
     ids=["stay-free", "stay-free on two tapes", "one tape"],
 )
 def test_a_machine_has_as_many_rules_as_its_pass_gives(machine: Any, target: str, reason: str) -> None:
-    folder = folder_of(machine, target)
-    passes = prepare(machine, target, {})
+    options = ON_ONE_TAPE.get(target, {})
+    folder = folder_of(machine, target, **options)
+    passes = prepare(machine, target, options)
     (after,) = (p.after for p in passes if p.name in ("stay-free", "one tape"))
     assert isinstance(after, TuringMachine)
     count = len(after.rules)

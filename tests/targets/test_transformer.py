@@ -79,7 +79,7 @@ def test_several_tapes_are_put_on_one() -> None:
             first.move("right")
             second.move("right")
     build.halt()
-    net = tg.compile(build.machine(), "transformer", steps=400)
+    net = tg.compile(build.machine(), "transformer", steps=400, construction="paper")
     assert [rewriting.name for rewriting in net.passes]
     assert tg.verify(net, [("ab",)], steps=401).agreed
 

@@ -29,6 +29,9 @@ from tapegrad.targets.target import Estimate
 from tapegrad.targets.transformer.differences import Fast
 from tapegrad.targets.transformer.gates import Gates, Table, read_gates
 
+NO_FORM = "a transformer of heads and gates has no form in {} yet"
+ADVICE = "A Turing machine can be compiled with construction=paper."
+
 
 class Write(NamedTuple):
     """A write that has been decoded."""
@@ -97,7 +100,7 @@ class MemoryNet(Net):
             precision="float32",
             notes=(
                 f"{heads} heads, in {len(net.scales.digits)} round(s) for the number of the latest step",
-                "the weights depend on the machine and its sizes, not on the program",
+                "every weight is kept by its place, and there are as many as gates and heads need",
             ),
         )
 
@@ -336,10 +339,20 @@ class MemoryNet(Net):
         time = stream.group(TIME)
         decoder = unpacked(arrays, config["purposes"], len(time), time[0], temperature)
         carried = {own.name: own.width for own in layout.carried}
-        if len(decoder.start) != stream.width or any(
-            len(stream.group(name)) != width for name, width in carried.items()
-        ):
-            raise BrokenNet("the coordinates of the network are not those of its machine")
+        token = sum(own.width for own in layout.token)
+        encoders = [
+            block.encoder_attention for block in decoder.blocks if block.encoder_attention is not None
+        ]
+        fits = (
+            len(decoder.start) == stream.width
+            and all(len(stream.group(name)) == width for name, width in carried.items())
+            and all(attention.key.width == token for attention in encoders)
+            and list(decoder.time) == time
+            and 1 <= scales.steps <= 1 << scales.time == 1 << len(time)
+            and config["attention"] == ("hardmax" if temperature is None else "softmax")
+        )
+        if not fits:
+            raise BrokenNet("the layers of the network are not those of its machine")
         return cls(decoder, stream, layout, scales, machine, config["attention"])
 
     def certificate(self) -> dict[str, Any]:

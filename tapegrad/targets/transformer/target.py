@@ -22,7 +22,9 @@ from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
 LARGEST = 4 << 30
-"""Nets of more bytes than this are refused."""
+"""Dense nets of more bytes than this are refused, or built of gates and heads."""
+MOST_RULES = 1 << 16
+"""Of a machine that is built of gates and heads."""
 
 
 def build(source: TuringMachine | Program, **options: Any) -> Net:
@@ -33,7 +35,7 @@ def build(source: TuringMachine | Program, **options: Any) -> Net:
             raise Refused("nets of gates round with quarters", advice="Leave out `correction`.")
         return MemoryNet.build(ports, source.name, steps, attention)
     assert isinstance(source, TuringMachine)
-    cost = _estimate_machine(source, steps)
+    cost = estimate_machine(source, steps)
     if cost.bytes > LARGEST:
         raise Refused(
             f"the net would need {cost.bytes / 2**30:.1f} GiB: width {cost.width:,}, {cost.depth} layers",
@@ -50,8 +52,15 @@ def ports_for(source: TuringMachine | Program, **options: Any) -> Ports | None:
         if construction == "paper":
             raise Refused("the paper has no construction for programs", advice="Leave out `construction`.")
         return ProgramPorts(source.with_room(input=options["input"], output=options["output"]).machine)
-    large = source.tapes > 1 or _estimate_machine(source, steps).bytes > LARGEST
-    return TapePorts(source, steps) if construction == "ports" or (construction == "auto" and large) else None
+    large = source.tapes > 1 or estimate_machine(source, steps).bytes > LARGEST
+    if construction == "paper" or (construction == "auto" and not large):
+        return None
+    if len(source.rules) > MOST_RULES:
+        raise Refused(
+            f"the machine {source.name!r} has {len(source.rules):,} rules, and each takes gates of its own",
+            advice=f"At most {MOST_RULES:,} are built; use a smaller machine or the target tape.",
+        )
+    return TapePorts(source, steps)
 
 
 def estimate(source: TuringMachine | Program, **options: Any) -> Estimate:
@@ -60,11 +69,11 @@ def estimate(source: TuringMachine | Program, **options: Any) -> Estimate:
     if (ports := ports_for(source, **options)) is not None:
         return MemoryNet.estimate(ports, source.name, steps)
     assert isinstance(source, TuringMachine)
-    return _estimate_machine(source, steps)
+    return estimate_machine(source, steps)
 
 
-def _estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
-    """Counted from the layout: see `build.build_layers`."""
+def estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
+    """The paper's layers for one tape, counted from the layout: see `build.build_layers`."""
     layout = Layout.of(machine, steps)
     w, pos, time = layout.width, layout.position_bits, layout.time_bits
     layers = pos + time + 7
