@@ -72,8 +72,8 @@ class Row(NamedTuple):
 
     def joined(self, other: "Row") -> "Row":
         """What became of the files of both."""
-        sums = (mine + theirs for mine, theirs in zip(self[1:5], other[1:5], strict=True))
-        return Row(self.reader, *sums, max(self.slowest, other.slowest))
+        files, accepted, refused, wrong = (a + b for a, b in zip(self[1:5], other[1:5], strict=True))
+        return Row(self.reader, files, accepted, refused, wrong, max(self.slowest, other.slowest))
 
 
 def damaged(data: bytes, dice: random.Random) -> bytes:
