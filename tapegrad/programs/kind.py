@@ -110,5 +110,6 @@ PROGRAM = SourceKind(
             },
             suits="tapegrad.lowering.program_learner:suiting",
         ),
+        Lowering("turing machine", "tapegrad.lowering.program_machine:program_machine"),
     ),
 )
