@@ -414,3 +414,12 @@ def constant(tape: int) -> Bitwise:
         return carried >> 1, {tape: carried & 1}
 
     return written
+
+
+def highest(tape: int) -> Bitwise:
+    """The last bit that is looked at; 0 is carried first."""
+
+    def looked(carried: Hashable, m: int, a: int, b: int) -> tuple[Hashable, Mapping[int, int]]:
+        return (a if tape == A else b), {}
+
+    return looked

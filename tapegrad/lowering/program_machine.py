@@ -23,9 +23,13 @@ from tapegrad.lowering.microcode import (
     adds,
     constant,
     copy,
+    highest,
 )
+from tapegrad.lowering.rv32_machine import OUTPUT as RV32_OUTPUT
+from tapegrad.lowering.rv32_machine import rv32_machine
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.programs.model import Machine, Program, ProgramState
+from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.source import Rewriting
 
@@ -43,7 +47,7 @@ def subleq_machine() -> TuringMachine:
     end, jump_outside, outside = (State(trap) for trap in Subleq.traps)
     follow = code.at(None, PC, False, "next three words", fetch, adds(B), 3)
     jump = code.at(2, PC, False, "jump", fetch, copy(A, B))
-    ending = code.at(2, None, False, "to a negative address?", lambda c: end if c else jump, _highest(A), 0)
+    ending = code.at(2, None, False, "to a negative address?", lambda c: end if c else jump, highest(A), 0)
 
     def done(leq: Hashable) -> State:
         """After the subtraction, the heads of MEMORY and RULER at word b, that of A at its number."""
@@ -91,10 +95,6 @@ def subleq_machine() -> TuringMachine:
     )
     fetch.rule = lambda read: begin
     return code.machine(fetch, "SUBLEQ", accept=Subleq.traps[:1])
-
-
-def _highest(tape: int) -> Hashable:
-    return lambda carried, m, a, b: (a if tape == A else b, {})
 
 
 def _all_ones(carried: Hashable, m: int, a: int, b: int) -> tuple[Hashable, Mapping[int, int]]:
@@ -185,6 +185,8 @@ def program_machine(program: Program) -> Rewriting:
     machine = program.machine
     if isinstance(machine, Subleq):
         layout, table = Layout(machine, SUBLEQ_OUTPUT), subleq_machine()
+    elif isinstance(machine, RV32):
+        layout, table = Layout(machine, RV32_OUTPUT), rv32_machine()
     else:
         raise Refused(f"there is no Turing machine for programs of {machine.kind}")
     return Rewriting("memory on tapes", program, table, layout.encode, layout.decode)
