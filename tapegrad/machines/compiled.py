@@ -237,7 +237,7 @@ class Tapes:
     guard = TAPE_GUARD
 
     def __init__(self, machine: TuringMachine, start: Configuration, max_cells: int) -> None:
-        symbols = len(machine.alphabet)
+        self.symbols = symbols = len(machine.alphabet)
         self.coding = coding = _Coding(machine, symbols**machine.tapes, max_cells)
         places = [*start.heads, *(cell for tape in start.tapes for cell in tape)]
         self.origin = 4 * self.guard - min(places)
@@ -268,7 +268,7 @@ class Tapes:
             self.following,
             self.write,
             self.moves,
-            len(self.coding.symbol),
+            self.symbols,
             limit,
             self.guard,
         )
