@@ -14,9 +14,10 @@ next state and gives the first of its own. States that do the same and go on ali
 that common ends of many instructions are there once.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 
 from tapegrad.machines.model import Names, Rule, TuringMachine
 
@@ -29,7 +30,9 @@ FETCH = "next instruction"
 PC = 1
 """The word of B that holds the address of the instruction."""
 
-Reading = tuple[int, ...]
+SYMBOLS = "01"
+
+Reading = Mapping[int, int]
 """The bit under each head."""
 
 
@@ -134,6 +137,8 @@ class Microcode:
         def _in_word(read: Reading, carried: Hashable) -> Action | State:
             if read[RULER]:
                 return ends[carried]
+            if bitwise is keep:
+                return Action({}, moves, inner(carried))
             following, written = bitwise(carried, read[MEMORY], read[A], read[B])
             return Action(written, moves, inner(following))
 
@@ -318,15 +323,16 @@ class Microcode:
         of(start)
         waiting = [start]
         rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
-        readings = list(product((0, 1), repeat=TAPES))
         for state in waiting:
             if state.rule is None:
                 continue
-            for read in readings:
-                action = _resolved(state, read)
-                write = tuple(str(action.write.get(tape, bit)) for tape, bit in enumerate(read))
+            for asked, action in _actions(state):
                 moves = tuple(action.moves.get(tape, 0) for tape in range(TAPES))
-                rules[called[state], tuple(map(str, read))] = Rule(write, moves, of(action.after))
+                after = of(action.after)
+                given = [(asked[tape],) if tape in asked else (0, 1) for tape in range(TAPES)]
+                for read in product(*given):
+                    write = tuple(SYMBOLS[action.write.get(tape, bit)] for tape, bit in enumerate(read))
+                    rules[called[state], tuple(SYMBOLS[bit] for bit in read)] = Rule(write, moves, after)
         return TuringMachine(
             rules,
             called[start],
@@ -364,18 +370,38 @@ def _found_or_on(tape: int, wanted: int, found: State, on: State) -> Callable[[R
     return lambda read: found if read[tape] == wanted else on
 
 
+class _Unknown(Exception):
+    """A rule has asked for the bit of a tape."""
+
+
+class _Known(dict[int, int]):
+    """The bits that are known of a reading."""
+
+    def __missing__(self, tape: int) -> int:
+        raise _Unknown(tape)
+
+
+def _actions(
+    state: State, known: Mapping[int, int] = MappingProxyType({})
+) -> Iterator[tuple[Mapping[int, int], Action]]:
+    """What is done in a state, by as many bits of the reading as its rule asks for."""
+    try:
+        yield known, _resolved(state, _Known(known))
+    except _Unknown as unknown:
+        for bit in (0, 1):
+            yield from _actions(state, {**known, unknown.args[0]: bit})
+
+
 def _resolved(state: State, read: Reading) -> Action:
-    """What is done in a state: states that are not entered act in the place of others."""
-    current = state
-    for _ in range(1000):
-        assert current.rule is not None
-        found = current.rule(read)
+    """States that are not entered act in the place of others."""
+    while True:
+        assert state.rule is not None
+        found = state.rule(read)
         if isinstance(found, Action):
             return found
         if found.entered or found.rule is None:
             return Action({}, {}, found)
-        current = found
-    raise AssertionError(f"{state.label} goes round for ever")
+        state = found
 
 
 # What is done to single bits
