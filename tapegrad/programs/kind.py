@@ -118,8 +118,8 @@ PROGRAM = SourceKind(
         Lowering(
             "circuit",
             "tapegrad.lowering.program_learner:program_circuit",
-            {"steps": Option(..., "how many steps of the program the circuit takes"), **_ROOM},
-            suits="tapegrad.lowering.program_learner:suiting",
+            {"instructions": Option(..., "how many instructions of the program the circuit takes"), **_ROOM},
+            suits="tapegrad.lowering.program_learner:suiting_circuit",
         ),
     ),
 )
