@@ -157,7 +157,7 @@ def compile_for(
     words = tuple(inputs)
     first = source.start(*words)
     if target_named(target).built_for_inputs:
-        options.setdefault("inputs", [words])
+        options.setdefault("inputs", [tuple(map(_as_text, words))])
     if lowerings := route(source, *target_named(target).kinds):
         options = lowerings[0].suiting(source, first, steps) | options
     chosen, passes, settings = _prepared(source, target, options)
@@ -225,6 +225,14 @@ def _words(source: Source, inputs: Any) -> Iterable[Iterable[Any]]:
     if isinstance(inputs, str | int):
         return [parse_inputs(source, words.split("|")) for words in str(inputs).split(",")]
     return inputs
+
+
+def _as_text(word: Any) -> Any:
+    """Bytes as the text that they are, which can be saved; anything else as it is."""
+    try:
+        return word.decode() if isinstance(word, bytes) else word
+    except UnicodeDecodeError:
+        return word
 
 
 def _encoded(passes: Iterable[Rewriting], state: State) -> State:

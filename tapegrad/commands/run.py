@@ -163,12 +163,13 @@ class _Output:
 
 
 def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
-    """Every step is compared, unless the source itself runs on beyond a million, or, where its whole memory
-    is in the weights, for so long that they could not all be read at every step. The compiled interpreter
+    """Every step is compared, unless the source itself runs on beyond a million, or, where it was rewritten
+    for the net, for so long that not all weights could be read at every step. The compiled interpreter
     says so in a fraction of the time that the net will take."""
     source, inner = at_the_pace_of_the_net(compiled)
     interpreter = kind_of(source).compiled_run
-    longest = READ // compiled.net.parameters if inner else LONG
+    rewritten = bool(inner) or source is not compiled.source
+    longest = min(LONG, READ // compiled.net.parameters) if rewritten else LONG
     if steps <= longest or interpreter is None:
         return 1
     first = compiled.source.start(*words)

@@ -17,8 +17,9 @@ from itertools import islice
 import numpy as np
 
 from tapegrad.circuits import words
-from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.builder import CircuitBuilder, Wire, copied
+from tapegrad.circuits.layered import LARGEST
+from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.types import UInt
 from tapegrad.circuits.values import IntValue
 from tapegrad.errors import Refused
@@ -201,6 +202,57 @@ def suiting(program: Program, first: ProgramState, steps: int) -> dict[str, int]
         "input": max(1, len(first.input)),
         "output": 1 << (written - 1).bit_length(),
     }
+
+
+# Program to circuit: the same step, many times over, with the whole state on its inputs and outputs.
+
+
+def program_circuit(program: Program, instructions: int, input: int = 64, output: int = 64) -> Rewriting:
+    """The circuit that takes registers and memories to what they are after so many instructions, or where
+    the program stops if that is earlier."""
+    machine = program.with_room(input=input, output=output).machine
+    bits = sum(of.width * of.words for of in machine.memories.values())
+    _refuse_many_gates(program, instructions, bits, 1)  # before any gate is built
+    one = step_circuit(machine, program.name)
+    _refuse_many_gates(program, instructions, bits, one.depth)
+    build = CircuitBuilder()
+    wires = [build.input(name) for name in one.inputs[:-2]]
+    off = build.constant(False)
+    for _ in range(instructions):
+        _, _, *wires = copied(one, build, [*wires, off, off])
+    trap = machine.registers["pc"].width
+    stopped = wires[trap : trap + machine.registers["trap"].width]
+    build.output("stopped", words.any_of(build, stopped))
+    for name, wire in zip(one.inputs, wires, strict=False):
+        build.output(name, wire)
+    circuit = build.circuit(f"{program.name}, {instructions:,} instructions")
+
+    def encode(state: ProgramState) -> Bits:
+        return np.array([_bits(machine, machine.contents(state))], bool)
+
+    def decode(row: Bits) -> ProgramState | None:
+        if row.shape[1] == len(circuit.inputs):
+            return None
+        return machine.state(_contents(machine, row[0, 1:].astype(int).tolist()))
+
+    return Rewriting("steps one after the other", program, circuit, encode, decode, covers=instructions)
+
+
+def suiting_circuit(program: Program, first: ProgramState, steps: int) -> dict[str, int]:
+    """`suiting`, by the name that the option has here: the net's own steps are layers."""
+    chosen = suiting(program, first, steps)
+    return {"instructions": chosen.pop("steps"), **chosen}
+
+
+def _refuse_many_gates(program: Program, count: int, bits: int, depth: int) -> None:
+    """In layers, every bit of memory is carried through all of them."""
+    if bits * depth * count > LARGEST:
+        raise Refused(
+            f"{count:,} instructions of the program {program.name!r}, one after the other, take at least "
+            f"{bits * depth * count:,} gates: {bits:,} bits of memory pass through {depth:,} layers each, "
+            f"and the limit is {LARGEST:,}",
+            advice=f"Ask for fewer, --set instructions={max(1, LARGEST // (bits * depth))}, or less memory.",
+        )
 
 
 def _bits(machine: Machine, contents: Contents) -> tuple[int, ...]:

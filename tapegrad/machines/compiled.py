@@ -3,6 +3,7 @@ machine code. It ends where `TuringMachine.run` and `GridMachine.run` end, some 
 """
 
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -231,14 +232,38 @@ def _plane_rules(machine: TuringMachine | GridMachine) -> Iterator[tuple[str, st
             yield state, read, rule.write[0], (0, rule.moves[0]), rule.state
 
 
+_Table = tuple[np.ndarray, np.ndarray, np.ndarray]
+_latest: list[tuple[weakref.ref[TuringMachine], _Table]] = []
+"""The table of the machine that was run last, as it is often run on and on."""
+
+
+def _tabulated(machine: TuringMachine, coding: _Coding) -> _Table:
+    """For every state and reading the next state's entry, the symbols to write, and the moves."""
+    if _latest and _latest[0][0]() is machine:
+        return _latest[0][1]
+    following = np.full(coding.entries, -1, np.int64)
+    write = np.zeros((coding.entries, machine.tapes), coding.cell_type)
+    moves = np.zeros((coding.entries, machine.tapes), np.int8)
+    for (state, read), rule in machine.rules.items():
+        entry = 0
+        for symbol in read:
+            entry = entry * len(machine.alphabet) + coding.symbol[symbol]
+        entry += coding.base[state]
+        following[entry] = coding.base[rule.state]
+        write[entry] = [coding.symbol[symbol] for symbol in rule.write]
+        moves[entry] = rule.moves
+    _latest[:] = [(weakref.ref(machine), (following, write, moves))]
+    return following, write, moves
+
+
 class Tapes:
     """Several tapes, as rows of one array. Column `origin` holds cell 0 of each."""
 
     guard = TAPE_GUARD
 
     def __init__(self, machine: TuringMachine, start: Configuration, max_cells: int) -> None:
-        symbols = len(machine.alphabet)
-        self.coding = coding = _Coding(machine, symbols**machine.tapes, max_cells)
+        self.symbols = len(machine.alphabet)
+        self.coding = coding = _Coding(machine, self.symbols**machine.tapes, max_cells)
         places = [*start.heads, *(cell for tape in start.tapes for cell in tape)]
         self.origin = 4 * self.guard - min(places)
         self.cells = coding.room(machine.tapes, max(places) - min(places) + 1 + 8 * self.guard)
@@ -247,17 +272,7 @@ class Tapes:
                 row[cell + self.origin] = coding.code(symbol)
         self.heads = np.array([head + self.origin for head in start.heads], np.int64)
         self.base = coding.base[start.state]
-        self.following = np.full(coding.entries, -1, np.int64)
-        self.write = np.zeros((coding.entries, machine.tapes), coding.cell_type)
-        self.moves = np.zeros((coding.entries, machine.tapes), np.int8)
-        for (state, read), rule in machine.rules.items():
-            entry = 0
-            for symbol in read:
-                entry = entry * symbols + coding.symbol[symbol]
-            entry += coding.base[state]
-            self.following[entry] = coding.base[rule.state]
-            self.write[entry] = [coding.symbol[symbol] for symbol in rule.write]
-            self.moves[entry] = rule.moves
+        self.following, self.write, self.moves = _tabulated(machine, coding)
 
     def advance(self, limit: int) -> tuple[int, int]:
         """Take up to `limit` steps; how many it took and why it stopped."""
@@ -268,7 +283,7 @@ class Tapes:
             self.following,
             self.write,
             self.moves,
-            len(self.coding.symbol),
+            self.symbols,
             limit,
             self.guard,
         )

@@ -151,20 +151,20 @@ def _written(tape: Mapping[int, str], cell: int, symbol: str, blank: str) -> Map
 
 
 def _check_rule(state: str, read: Symbols, rule: Rule, tapes: int, final: frozenset[str]) -> None:
-    where = f"rule for state {state!r} reading {' '.join(read)!r}"
     if state in final:
-        raise SourceError(
-            f"state {state!r} accepts or rejects, so it halts, yet it has a rule",
-            where=where,
-            advice="Remove the rule, or make the state an ordinary one.",
-        )
-    if {len(read), len(rule.write), len(rule.moves)} != {tapes}:
-        raise SourceError(
-            f"a machine with {tapes} tape(s) needs {tapes} symbol(s) read, written and {tapes} move(s)",
-            where=where,
-        )
-    if not set(rule.moves) <= {LEFT, STAY, RIGHT}:
-        raise SourceError(f"moves are -1, 0 or +1, not {rule.moves}", where=where)
+        problem = f"state {state!r} accepts or rejects, so it halts, yet it has a rule"
+        advice = "Remove the rule, or make the state an ordinary one."
+    elif not len(read) == len(rule.write) == len(rule.moves) == tapes:
+        problem = f"a machine with {tapes} tape(s) needs {tapes} symbol(s) read, written and {tapes} move(s)"
+        advice = ""
+    elif not _MOVES.issuperset(rule.moves):
+        problem, advice = f"moves are -1, 0 or +1, not {rule.moves}", ""
+    else:
+        return
+    raise SourceError(problem, where=f"rule for state {state!r} reading {' '.join(read)!r}", advice=advice)
+
+
+_MOVES = frozenset({LEFT, STAY, RIGHT})
 
 
 # Fresh names for new states and symbols, and a bound on the number of new rules.

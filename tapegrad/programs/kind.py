@@ -82,6 +82,11 @@ def _default_inputs(program: Program, random: np.random.Generator, in_batches: b
     return iter([(b"",), (b"5 3 8\n",), (letters,)]), False
 
 
+_ROOM = {
+    "input": Option(64, "bytes of input that there is room for"),
+    "output": Option(64, "bytes of output that are kept, the last ones; a power of two"),
+}
+
 PROGRAM = SourceKind(
     name="program",
     type=Program,
@@ -105,10 +110,16 @@ PROGRAM = SourceKind(
             "tapegrad.lowering.program_learner:program_learner",
             {
                 "steps": Option(..., "how many samples are shown: as many as the program takes steps"),
-                "input": Option(64, "bytes of input that there is room for"),
-                "output": Option(64, "bytes of output that are kept, the last ones; a power of two"),
+                **_ROOM,
             },
             suits="tapegrad.lowering.program_learner:suiting",
+        ),
+        Lowering("turing machine", "tapegrad.lowering.program_machine:program_machine"),
+        Lowering(
+            "circuit",
+            "tapegrad.lowering.program_learner:program_circuit",
+            {"instructions": Option(..., "how many instructions of the program the circuit takes"), **_ROOM},
+            suits="tapegrad.lowering.program_learner:suiting_circuit",
         ),
     ),
 )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused, SourceError
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.source import shortened
 
 MOST_VERTICES = 1 << 18
 MOST_CELLS = 1 << 28
@@ -73,7 +74,7 @@ def reachable(machine: TuringMachine, starts: Sequence[Configuration], steps: in
             if strict:
                 raise Refused(
                     f"the machine {machine.name!r} does not halt within {steps:,} steps",
-                    where=f"from {start}",
+                    where=f"from {shortened(str(start), 200)}",
                     advice="Raise the option `steps`, or use the target `tape`, which needs no bound.",
                 )
             continue

@@ -29,6 +29,8 @@ from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 from tapegrad.targets.tape.loss import TapeLoss
 
 _NO_PRIMARY = NoPrimary()
+MOST_EDGE_STEPS = 10**10
+"""Edges times steps that are left to the reference engine: some minutes."""
 
 
 class TapeNet(DescentNet):
@@ -111,23 +113,33 @@ class TapeNet(DescentNet):
         distances = (np.abs(s - np.round(s)), np.abs(np.abs(T) - 1), np.abs(H - np.round(H)))
         return max(float(distance.max(initial=0.0)) for distance in distances)
 
+    def engine_for(self, carry: Descent, steps: int) -> str:
+        """`fast` where the other would take hours, looking at every edge at every step."""
+        return "fast" if steps * len(self.graph.edge_from) > MOST_EDGE_STEPS else "reference"
+
+    def done(self, carry: Descent) -> bool:
+        """Criterion (4). Where s and H are one-hot and the labels are read, the loss (21) is that of a single
+        vertex, and need not be added up over all edges."""
+        if carry.steps == 0:
+            return False
+        one_hot = self.deviation(carry) == 0 and np.array_equal(carry.weights.z, self.error.y)
+        if self.read_only or not one_hot:
+            return super().done(carry)
+        return self._by_vertex(carry, 0)[1][2] == fast.HALTED
+
+    def _by_vertex(self, carry: Descent, steps: int) -> tuple[NDArray[np.float64], Any, NDArray[np.int64]]:
+        """So many steps on one-hot s and H: the tapes, what the loop gives back, and the heads."""
+        vertex, T, heads = self.one_hot(carry)
+        T = np.where(T > 0, 1.0, -1.0)
+        c = self.constants
+        bounds = float(c.b), float(c.c), float(c.low)
+        return T, fast.run(self.arrays_for_fast, vertex, T, heads, self.read_only, *bounds, steps), heads
+
     def advance_fast(self, carry: Descent, steps: int) -> Descent:
         """Reads the labels by a step of the reference engine, then runs on one-hot s and H."""
         if carry.steps == 0:
             carry, steps = self.step(carry), steps - 1
-        vertex, T, heads = self.one_hot(carry)
-        T = np.where(T > 0, 1.0, -1.0)
-        vertex, taken, status, tape = fast.run(
-            self.arrays_for_fast,
-            vertex,
-            T,
-            heads,
-            self.read_only,
-            float(self.constants.b),
-            float(self.constants.c),
-            float(self.constants.low),
-            steps,
-        )
+        T, (vertex, taken, status, tape), heads = self._by_vertex(carry, steps)
         s, H = np.zeros(len(self.graph.down)), np.zeros_like(T)
         s[vertex] = 1.0
         H[heads, np.arange(self.tapes)] = 1.0

@@ -1,14 +1,15 @@
 """The target `tape`: what it takes, how it is made ready, and what it costs."""
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Any, cast
+
+import numpy as np
 
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import binary_tracks, stay_free, triple_states
-from tapegrad.machines.compiled import run
+from tapegrad.machines.compiled import HALTED, MAX_CELLS, NEEDS_ROOM, Tapes
 from tapegrad.machines.library import busy_beaver
-from tapegrad.machines.model import STAY, Configuration, Rule, TuringMachine
+from tapegrad.machines.model import STAY, Configuration, TuringMachine
 from tapegrad.source import Rewriting
 from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
 from tapegrad.targets.tape.build import has_two_cycle, sizes
@@ -20,7 +21,7 @@ from tapegrad.targets.target import Estimate, Example, Option, Target
 MOST_UNASKED = 1 << 16
 """More cells are not chosen without a word: each step of the reference engine costs as much as there are."""
 
-MOST_READINGS = 1 << 18
+MOST_READINGS = 1 << 24
 """Machines with more states times readings are not run ahead; their nets get the usual number of cells."""
 
 
@@ -41,28 +42,35 @@ def cells_for(machine: TuringMachine, start: Configuration, steps: int) -> dict[
 
 
 def touched_cells(machine: TuringMachine, start: Configuration, steps: int) -> range:
-    """From the first cell to the last that the input lies on or a head comes to within `steps` steps.
+    """From the first cell to the last that the input lies on or a head comes to within `steps` steps."""
+    engine = _Marking(machine, start)
+    taken, outcome = 0, NEEDS_ROOM
+    while outcome != HALTED and taken < steps:
+        more, outcome = engine.advance(steps - taken)
+        taken += more
+        if outcome == NEEDS_ROOM:
+            engine.grow()
+    cells = np.concatenate([engine.heads, np.flatnonzero(engine.cells.any(axis=0))]) - engine.origin
+    return range(int(cells.min()), int(cells.max()) + 1)
 
-    The machine runs on tapes whose untouched cells hold a symbol of their own, which it takes for the blank:
-    what is left of it at the end was never touched.
-    """
-    untouched = max(machine.alphabet, key=len) + "'"  # longer than every symbol, so it is none of them
-    rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
-    for (state, read), rule in machine.rules.items():
-        for seen in product(*((s, untouched) if s == machine.blank else (s,) for s in read)):
-            rules[state, seen] = rule
-    marking = TuringMachine(
-        rules,
-        machine.start_state,
-        blank=untouched,
-        name=machine.name,
-        alphabet=(untouched, *machine.alphabet),
-        states=machine.states,
-        tapes=machine.tapes,
-    )
-    final = run(marking, start, steps).final
-    cells = [*final.heads, *(cell for tape in final.tapes for cell in tape)]
-    return range(min(cells), max(cells) + 1)
+
+class _Marking(Tapes):
+    """Tapes whose untouched cells hold a symbol of their own, which the machine takes for the blank: what is
+    left of it at the end was never touched. It is symbol 0, and all others follow it."""
+
+    def __init__(self, machine: TuringMachine, start: Configuration) -> None:
+        super().__init__(machine, start, MAX_CELLS)
+        symbols, places = len(machine.alphabet), np.arange(machine.tapes)[::-1]
+        before, after = symbols**machine.tapes, (symbols + 1) ** machine.tapes
+        seen = np.arange(after)[:, None] // (symbols + 1) ** places % (symbols + 1)
+        taken_for = np.maximum(seen - 1, 0) @ symbols**places
+        entries = (np.arange(len(machine.states))[:, None] * before + taken_for).ravel()
+        following = self.following[entries]
+        self.following = np.where(following < 0, -1, following // before * after)
+        self.write, self.moves = self.write[entries] + 1, self.moves[entries]
+        self.cells += self.cells > 0
+        self.base = self.base // before * after
+        self.symbols = symbols + 1
 
 
 # Size: counted from the network as built, beside the paper's bound
