@@ -2,6 +2,7 @@
 
 from functools import cache
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,6 +173,7 @@ SHORT = "subleq 8 8\n6 7 3 0 0 -1 1 5"
 
 def test_by_gradient_descent_to_the_end() -> None:
     compiled = compile_for(program_of(SHORT), "tape", (), 100_000)
+    outcome: Any
     outcome, report = run_and_verify(compiled, steps=100_000, engine="fast", every=500)
     assert report.agreed, report
     assert outcome.halted
@@ -190,6 +192,7 @@ def test_every_instruction_is_compared() -> None:
 
 def test_steps_one_after_the_other() -> None:
     compiled = compile_for(program_of(SHORT), "relu", (), 100)
+    outcome: Any
     outcome, report = run_and_verify(compiled)
     assert report.agreed, report
     assert outcome.state.trap == "end"
@@ -213,6 +216,7 @@ def test_what_does_not_fit_is_refused_with_the_numbers(target: str, name: str, w
 @pytest.mark.slow
 def test_a_program_of_rv32_by_gradient_descent() -> None:
     compiled = compile_for(program_of(ECHO), "tape", (b"ab",), 10_000_000)
+    outcome: Any
     outcome, report = run_and_verify(compiled, b"ab", steps=10_000_000, engine="fast", every=50_000)
     assert report.agreed, report
     assert outcome.halted

@@ -68,7 +68,7 @@ class _Marking(Tapes):
         following = self.following[entries]
         self.following = np.where(following < 0, -1, following // before * after)
         self.write, self.moves = self.write[entries] + 1, self.moves[entries]
-        self.cells += self.cells > 0
+        self.cells = self.cells + (self.cells > 0)
         self.base = self.base // before * after
         self.symbols = symbols + 1
 
