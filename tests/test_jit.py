@@ -72,6 +72,7 @@ def test_a_changed_callee_or_constant_is_not_served_from_the_old_cache(toy: Path
     assert len(kept) == 4  # an index and a function for each of the two: no old ones lie about
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, pytest.param(40, marks=pytest.mark.slow)])
 def test_truncated_cache_files_are_compiled_again(toy: Path, size: int) -> None:
     assert answer_and_hits(toy) == (21, 0)

@@ -227,6 +227,7 @@ def test_arrays_work_element_by_element():
         assert traced(*case) == traced.plain(*case) == expected(*case)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_a_32_bit_multiplier(a, b):

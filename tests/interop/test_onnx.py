@@ -27,6 +27,7 @@ def session(compiled):
     return model, runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
 def test_relu_outputs_on_every_pattern(seed, correction):

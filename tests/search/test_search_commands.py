@@ -31,6 +31,7 @@ def test_search_prints_the_machine_and_what_was_verified():
     assert "machines of 1 state" in found.stdout
 
 
+@pytest.mark.slow
 def test_a_network_that_disagrees_with_its_machine_is_an_error(monkeypatch):
     def wrong(result):
         return replace(confirm(result), agreed=31)

@@ -103,6 +103,7 @@ def test_estimate_equals_the_net() -> None:
     assert cost.parameters == net.parameters
 
 
+@pytest.mark.slow
 def test_softmax_without_its_temperature_goes_wrong() -> None:
     """The derived temperature is needed: at a tenth of it the attention blurs and a step fails."""
     machine = ready("busy-beaver-4x2")

@@ -33,6 +33,7 @@ def by_numpy(descent: Descent, layers, x, y):
     return [part - move for part, move in zip(shapes, total, strict=True)], square
 
 
+@pytest.mark.slow
 def test_a_step_is_the_clipped_mean_gradient() -> None:
     descent = Descent(rate=0.25, noise=0.0, steps=1, overflow=0.5)
     networks = perceptrons([2, 3, 1], 2, seed=4)

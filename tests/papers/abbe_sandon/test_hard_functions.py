@@ -71,6 +71,7 @@ def test_two_halves_are_never_connected() -> None:
     assert is_connected(complete(4))
 
 
+@pytest.mark.slow
 def test_the_compiled_circuit_searches() -> None:
     """All graphs of four vertices, beside depth-first search."""
     rows = np.arange(64)[:, None] >> np.arange(6) & 1

@@ -38,7 +38,7 @@ def test_no_statement_is_missing():
             "Lemma 5",
             "Bit precision",
         }
-        | {"Theorem 1", "Corollary 2", "Algorithm 1", "Algorithm 2", "Section 5"},
+        | {"Theorem 1", "Lemma 1", "Corollary 2", "Algorithm 1", "Algorithm 2", "Section 5"},
     ),
 )
 def test_claims_come_out(claim):

@@ -40,6 +40,7 @@ def test_observation_1_is_the_power_of_two_in_its_interval(examples, k):
     assert r.denominator & (r.denominator - 1) == 0
 
 
+@pytest.mark.slow
 def test_algorithm_2_tries_all_sizes_and_keeps_the_best_on_what_it_holds_back():
     rng = np.random.default_rng(2)
     X, extra = rng.choice([-1, 1], (4, 2)), rng.choice([-1, 1], (4000, 2))

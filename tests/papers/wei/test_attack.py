@@ -84,6 +84,7 @@ def test_the_bracket_of_a_gate(correction, bits):
     assert found.upper <= 1 / np.sqrt(1 + bits[0] * bits[1]) + 1e-6
 
 
+@pytest.mark.slow
 def test_what_is_found_flips_the_net_itself():
     """The change, written into the matrices of the net, gives the wrong sign in plain NumPy."""
     compiled = gate("or_")

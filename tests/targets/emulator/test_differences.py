@@ -88,7 +88,7 @@ def beside(learner: Learner, inputs: tuple[Any, ...], **options: Any) -> Beside:
     return Beside(net, net.start(learner.start(*inputs)))
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("precision", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_learners_at_every_step(case: Any, precision: str) -> None:
     x, y = case.drawn(seed=3)

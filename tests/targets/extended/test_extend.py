@@ -131,6 +131,7 @@ def test_bad_algorithms_are_refused():
         extend(linear(2), lambda x, y: [], X, Y, data_format=FloatingPoint(4, 3))
 
 
+@pytest.mark.slow
 def test_a_result_that_is_no_bit_is_refused():
     """The machine stops before it has written all of theta, so blanks are left that are neither 0 nor 1."""
     extended = extend(linear(2), copy_bits(5, blank="_"), X, Y, data_format=FORM, cells=64)

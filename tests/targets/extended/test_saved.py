@@ -182,6 +182,7 @@ def test_nets_and_trained_networks_are_not_mixed_up(folder: Path, tmp_path: Path
         load(tmp_path / "tape")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_down_leaves_nothing(trained, tmp_path: Path) -> None:
     class Doubled(eqx.Module):
         weights: int = 3

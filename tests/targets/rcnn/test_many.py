@@ -125,6 +125,7 @@ def test_many_networks_are_trained_and_run_as_one_by_one(encoding):
                     predict(network, memories[i], x[None])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_the_engines_agree_on_every_outcome(encoding):
     rng = np.random.default_rng(2)
@@ -169,6 +170,7 @@ def test_what_is_left_beside_the_answer_makes_it_none(encoding, engine):
             predict(network, memory, np.array([[1]]), engine=engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
 def test_filters_of_all_machines_are_trained_by_one_compiled_program(encoding):
     rng = np.random.default_rng(5)
