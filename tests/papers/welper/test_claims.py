@@ -9,7 +9,7 @@ from tests.papers.checking import check, parameters, require_statements
 STATEMENTS = [
     *("Proposition 2.1", "Corollary 2.2", "Corollary 2.3", "Lemma 4.1", "Proposition 4.2", "Proposition 4.3"),
     *("Bound (23)", "Condition (10)", "Condition (15)", "Condition (18)", "Condition (20)"),
-    *("Section 5.2", "Section 5.2", "Section 5.3", "Section 5.4", "Section 5.5"),
+    *("Section 5.2", "Section 5.3", "Section 5.4", "Section 5.5"),
     *("Lemma A.1", "Lemma A.2", "Lemma A.3", "Function (34)", "Appendix B", "Appendix C"),
 ]
 EXPECTED = {
