@@ -7,7 +7,7 @@ with what the rule says. Positions are too many for that: for every rule, the ne
 decision diagrams over the bits of the old ones, and these are the same for the same functions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -268,32 +268,42 @@ def _packed(flags: Sequence[Any]) -> int:
     return int("".join("1" if flag else "0" for flag in reversed(flags)) or "0", 2)
 
 
-def _evaluated(
-    tables: Mapping[int, tuple[list[int], int]], root: int, values: dict[int, int], every: int
+def _followed(
+    tables: Tables, root: int, values: dict[int, int], gate: Callable[[int, list[int]], int], complaint: str
 ) -> int:
-    """A coordinate in all cases at once. What it depends on must be among the values, or be a gate."""
+    """The value of a coordinate, gate by gate, each from its table and the values of its inputs. What it
+    depends on must be among the values, or be a gate."""
     waiting = [root]
     while waiting:
         place = waiting[-1]
         if place in values:
             waiting.pop()
             continue
-        require(place in tables, "a gate depends on something that the machine does not know")
+        require(place in tables, complaint)
         inputs, table = tables[place]
         missing = [own for own in inputs if own not in values]
         if missing:
             waiting += missing
-            continue
+        else:
+            values[place] = gate(table, [values[own] for own in inputs])
+            waiting.pop()
+    return values[root]
+
+
+def _evaluated(tables: Tables, root: int, values: dict[int, int], every: int) -> int:
+    """A coordinate in all cases at once."""
+
+    def gate(table: int, inputs: list[int]) -> int:
         total = 0
         for row in range(1 << len(inputs)):
             if table >> row & 1:
                 term = every
                 for slot, own in enumerate(inputs):
-                    term &= values[own] if row >> slot & 1 else every ^ values[own]
+                    term &= own if row >> slot & 1 else every ^ own
                 total |= term
-        values[place] = total
-        waiting.pop()
-    return values[root]
+        return total
+
+    return _followed(tables, root, values, gate, "a gate depends on something that the machine does not know")
 
 
 class _Diagrams:
@@ -335,18 +345,5 @@ class _Diagrams:
 
     def evaluated(self, tables: Tables, root: int, values: dict[int, int]) -> int:
         """A coordinate as a node."""
-        waiting = [root]
-        while waiting:
-            place = waiting[-1]
-            if place in values:
-                waiting.pop()
-                continue
-            require(place in tables, "a position depends on more than the rule and where the head was")
-            inputs, table = tables[place]
-            missing = [own for own in inputs if own not in values]
-            if missing:
-                waiting += missing
-            else:
-                values[place] = self.table(table, [values[own] for own in inputs])
-                waiting.pop()
-        return values[root]
+        complaint = "a position depends on more than the rule and where the head was"
+        return _followed(tables, root, values, self.table, complaint)

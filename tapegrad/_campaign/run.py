@@ -23,9 +23,10 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tapegrad._cluster import on_cluster
 from tapegrad._files import write_atomically
 from tapegrad._sources import written
-from tapegrad.errors import FormatError, InputError, Refused
+from tapegrad.errors import FormatError, InputError
 from tapegrad.source import shortened
 
 CHUNK = 128
@@ -178,26 +179,6 @@ def keep_compiled(folder: Path | None) -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def on_ray(chunks: list[Chunk]) -> Iterator[Done]:
-    """Chunks as they are finished, on the cluster that is running, or on a local one started here."""
-    try:
-        import ray
-    except ImportError as error:
-        raise Refused("Ray is not installed", advice="pip install 'tapegrad[ray]'.") from error
-    started = not ray.is_initialized()
-    if started:
-        ray.init(log_to_driver=False)
-    try:
-        remote = ray.remote(work)
-        waiting = [remote.remote(chunk) for chunk in chunks]
-        while waiting:
-            ready, waiting = ray.wait(waiting)
-            yield from ray.get(ready)
-    finally:
-        if started:
-            ray.shutdown()
-
-
 # The folder, and the campaign
 
 
@@ -288,7 +269,7 @@ def run(
 def _worked(left: list[Chunk], folder: Path | None, workers: int | None, ray: bool) -> Iterator[Done]:
     compiled = None if folder is None else (folder / COMPILED).absolute()
     if ray:
-        return on_ray(left)
+        return (done for _, done in on_cluster(work, left))
     if workers is None:  # a few programs are done before a second process has loaded JAX
         workers = 1 if len(left) < 8 else os.cpu_count() or 1
     if workers > 1:

@@ -11,7 +11,6 @@ Where the latest step wins, a search for the digits of its number comes before t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -52,17 +51,6 @@ class Stream(Coordinates):
 
     def keys(self) -> list[Key]:
         return list(self.listed)
-
-    @cached_property
-    def _groups(self) -> dict[str | int, list[int]]:
-        groups: dict[str | int, list[int]] = {}
-        for number, (group, _) in enumerate(self.listed):
-            groups.setdefault(group, []).append(number)
-        return groups
-
-    def group(self, *names: str) -> list[int]:
-        """All coordinates of these groups, in order: there are too many to look through all of them."""
-        return [number for name in names for number in self._groups.get(name, ())]
 
 
 @dataclass

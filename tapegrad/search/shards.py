@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._cluster import on_cluster
 from tapegrad.errors import FormatError, InputError, Refused
 from tapegrad.search.tree import GO_ON, NONE, Problems, explore, sample
 
@@ -210,36 +211,9 @@ def on_threads(shards: list[Shard], quest: Quest, workers: int | None) -> Iterat
                 future.cancel()
 
 
-# Shards on a Ray cluster (extra `ray`).
-
-
-AHEAD = 4
-"""Shards handed out for each processor of the cluster, so that none waits."""
-
-
 def on_ray(shards: list[Shard], quest: Quest) -> Iterator[tuple[int, ShardResult]]:
-    """Shards as they are finished, on the cluster that is running, or on a local one started here."""
-    try:
-        import ray
-    except ImportError as error:
-        raise Refused("Ray is not installed", advice="pip install 'tapegrad[ray]'.") from error
-    started = not ray.is_initialized()
-    if started:
-        ray.init(log_to_driver=False)
-    try:
-        remote = ray.remote(_work)
-        shared = ray.put(quest)
-        room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-        left, waiting = list(reversed(shards)), {}
-        while left or waiting:
-            while left and len(waiting) < room:
-                shard = left.pop()
-                waiting[remote.remote(shard, shared)] = shard.number
-            (ready, *_), _ = ray.wait(list(waiting))
-            yield waiting.pop(ready), ray.get(ready)
-    finally:
-        if started:
-            ray.shutdown()
+    """Shards as they are finished, on a Ray cluster."""
+    return ((shard.number, result) for shard, result in on_cluster(_work, shards, quest))
 
 
 def _work(shard: Shard, quest: Quest) -> ShardResult:
