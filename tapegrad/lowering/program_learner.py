@@ -12,6 +12,7 @@ than a port of one word.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -212,7 +213,9 @@ def program_circuit(program: Program, instructions: int, input: int = 64, output
     the program stops if that is earlier."""
     machine = program.with_room(input=input, output=output).machine
     bits = sum(of.width * of.words for of in machine.memories.values())
-    _refuse_many_gates(program, instructions, bits, 1)  # before any gate is built
+    # First with next to no memory: its step is quickly built, and no deeper.
+    small = replace(machine, ram=min(machine.ram, 64), input=1, output=1)
+    _refuse_many_gates(program, instructions, bits, step_circuit(small, program.name).depth)
     one = step_circuit(machine, program.name)
     _refuse_many_gates(program, instructions, bits, one.depth)
     build = CircuitBuilder()

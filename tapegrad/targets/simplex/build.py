@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused, SourceError
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.source import shortened
 
 MOST_VERTICES = 1 << 18
 MOST_CELLS = 1 << 28
@@ -68,13 +67,13 @@ def reachable(machine: TuringMachine, starts: Sequence[Configuration], steps: in
     number: dict[Key, int] = {}
     rows: list[Configuration] = []
     successor: list[int] = []
-    for start in starts:
+    for place, start in enumerate(starts, 1):
         path = _path(machine, start, number, steps)
         if path is None:
             if strict:
                 raise Refused(
                     f"the machine {machine.name!r} does not halt within {steps:,} steps",
-                    where=f"from {shortened(str(start), 200)}",
+                    where=f"input {place} of {len(starts):,}",
                     advice="Raise the option `steps`, or use the target `tape`, which needs no bound.",
                 )
             continue
@@ -98,11 +97,12 @@ def _path(
     """The new configurations from the first one to a known one or to the halt; None if it takes too long.
     The successor of the last is known, or it halts."""
     path: list[Configuration] = []
+    room = min(MOST_VERTICES, MOST_CELLS // (machine.tapes * (np.ptp(_used([first])) + 1)))
     for configuration in islice(machine.run(first), steps + 1):
-        if key(configuration) in known:
+        if known and key(configuration) in known:
             return path
         path.append(configuration)
-        if len(path) > MOST_VERTICES:
+        if len(path) > room:
             raise _too_large(machine, path)
     return path if machine.step(path[-1]) is None else None
 
@@ -116,8 +116,7 @@ def _successors(
 
 
 def _as_arrays(machine: TuringMachine, rows: list[Configuration], successor: list[int]) -> Vertices:
-    used = [cell for row in rows for tape in row.tapes for cell in tape]
-    used += [head for row in rows for head in row.heads]
+    used = _used(rows)
     first, last = min(used), max(used)
     shape = (len(rows), machine.tapes, last - first + 1)
     if np.prod(shape) > MOST_CELLS:
@@ -138,6 +137,11 @@ def _as_arrays(machine: TuringMachine, rows: list[Configuration], successor: lis
     )
 
 
+def _used(rows: Sequence[Configuration]) -> list[int]:
+    """Cells that are not blank, and those under the heads."""
+    return [place for row in rows for places in (*row.tapes, row.heads) for place in places]
+
+
 def all_configurations(machine: TuringMachine, cells: int) -> int:
     """|Q| |symbols|^(d tau) tau^d: the paper's count, which takes every configuration on tau cells."""
     tapes = machine.tapes
@@ -145,12 +149,11 @@ def all_configurations(machine: TuringMachine, cells: int) -> int:
 
 
 def _too_large(machine: TuringMachine, rows: Sequence[Configuration]) -> Refused:
-    heads = [head for row in rows for head in row.heads]
-    cells = max(heads) - min(heads) + 1
+    cells = int(np.ptp(_used([rows[0], rows[-1]]))) + 1
     return Refused(
-        f"the simplex of the machine {machine.name!r} would need {len(rows):,} vertices and more "
-        f"(the limit is {MOST_VERTICES:,}; all configurations on the {cells:,} cells seen so far would be "
-        f"about 10^{_digits(machine, cells):,})",
+        f"the simplex of the machine {machine.name!r} would need {len(rows):,} vertices and more, each with "
+        f"{machine.tapes * cells:,} cells (the limits are {MOST_VERTICES:,} vertices and {MOST_CELLS:,} cells; "
+        f"all configurations on so many cells would be about 10^{_digits(machine, cells):,})",
         advice="Use the target `tape`, whose size does not grow with the run.",
     )
 

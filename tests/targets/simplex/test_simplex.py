@@ -172,3 +172,9 @@ def test_a_default_net_is_verified_on_the_inputs_it_was_built_for() -> None:
     assert verify(few, engine="fast").inputs == 2
     partial = random_machine(0)  # runs on for some of the words, which have no vertex
     assert verify(compile(partial, "simplex"), engine="fast").agreed
+
+
+def test_a_simplex_of_long_tapes_is_refused_before_the_run_ends(monkeypatch):
+    monkeypatch.setattr("tapegrad.targets.simplex.build.MOST_CELLS", 2_000)
+    with pytest.raises(Refused, match=r"would need 16 vertices and more, each with \d+ cells"):
+        compile(COUNTDOWN, "simplex", inputs=[["1" * 127]])
