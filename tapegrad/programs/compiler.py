@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tapegrad.errors import FormatError, InputError
-from tapegrad.programs.elf import read_elf
-from tapegrad.programs.model import Program
+from tapegrad.programs.elf import line_numbers, read_elf
+from tapegrad.programs.model import Program, SourceText
 
 HERE = Path(__file__).parent / "c"
 SECONDS = 120
@@ -22,7 +22,8 @@ FLAGS = (
     *("-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections", "-fno-ident"),
     *("-nostartfiles", "-static", "-Wl,--gc-sections"),
 )
-"""For small programs; `-g` keeps the names of functions, which zig would leave out."""
+"""For small programs; `-g` for the lines of the source, and for the names of functions, which zig would leave
+out."""
 GCC = ("riscv32-unknown-elf-gcc", "riscv64-unknown-elf-gcc", "riscv-none-elf-gcc", "riscv64-linux-gnu-gcc")
 _ARCHITECTURE = ["-march=rv32im", "-mabi=ilp32", "-nostdlib"]
 ADVICE = "Install one with `pip install tapegrad[c]`, or put clang or gcc for RISC-V on the PATH."
@@ -67,7 +68,9 @@ def read_c(data: bytes, name: str = "program.c") -> Program:
             raise InputError(f"the C compiler cannot be run: {error.strerror}", advice=ADVICE) from error
         if done.returncode or not built.is_file():
             raise _not_compiled(done.stderr.decode(errors="replace"), folder)
-        return replace(read_elf(built.read_bytes()), name=name)
+        elf = built.read_bytes()
+        text = tuple(data.decode("utf-8", "replace").splitlines())
+        return replace(read_elf(elf), name=name, source=SourceText(text, line_numbers(elf, source.name)))
 
 
 def _not_compiled(message: str, folder: str) -> FormatError:

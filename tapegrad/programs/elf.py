@@ -57,6 +57,42 @@ def room_for(size: int, asked: int | None) -> int:
     return 1 << (size + STACK - 1).bit_length()
 
 
+def line_numbers(data: bytes, file: str) -> dict[int, int]:
+    """Where in an ELF file that was just compiled the code of each line of a source file begins; 0 stands for
+    code of other files. (The library follows what such a table says wherever it leads: this is not for files
+    of unknown origin.)"""
+    found: dict[int, int] = {}
+    elf = ELFFile(io.BytesIO(data))
+    for unit in elf.get_dwarf_info().iter_CUs() if elf.has_dwarf_info() else ():
+        program = unit.dwarfinfo.line_program_for_CU(unit)
+        if program is None:
+            continue
+        files = program.header["file_entry"]
+        counted_from = 0 if program.header["version"] >= 5 else 1
+        first: int | None = None
+        for state in (entry.state for entry in program.get_entries() if entry.state is not None):
+            first = state.address if first is None else first
+            # Functions that the linker has left out are said to begin at 0, where our start-up code is.
+            if state.end_sequence:
+                found |= {state.address: 0} if first else {}
+                first = None
+            elif first == 0:
+                continue
+            elif files[state.file - counted_from].name.decode() != file:
+                found[state.address] = 0
+            elif state.line:  # 0 is what belongs to no line of its own
+                found[state.address] = state.line
+    return _without_repetitions(found)
+
+
+def _without_repetitions(lines: dict[int, int]) -> dict[int, int]:
+    kept, last = {}, 0
+    for address, line in sorted(lines.items()):
+        if line != last:
+            kept[address] = last = line
+    return kept
+
+
 def _check_header(data: bytes) -> None:
     if len(data) < 52 or not data.startswith(MAGIC):
         raise FormatError("the ELF file ends within its header")

@@ -13,7 +13,7 @@ from tapegrad.programs.compiler import read_c
 from tapegrad.programs.elf import MAGIC, read_elf
 from tapegrad.programs.instructions import NUMBERS
 from tapegrad.programs.library import FIBONACCI, HELLO, READY, random_subleq
-from tapegrad.programs.model import Machine, Program
+from tapegrad.programs.model import Machine, Program, SourceText
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq, looks_like_subleq, read_subleq
 from tapegrad.programs.view import ProgramView, listing_text, state_json, state_text
@@ -27,12 +27,15 @@ int main(void) { puts("hello"); return 0; }
 
 
 def _to_json(program: Program) -> tuple[dict[str, Any], Arrays]:
-    return {
+    data: dict[str, Any] = {
         "name": program.name,
         "machine": {"kind": program.machine.kind, **asdict(program.machine)},
         "entry": program.entry,
         "symbols": dict(program.symbols),
-    }, {"image": np.frombuffer(program.image, np.uint8)}
+    }
+    if program.source is not None:
+        data["source"] = {"text": list(program.source.text), "lines": sorted(program.source.lines.items())}
+    return data, {"image": np.frombuffer(program.image, np.uint8)}
 
 
 def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Program:
@@ -42,7 +45,13 @@ def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> P
     if image.dtype != np.uint8 or image.ndim != 1:
         raise ValueError("the image of a program consists of bytes")
     symbols = {str(name): int(address) for name, address in data["symbols"].items()}
-    return Program(data["name"], machine, image.tobytes(), int(data["entry"]), symbols)
+    source = None
+    if (given := data.get("source")) is not None:
+        lines = {int(address): int(line) for address, line in given["lines"]}
+        source = SourceText(tuple(map(str, given["text"])), lines)
+        if not all(0 <= line <= len(source.text) for line in lines.values()):
+            raise ValueError("the lines of a program are not those of its text")
+    return Program(data["name"], machine, image.tobytes(), int(data["entry"]), symbols, source)
 
 
 _MAIN = re.compile(r"^[ \t]*(?:\w+[ \t*]+)*main\s*\([^;{}]*\)\s*\{", re.MULTILINE)

@@ -12,8 +12,10 @@ is a head. A new instruction set is one such function.
 """
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -298,6 +300,26 @@ def either(flag: BitValue, a: IntValue, b: IntValue) -> IntValue:
 
 
 @dataclass(frozen=True)
+class SourceText:
+    """What a program was compiled from, for people to follow."""
+
+    text: tuple[str, ...]
+    """Its lines."""
+    lines: Mapping[int, int]
+    """From the address at which the code of a line begins to its number, from 1; 0 for code from elsewhere.
+    It goes on up to the next address."""
+
+    def line(self, address: int) -> int:
+        """The line that an instruction belongs to; 0 if to none."""
+        before = bisect_right(self._addresses, address)
+        return self.lines[self._addresses[before - 1]] if before else 0
+
+    @cached_property
+    def _addresses(self) -> list[int]:
+        return sorted(self.lines)
+
+
+@dataclass(frozen=True)
 class Program:
     """A program that is loaded at address 0 of its machine."""
 
@@ -309,6 +331,7 @@ class Program:
     """Where it starts."""
     symbols: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Labels and functions by name, for people."""
+    source: SourceText | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.image) > self.machine.ram:

@@ -1,5 +1,6 @@
 """How programs are shown: as text, as JSON and as panels of the player."""
 
+from collections import Counter
 from typing import Any
 
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Table
@@ -44,6 +45,8 @@ def listing_text(program: Program) -> str:
     whole = listing(program)
     for at, text in whole[:MOST_INSTRUCTIONS]:
         lines += [f"{name}:" for name in names.get(at, ())]
+        if program.source is not None and (number := program.source.lines.get(at)):
+            lines.append(f"; {number}: {program.source.text[number - 1].strip()}")
         lines.append(f"{at:6x}  {text}")
     if len(whole) > MOST_INSTRUCTIONS:
         lines.append(f"... {len(whole) - MOST_INSTRUCTIONS:,} more words")
@@ -102,10 +105,13 @@ def state_text(program: Program, state: ProgramState) -> str:
 
 
 class ProgramView:
-    """Instructions with the current one, registers, memory and output."""
+    """Instructions with the current one, registers, memory and output; the source, where there is one, with
+    the current line."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        source = program.source
+        self.lines = {} if source is None else {at: source.line(at) for at, _ in listing(program)}
         lines = listing(program)[:MOST_INSTRUCTIONS]
         self.rows = {at: row for row, (at, _) in enumerate(lines)}
         self.shown = min(program.machine.ram, MOST_ROWS * BYTES_IN_A_ROW)
@@ -132,6 +138,15 @@ class ProgramView:
                 explain=lambda row, column: f"The byte at {row * BYTES_IN_A_ROW + column:#x}.",
             ),
         ]
+        if source is not None:
+            text = source.text[:MOST_INSTRUCTIONS]
+            code = Counter(self.lines.values())
+            counted = [f"Line {n}: {code[n]:,} instructions." for n in range(1, len(text) + 1)]
+            numbers = tuple(str(number) for number in range(1, len(text) + 1))
+            lines_of_c = Table(
+                program.name, ("",), numbers, [[line] for line in text], [[n] for n in counted]
+            )
+            self.panels.insert(1, lines_of_c)
 
     def frame(self, state: ProgramState) -> list[Any]:
         fields = {
@@ -149,4 +164,8 @@ class ProgramView:
             for at, byte in enumerate(state.memory[: self.shown])
             if byte
         ]
-        return [fields, registers, None if row is None else (row, 0), CellsFrame(bytes_shown)]
+        frame = [fields, registers, None if row is None else (row, 0), CellsFrame(bytes_shown)]
+        if self.program.source is not None:
+            line = self.lines.get(state.pc, 0)
+            frame.insert(1, (line - 1, 0) if 0 < line <= MOST_INSTRUCTIONS else None)
+        return frame

@@ -3,13 +3,17 @@
 import hashlib
 import shutil
 import subprocess
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
+from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.errors import FormatError, InputError
 from tapegrad.programs import compiler, read_c
 from tapegrad.programs.compiled import run
+from tapegrad.programs.model import Program
+from tapegrad.programs.view import ProgramView, listing_text
 
 needs_compiler = pytest.mark.skipif(compiler.compiler() is None, reason="no compiler for RISC-V")
 needs_host = pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler for this machine")
@@ -166,3 +170,39 @@ def test_without_a_compiler(monkeypatch):
     assert last == ["-lgcc"]
     with pytest.raises(InputError, match="cannot be run"):
         read_c(b"int main(void) { return 0; }")
+
+
+SUM = """
+int doubled(int x);
+int main(void)
+{
+    int total = 0;
+    for (int i = 0; i < 3; i++)
+        total += doubled(i);
+    return total;
+}
+__attribute__((noinline)) int doubled(int x) { return x * 2; }
+"""
+
+
+@needs_compiler
+def test_the_lines_of_the_source_are_followed() -> None:
+    program = read_c(SUM.encode())
+    assert program.source is not None
+    states = list(program.run(program.start()))
+    lines = [program.source.line(state.pc) for state in states]
+    # Start-up code, main, and a call of the function for each of three turns of the loop.
+    assert lines[0] == 0
+    assert [line for line, _ in groupby(lines) if line == 10] == [10] * 3
+    assert set(lines) <= {0, 4, 5, 6, 7, 8, 10}
+    assert program.source.line(program.symbols["doubled"]) == 10
+    assert program.source.line(program.symbols["_start"]) == 0
+    again = source_from_json(*source_to_json(program))
+    assert isinstance(again, Program)
+    assert again.source == program.source
+    view = ProgramView(program)
+    at_call = states[lines.index(10)]
+    assert view.frame(at_call)[1] == (9, 0)
+    assert view.frame(states[0])[1] is None
+    text = listing_text(program)
+    assert text.index("doubled:") < text.index("; 10: __attribute__((noinline))")

@@ -152,8 +152,8 @@ def _too_large(machine: TuringMachine, rows: Sequence[Configuration]) -> Refused
     cells = int(np.ptp(_used([rows[0], rows[-1]]))) + 1
     return Refused(
         f"the simplex of the machine {machine.name!r} would need {len(rows):,} vertices and more, each with "
-        f"{machine.tapes * cells:,} cells (the limits are {MOST_VERTICES:,} vertices and {MOST_CELLS:,} cells; "
-        f"all configurations on so many cells would be about 10^{_digits(machine, cells):,})",
+        f"{machine.tapes * cells:,} cells (the limits are {MOST_VERTICES:,} vertices and {MOST_CELLS:,} "
+        f"cells; all configurations on so many cells would be about 10^{_digits(machine, cells):,})",
         advice="Use the target `tape`, whose size does not grow with the run.",
     )
 
