@@ -124,10 +124,11 @@ function cellsPanel(panel, say) {
     return rest.join("; ");
   }
 
-  // What is larger than its box is scrolled so that the head, or the last row in use, stays in sight.
+  // What is larger than its box is scrolled so that what is marked, or the last row in use, stays in sight.
   function follow() {
-    if (frame.widths && body.scrollHeight > body.clientHeight + 1) {
-      const low = cells[Math.max(0, frame.widths.findLastIndex((width) => width > 0))][0];
+    if ((frame.widths || frame.marks.length) && body.scrollHeight > body.clientHeight + 1) {
+      const last = () => Math.max(0, frame.widths.findLastIndex((width) => width > 0));
+      const low = cells[frame.marks.length ? frame.marks[0][0] : last()][0];
       body.scrollTop = low.offsetTop - body.offsetTop - body.clientHeight / 2;
     }
     const place = frame.marks[0] || (frame.focus === undefined ? null : [0, frame.focus]);
