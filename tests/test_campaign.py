@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,16 @@ def test_random_programs_agree(target, engine):
     verdicts = judge(programs(target, 12), engine)
     assert [verdict.mismatch for verdict in verdicts] == [""] * 12
     assert sum(verdict.states > 0 for verdict in verdicts) >= 8
+
+
+@pytest.mark.parametrize("target", ["emulator", "transformer"])
+def test_programs_with_memory_agree(target):
+    made = [program(target, "program", seed, {}) for seed in range(4)]
+    verdicts = judge(made, "fast")
+    assert not any(verdict.mismatch or verdict.refused for verdict in verdicts)
+    # Every state that the interpreter passes, in each of the runs.
+    passed = [len(list(islice(one.source.run(one.source.start(*one.inputs[0])), 41))) for one in made]
+    assert [verdict.states for verdict in verdicts] == passed
 
 
 @pytest.mark.slow

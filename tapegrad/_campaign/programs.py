@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad._campaign.watch import WATCHES, Seen, follow
-from tapegrad._compile import Compiled, compile
+from tapegrad._compile import Compiled, compile, compile_for
 from tapegrad._sources import all_kinds
 from tapegrad._verify import verify
 from tapegrad.circuits.model import Circuit, Gate
@@ -19,6 +19,7 @@ from tapegrad.learners.kind import random_learner
 from tapegrad.learners.model import CircuitLearner, Memory, Response
 from tapegrad.machines.model import GridMachine, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine, random_machine
+from tapegrad.programs.library import random_rv32, random_subleq
 from tapegrad.source import Source, State
 from tapegrad.targets import target_named
 
@@ -48,6 +49,8 @@ class Program:
     inputs: tuple[tuple[Any, ...], ...] | None
     """The arguments of `source.start`, one tuple for each; None: those that `verify` chooses."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    steps: int | None = None
+    """For a run of how many steps the net is built; None: it does not depend on that."""
 
 
 class Verdict(NamedTuple):
@@ -69,7 +72,7 @@ def program(target: str, kind: str | None, seed: int, options: Mapping[str, Any]
     if not kinds:
         raise Refused(f"there are no usual programs for the target {target!r}", advice="Name a kind.")
     chosen = kinds[seed % len(kinds)]
-    if chosen in KINDS.get(target, ()):
+    if chosen in KINDS.get(target, ()) or chosen == "program":
         made = _MAKERS[chosen](target, seed, draws)
         return replace(made, options={**made.options, **options})
     sample = next((known.sample for known in all_kinds() if known.name == chosen), None)
@@ -174,12 +177,23 @@ def _function(target: str, seed: int, draws: Draws) -> Program:
     return Program(target, function, _patterns(seed, len(function.circuit.inputs)), _relu_options(draws))
 
 
+def _memory_program(target: str, seed: int, draws: Draws) -> Program:
+    """SUBLEQ, and now and then RV32IM where a step is an instruction. Turing machines take thousands of steps
+    for one."""
+    large = target in ("emulator", "transformer") and draws.chance(1 / 8)
+    source = random_rv32(seed, instructions=16, ram=128) if large else random_subleq(seed)
+    word = bytes(draws.one_below(256) for _ in range(draws.one_below(4)))
+    steps = {"relu": 2, "tape": 20_000, "simplex": 20_000}.get(target, 40)
+    return Program(target, source, ((word,),), {}, steps)
+
+
 _MAKERS: dict[str, Callable[[str, int, Draws], Program]] = {
     "turing machine": _machine,
     "grid machine": _grid_machine,
     "learner": _learner,
     "circuit": _circuit,
     "function": _function,
+    "program": _memory_program,
 }
 
 
@@ -194,8 +208,11 @@ def judge(programs: Sequence[Program], engine: str) -> list[Verdict]:
         try:
             if one.inputs == ():
                 raise Refused("it halts on none of its inputs")
-            compiled = compile(one.source, one.target, **one.options)
-            if one.inputs is None or any(p.covers for p in compiled.passes):
+            if one.inputs is None or one.steps is None:
+                compiled = compile(one.source, one.target, **one.options)
+            else:
+                compiled = compile_for(one.source, one.target, one.inputs[0], one.steps, **one.options)
+            if one.inputs is None or one.steps is not None or any(p.covers for p in compiled.passes):
                 verdicts[number] = _alone(one, compiled, engine)
                 continue
             source, length = _interpreter(one.source), LENGTHS[one.target]
@@ -336,12 +353,16 @@ def _alone(one: Program, compiled: Compiled, engine: str) -> Verdict:
     """By `verify`, step by step."""
     try:
         engine = engine if engine in type(compiled.net).engines else "reference"
-        report = verify(compiled, one.inputs, steps=LENGTHS.get(one.target, 100), engine=engine)
+        in_layers = any(p.covers for p in compiled.passes)
+        steps = 1 << 20 if in_layers else one.steps or LENGTHS.get(one.target, 100)
+        report = verify(compiled, one.inputs, steps=steps, engine=engine)
     except TapegradError as error:
         return Verdict(refused=error.what)
     except Exception as error:
         return _crashed(error)
-    return Verdict(report.states) if report.agreed else Verdict(report.states, mismatch=str(report))
+    if not report.agreed:
+        return Verdict(report.states, mismatch=str(report))
+    return Verdict(report.states, refused="" if report.states else "no state was compared")
 
 
 def _crashed(error: Exception) -> Verdict:
