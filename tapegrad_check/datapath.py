@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.ports import Effect, Layout, Read, Write, ring
+from tapegrad_check.rv32 import BREAKPOINT, EXIT, ILLEGAL, JUMP_OUTSIDE, MISALIGNED, OUTSIDE
 from tapegrad_check.words import (
     Word,
     above,
@@ -25,8 +26,6 @@ from tapegrad_check.words import (
     subtract,
     total,
 )
-
-EXIT, BREAKPOINT, ILLEGAL, MISALIGNED, JUMP_OUTSIDE, OUTSIDE = range(1, 7)
 
 
 def step(n: Nodes, layout: Layout, registers: Mapping[str, Word], read: Read) -> Effect:

@@ -143,8 +143,8 @@ class Nodes:
         values: list[NDArray[np.uint64]] = []
         for node, (operands, is_xor) in enumerate(zip(self.operands, self.is_xor, strict=True)):
             if operands is None:
-                own = random.integers(0, 1 << 64, words, np.uint64, endpoint=False) if node else zero
-                values.append(drawn.get(node, own))
+                own = random.integers(0, 1 << 64, words, np.uint64, endpoint=False)
+                values.append(drawn.get(node, own) if node else zero)
                 continue
             x, y = (_signed(values[operand >> 1], operand) for operand in operands)
             values.append(x ^ y if is_xor else x & y)
