@@ -6,17 +6,23 @@ folded away; so the twelve ways to write a gate down become one, and equal liter
 converse does not hold: unequal literals may still be the same function.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import CheckError, NotProved
 from tapegrad_check.sources import Circuit
+from tapegrad_check.sweep import unproved
 
 FALSE, TRUE = 0, 1
 PATTERNS = 1 << 14
 """So many random inputs look for a difference between functions that are built differently."""
+MOST_VALUES = 1 << 26
+"""Words of 64 of them, for all nodes together."""
+
+Likely = Callable[[np.random.Generator, int], Mapping[int, NDArray[np.uint64]]]
+"""Draws so many words of inputs, 64 to a word, for some of the variables, by their nodes."""
 
 
 class Nodes:
@@ -103,27 +109,42 @@ class Nodes:
         wires = self.wires(circuit, inputs)
         return [wires[wire] for wire in circuit.output_wires.tolist()]
 
-    def require_same(self, found: Sequence[int], wanted: Sequence[int], what: str) -> None:
+    def require_same(
+        self,
+        found: Sequence[int],
+        wanted: Sequence[int],
+        what: str,
+        names: Sequence[str] = (),
+        likely: Likely | None = None,
+    ) -> None:
         """The same functions. If they are not built alike, an input on which they differ is a proof that they
-        are not; otherwise nothing is proved."""
-        differing = [(a, b) for a, b in zip(found, wanted, strict=True) if a != b]
+        are not; otherwise they may be merged node by node, and if that fails nothing is proved. Differences
+        are looked for on random inputs, some of them drawn by `likely`."""
+        differing = [number for number, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b]
         if not differing:
             return
-        values = self._values(np.random.default_rng(0))
-        for a, b in differing:
-            if (_signed(values[a >> 1], a) != _signed(values[b >> 1], b)).any():
-                raise CheckError(what)
-        raise NotProved(f"{what}, or is built in a way that the checker does not know")
+        at = [f", at {names[number]}" if names else "" for number in differing]
+        pairs = [(found[number], wanted[number]) for number in differing]
+        for drawn in (None, likely) if likely else (None,):
+            values = self._values(np.random.default_rng(0), drawn)
+            for (a, b), where in zip(pairs, at, strict=True):
+                if (_signed(values[a >> 1], a) != _signed(values[b >> 1], b)).any():
+                    raise CheckError(f"{what}{where}")
+        left = set(unproved(self, pairs))
+        for pair, where in zip(pairs, at, strict=True):
+            if pair in left:
+                raise NotProved(f"{what}, or is built in a way that the checker does not know{where}")
 
-    def _values(self, random: np.random.Generator) -> list[NDArray[np.uint64]]:
-        """Every node on random inputs, 64 to a word."""
-        words = PATTERNS // 64
+    def _values(self, random: np.random.Generator, likely: Likely | None) -> list[NDArray[np.uint64]]:
+        """Every node on random inputs, 64 to a word; on fewer of them where there are many nodes."""
+        words = max(1, min(PATTERNS // 64, MOST_VALUES // len(self.operands)))
         zero = np.zeros(words, np.uint64)
+        drawn = likely(random, words) if likely else {}
         values: list[NDArray[np.uint64]] = []
-        for operands, is_xor in zip(self.operands, self.is_xor, strict=True):
+        for node, (operands, is_xor) in enumerate(zip(self.operands, self.is_xor, strict=True)):
             if operands is None:
-                drawn = random.integers(0, 1 << 64, words, np.uint64, endpoint=False) if values else zero
-                values.append(drawn)
+                own = random.integers(0, 1 << 64, words, np.uint64, endpoint=False)
+                values.append(drawn.get(node, own) if node else zero)
                 continue
             x, y = (_signed(values[operand >> 1], operand) for operand in operands)
             values.append(x ^ y if is_xor else x & y)

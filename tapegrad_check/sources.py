@@ -27,6 +27,9 @@ ARITY = np.array([OPERANDS.get(kind, -1) for kind in range(256)], np.int8)
 MOST_TAPES = 64
 """More are refused: without rules a file of any size could name them."""
 
+MOST_BYTES = 1 << 26
+"""Of the memory of a program, and of its input and output."""
+
 MOVES = {"left": (0, -1), "right": (0, 1), "up": (-1, 0), "down": (1, 0), "stay": (0, 0)}
 
 
@@ -105,7 +108,25 @@ class Learner:
     first: tuple[int, ...]
 
 
-Model: TypeAlias = Machine | GridMachine | Circuit | Function | Learner
+@dataclass(frozen=True)
+class Program:
+    """What the memory of a machine with random access holds at first, and where it starts."""
+
+    kind: str
+    ram: int
+    """Bytes of memory."""
+    input: int
+    output: int
+    """Bytes of input and output that there is room for, unless the net has other room."""
+    width: int
+    """Bits of a word."""
+    image: bytes
+    entry: int
+    symbols: Mapping[str, int]
+    name: str = "program"
+
+
+Model: TypeAlias = Machine | GridMachine | Circuit | Function | Learner | Program
 
 
 def source_of(folder: Folder) -> Model:
@@ -161,6 +182,11 @@ def to_json(model: Model) -> tuple[dict[str, Any], Arrays]:
                 [q, read, rule.write, rule.move, rule.state] for (q, read), rule in model.rules.items()
             ],
         }, {}
+    if isinstance(model, Program):
+        machine = {name: getattr(model, name) for name in ("kind", "ram", "input", "output")}
+        machine |= {"width": model.width} if model.kind == "subleq" else {}
+        data = {"kind": "program", "name": model.name, "machine": machine, "entry": model.entry}
+        return {**data, "symbols": dict(model.symbols)}, {"image": np.frombuffer(model.image, np.uint8)}
     circuit = model if isinstance(model, Circuit) else model.circuit
     data = {"name": circuit.name, "inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
     arrays: Arrays = {name: getattr(circuit, name) for name in _GATES}
@@ -356,6 +382,35 @@ def _learner(data: Mapping[str, Any], arrays: Arrays) -> Learner:
     return Learner(circuit, bits, tuple(first.tolist()))
 
 
+def _program(data: Mapping[str, Any], arrays: Arrays) -> Program:
+    sizes = machine_of(data["machine"])
+    image = array(arrays, "image", np.uint8, (None,))
+    require(len(image) <= sizes["ram"], "the program is larger than its memory")
+    entry = whole(data["entry"], "where the program starts", 0, (1 << sizes["width"]) - 1)
+    symbols = data["symbols"]
+    require(isinstance(symbols, dict), "the symbols of the program have no names")
+    for address in symbols.values():
+        whole(address, "a symbol of the program", -(1 << 63), 1 << 63)
+    return Program(**sizes, image=image.tobytes(), entry=entry, symbols=symbols, name=data["name"])
+
+
+def machine_of(data: Any) -> dict[str, Any]:
+    """A machine with random access: its kind and its sizes, all in their ranges."""
+    require(isinstance(data, dict), "the program has no machine")
+    kind = data.get("kind")
+    require(kind in ("rv32im", "subleq"), "the machine of the program is of no known kind")
+    entries = {"kind", "ram", "input", "output"} | ({"width"} if kind == "subleq" else set())
+    require(data.keys() == entries, "the machine of the program has other entries than its kind")
+    width = whole(data.get("width", 32), "the width of a word", 8, 32)
+    require(width in (8, 16, 32), "a word has no width that there is")
+    ram = whole(data["ram"], "the size of memory", width // 8, MOST_BYTES)
+    require(ram % (width // 8) == 0, "the memory does not consist of words")
+    require(kind == "rv32im" or ram * 8 // width < 1 << width - 1, "a word cannot be every address")
+    room = {name: whole(data[name], f"the room for {name}", 1, MOST_BYTES) for name in ("input", "output")}
+    require(room["output"].bit_count() == 1, "the room for output is no power of two")
+    return {"kind": kind, "ram": ram, **room, "width": width}
+
+
 _NAMES = ("inputs", "outputs")
 _MACHINE = ("start_state", "blank", "alphabet", "states", "rules")
 _READERS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
@@ -364,4 +419,5 @@ _READERS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
     "circuit": (_circuit, _NAMES, _GATES),
     "function": (_function, (*_NAMES, "parameters", "result"), _GATES),
     "learner": (_learner, (*_NAMES, "bits"), (*_GATES, "first")),
+    "program": (_program, ("machine", "entry", "symbols"), ("image",)),
 }

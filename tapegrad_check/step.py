@@ -19,6 +19,8 @@ class Step:
     name: str
     statements: list[str] = field(default_factory=list)
     """What was proved of it, in sentences; the pass adds them."""
+    proves: bool = True
+    """Otherwise a pass may leave out long proofs, once it is known that what it stands for is in bounds."""
 
     @property
     def _entry(self) -> dict[str, Any]:

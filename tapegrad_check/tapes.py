@@ -30,26 +30,20 @@ MOST_WORK = 1 << 24
 def check(
     config: dict[str, Any],
     net: "Walk",
-    names: list[tuple[str, int]],
+    groups: dict[str, list[int]],
     ends: list[int],
     steps: int,
     source: Model | None,
 ) -> Checked:
     """What holds of the net as a Turing machine."""
     data = config["machine"]
-    require(isinstance(data, dict), "the net has no machine")
-    if data.get("kind") != KIND:
-        said = (
-            "that the gates are the instruction set of the machine is not derived: the source is not checked"
-        )
-        return Checked([said], OWN_TABLE)
     require(data.keys() == {"kind", "steps", "source"}, "the machine has other entries")
     require(whole(data["steps"], "the steps of the machine") == steps, "the machine is for other steps")
     machine = model_of(data["source"], {})
     require(isinstance(machine, Machine), "the machine of the net has no tapes")
     assert isinstance(machine, Machine)
     require(source is None or digest(machine) == digest(source), "the machine is not the source")
-    tapes = _Tapes(machine, steps, net, names, config["banks"])
+    tapes = _Tapes(machine, steps, net, groups, config["banks"])
     require(sorted(ends) == tapes.group("trap"), "the end is not where no rule applies")
     tapes.check_heads()
     if tapes.cases > MOST_CASES or tapes.cases * len(net.tables) >> 6 > MOST_WORK:
@@ -70,17 +64,14 @@ class _Tapes:
     """A machine with the coordinates of its net."""
 
     def __init__(
-        self, machine: Machine, steps: int, net: "Walk", names: list[tuple[str, int]], banks: Any
+        self, machine: Machine, steps: int, net: "Walk", groups: dict[str, list[int]], banks: Any
     ) -> None:
         self.machine, self.net = machine, net
         self.symbols = [symbol for symbol in machine.alphabet if symbol != machine.blank]
         self.rules = list(machine.rules.items())
         self.numbers = {key: number for number, (key, _) in enumerate(self.rules)}
         self.address, self.width = (2 * steps).bit_length(), max(1, len(self.symbols))
-        self.groups: dict[str, list[int]] = {}
-        for place, (group, number) in enumerate(names):
-            require(number == len(self.groups.setdefault(group, [])), "coordinates are not in order")
-            self.groups[group].append(place)
+        self.groups = groups
         sizes = {"state": len(machine.states), "rule": max(1, len(self.rules)), "trap": 1}
         for tape in range(machine.tapes):
             sizes |= {f"symbol {tape}": self.width, f"head {tape}": self.address}

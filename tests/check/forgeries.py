@@ -39,6 +39,12 @@ def two_tapes(write: str) -> TuringMachine:
     return TuringMachine(rules, "a", blank="0", alphabet=("0", "1"), accept=frozenset({"c"}))
 
 
+COUNTING, ECHO = "subleq 8 9\n7 6 3  6 6 -1  5 1 2", "subleq 8 8\n-1 6 3  6 -1 0  0 0"
+"""Programs: one counts down, one copies its input. Instructions have three words each."""
+PROCESSOR, OTHER_PROCESSOR = (
+    f".equ __ram, {ram}\nli a0, 6\nmul a0, a0, a0\nli a7, 93\necall" for ram in (32, 48)
+)
+
 CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "relu": ("adder2", "multiplier2", "relu", {}),
     "relu of a machine": (BB2, OTHER, "relu", {"steps": 2, "cells": 4}),
@@ -61,6 +67,15 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "noise-tolerant memory": (
         parity(1), conjunction(1, 2), "emulator", {"memory": "noise-tolerant", "samples": 2},
     ),
+    "emulator of a program": (COUNTING, ECHO, "emulator", {"steps": 8, "input": 1, "output": 2}),
+    "emulator of a processor": (
+        PROCESSOR, OTHER_PROCESSOR, "emulator", {"steps": 8, "input": 1, "output": 2},
+    ),
+    "transformer of a program": (COUNTING, ECHO, "transformer", {"steps": 30, "input": 1, "output": 2}),
+    "transformer of a processor": (
+        PROCESSOR, OTHER_PROCESSOR, "transformer", {"steps": 30, "input": 1, "output": 2},
+    ),
+    "relu of a program": (COUNTING, ECHO, "relu", {"instructions": 2, "input": 1, "output": 1}),
     "rcnn": (BB2, OTHER, "rcnn", {"margin": 4}),
     "rcnn, ternary": (BB2, OTHER, "rcnn", {"margin": 4, "encoding": "ternary"}),
     "rcnn of a circuit": ("parity4", "majority5", "rcnn", {"margin": 8}),

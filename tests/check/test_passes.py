@@ -12,6 +12,7 @@ from tapegrad._saved import _for_the_checker
 from tapegrad._sources import source_to_json
 from tapegrad._witness import witnesses
 from tapegrad.circuits import library as circuits
+from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import parity
@@ -32,8 +33,8 @@ AWRY = (CheckError, KeyError, TypeError, ValueError, IndexError, AttributeError,
 
 
 def folder_of(source: Source, target: str, **options: Any) -> Folder:
-    """What a saved net has beside the net."""
-    passes = prepare(source, target, options)
+    """What a saved net has beside the net; layers are the net's own."""
+    passes = [own for own in prepare(source, target, options) if not isinstance(own.after, LayeredCircuit)]
     data, own = source_to_json(source)
     lowered, lowered_arrays = source_to_json(passes[-1].after)
     config: dict[str, Any] = {

@@ -27,6 +27,7 @@ from tapegrad_check.circuits import Configurations
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, NotProved
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.sources import Circuit, model_of
+from tapegrad_check.words import equal, subtract
 from tests.check.forging import Saved
 
 BB2 = "1RB1LB_1LA1RZ"
@@ -72,15 +73,20 @@ def value(nodes: Nodes, literal: int, inputs: tuple[int, ...]) -> int:
     return (x ^ y if nodes.is_xor[node] else x & y) ^ negated
 
 
-def test_equal_functions_built_differently_are_neither_refused_nor_proved() -> None:
-    nodes = Nodes(100)
+def test_equal_functions_built_differently_are_proved_or_neither_refused_nor_proved() -> None:
+    """From near by what is the same can be seen. That words are the same where their difference is 0 cannot,
+    for it takes all bits at once."""
+    nodes = Nodes(1000)
     a, b, c = nodes.variables(3)
     left = nodes.and_(nodes.and_(a, b), c)
     nodes.require_same([left], [nodes.and_(c, nodes.and_(b, a))], "differs")
-    with pytest.raises(NotProved):
-        nodes.require_same([left], [nodes.and_(a, nodes.and_(b, c))], "differs")
+    nodes.require_same([left], [nodes.and_(a, nodes.and_(b, c))], "differs")
     with pytest.raises(CheckError, match="differs"):
         nodes.require_same([left], [nodes.and_(a, b)], "differs")
+    x, y = nodes.variables(10), nodes.variables(10)
+    same = nodes.any_of(subtract(nodes, x, y)) ^ 1
+    with pytest.raises(NotProved, match="does not know, at b"):
+        nodes.require_same([left, same], [left, equal(nodes, x, y)], "differs", ["a", "b"])
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -24,6 +24,7 @@ from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes import bound_source
 from tapegrad_check.plans import Gate, Moment, _choices, carried
 from tapegrad_check.sources import model_of
+from tapegrad_check.words import equal, subtract
 from tests.check.test_passes import ON_ONE_TAPE, folder_of, plan_of, proved
 from tests.check.test_passes_to_circuits import value
 
@@ -392,6 +393,9 @@ def test_a_difference_on_few_inputs_is_found_and_no_other_is_made_up() -> None:
     nodes.require_same(bits, bits, "differs")
     a, b, c = bits[:3]
     distributed = nodes.or_(nodes.and_(a, b), nodes.and_(a, c)), nodes.and_(a, nodes.or_(b, c))
-    for left, right in (distributed, [one ^ 1 for one in distributed]):
+    nodes.require_same(*([one] for one in distributed), "differs")
+    x, y = nodes.variables(10), nodes.variables(10)
+    far = nodes.any_of(subtract(nodes, x, y)) ^ 1, equal(nodes, x, y)
+    for left, right in (far, [one ^ 1 for one in far]):
         with pytest.raises(NotProved, match="does not know"):
             nodes.require_same([left], [right], "differs")

@@ -18,9 +18,10 @@ from tapegrad.circuits.types import Array, Bit, UInt
 from tapegrad.learners import parity
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine
+from tapegrad.programs.library import READY
 from tapegrad_check import CheckError, Unchecked, check, folder
 from tapegrad_check.folder import NotProved
-from tapegrad_check.sources import MOST_TAPES, array, digest, model_of, number, to_json, whole
+from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, array, digest, model_of, number, to_json, whole
 from tests.check.forging import Saved
 
 SAVED = Path(__file__).parents[1] / "saved_nets" / "v2"
@@ -48,6 +49,8 @@ SOURCES = {
     "circuit": random_circuit(2, inputs=3, size=9, outputs=2),
     "function": trace(both, UInt(3), Bit, Array(Bit, 2)),
     "learner": parity(2),
+    "program": READY["subleq-hello"].build(),
+    "processor": READY["rv32-fibonacci"].build(),
 }
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
 Change = Callable[[Parts], Any]
@@ -193,7 +196,44 @@ LEARNER: list[tuple[str, Change]] = [
     ("'first' is not of type", kind("first", np.int8)),
     ("not made of bits", cell("first", 0, 2)),
 ]
-ALL = {"machine": MACHINE, "grid": GRID, "circuit": CIRCUIT, "function": FUNCTION, "learner": LEARNER}
+
+
+def size(**changes: Any) -> Change:
+    return lambda parts: parts[0]["machine"].update(changes)
+
+
+PROGRAM: list[tuple[str, Change]] = [
+    ("no machine", entry(machine=[])),
+    ("no known kind", size(kind="rv64")),
+    ("other entries than its kind", size(kind="rv32im")),
+    ("other entries than its kind", lambda parts: parts[0]["machine"].pop("width")),
+    ("width of a word", size(width=True)),
+    ("no width that there is", size(width=24)),
+    ("size of memory", size(ram=0)),
+    ("size of memory", size(ram=MOST_BYTES + 4)),
+    ("does not consist of words", size(width=16, ram=33)),
+    ("cannot be every address", size(ram=128)),
+    ("room for input", size(input=0)),
+    ("room for output", size(output=1.0)),
+    ("no power of two", size(output=3)),
+    ("'image' is not of type", kind("image", np.int8)),
+    ("'image' has another shape", lambda parts: parts[1].update(image=parts[1]["image"][:, None])),
+    ("larger than its memory", lambda parts: parts[1].update(image=np.zeros(33, np.uint8))),
+    ("where the program starts", entry(entry=256)),
+    ("where the program starts", entry(entry=-1)),
+    ("symbols of the program have no names", entry(symbols=[])),
+    ("a symbol of the program", entry(symbols={"a": "1"})),
+    ("a symbol of the program", entry(symbols={"a": 1 << 64})),
+]
+PROCESSOR: list[tuple[str, Change]] = [
+    ("other entries than its kind", size(width=32)),
+    ("does not consist of words", size(ram=130)),
+    ("where the program starts", entry(entry=1 << 32)),
+]
+ALL = {
+    "machine": MACHINE, "grid": GRID, "circuit": CIRCUIT, "function": FUNCTION, "learner": LEARNER,
+    "program": PROGRAM, "processor": PROCESSOR,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tapegrad.attention.analysis import Scales, largest_score, softmax_error, te
 from tapegrad.attention.build import TIME, Stream, build
 from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
 from tapegrad.attention.packed import packed, unpacked
-from tapegrad.attention.sources import Ports, TapePorts, Words, ports_of
+from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks import decoder as plain
 from tapegrad.networks.form import Affine, Attention, Block, Decoder, formula
@@ -359,7 +359,6 @@ class MemoryNet(Net):
         """Why every step is exact in single precision: see `tapegrad.attention.analysis`."""
         heads = [attention for block in self.decoder.blocks for attention in block.attentions()]
         claims: dict[str, Any] = {
-            **({} if isinstance(self.machine, TapePorts) else {"source": "not checked"}),
             "dtype": "float32",
             "steps": self.scales.steps,
             "layers": len(self.decoder.blocks),
