@@ -5,15 +5,13 @@ positions is no array: its rows are the bits of the numbers of records, and slot
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32, Int
+from jaxtyping import Float32, Int
 from numpy.typing import NDArray
 
-from tapegrad.networks.form import Affine, Dense, Numbers, static, tree
-from tapegrad.networks.numpy import affine, chain
+from tapegrad.networks.form import Affine, Numbers, static, tree
 
 CHUNK = 256
 """Tokens that are read at once."""
@@ -97,63 +95,75 @@ class Reading:
 
     def __init__(self, model: LanguageModel) -> None:
         self.model, self.count = model, 0
-        self._past = [
-            [(_Rows(len(head.key)), _Rows(len(head.value))) for head in layer.heads] for layer in model.layers
-        ]
-
-    @cached_property
-    def _embedding(self) -> Float32[np.ndarray, "tokens width"]:
-        return np.asarray(self.model.embedding.dense().weight)
+        self._embedding, self._unembedding = (
+            np.asarray(own.dense().weight) for own in (model.embedding, model.unembedding)
+        )
+        self._layers = [_Layer(layer) for layer in model.layers]
 
     def feed(self, tokens: list[int], watch: list[Seen] | None = None) -> Float32[np.ndarray, " tokens"]:
         """Reads at least one more token; the logits after the last. `watch` is filled with what heads look
         at there."""
         hidden = np.zeros((0, self.model.width), np.float32)
-        for first in range(0, len(tokens), CHUNK):
-            hidden = self._layers(np.array(tokens[first : first + CHUNK]), watch)
-        return affine(self.model.unembedding, hidden[-1])
-
-    def _layers(
-        self, tokens: Int[np.ndarray, " some"], watch: list[Seen] | None
-    ) -> Float32[np.ndarray, "some width"]:
-        positions = self.count + np.arange(len(tokens))
         table = self.model.positions
-        hidden = self._embedding[tokens]
-        hidden[:, table.first : table.first + table.width] += table.rows(positions)
-        for layer, caches in zip(self.model.layers, self._past, strict=True):
-            added = np.zeros_like(hidden)
-            for head, (keys, values) in zip(layer.heads, caches, strict=True):
-                query, key, value = (affine(side, hidden.T).T for side in (head.query, head.key, head.value))
-                keys.add(key)
-                values.add(value)
-                scores = query @ keys.all.T
-                scores[np.arange(len(values.all)) > positions[:, None]] = -np.inf
-                weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-                weights /= weights.sum(axis=1, keepdims=True)
-                added[:, np.asarray(head.to)] += weights @ values.all
-                if watch is not None:
-                    watch.append(Seen(head.name, scores[-1], weights[-1]))
-            hidden += added
-            fed = chain((Dense(layer.units, "relu"), Dense(layer.sums, "linear")), hidden.T).T
-            hidden[:, np.asarray(layer.to)] += fed
-        self.count += len(tokens)
-        return hidden
+        for first in range(0, len(tokens), CHUNK):
+            own = np.array(tokens[first : first + CHUNK])
+            positions = self.count + np.arange(len(own))
+            hidden = self._embedding[own]
+            hidden[:, table.first : table.first + table.width] += table.rows(positions)
+            for layer in self._layers:
+                layer.read(hidden, positions, watch)
+            self.count += len(own)
+        return self._unembedding @ hidden[-1] + np.asarray(self.model.unembedding.bias)
 
 
-class _Rows:
-    """A matrix that rows are added to."""
+class _Layer:
+    """A layer at work. Its heads stand side by side, with rows of zeros where one has fewer than another."""
 
-    def __init__(self, width: int) -> None:
-        self._rows, self._count = np.zeros((CHUNK, width), np.float32), 0
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.asks, self.answers, self.values = (
+            _side_by_side(sides)
+            for sides in zip(*((head.query, head.key, head.value) for head in layer.heads), strict=True)
+        )
+        self.keys, self.copied = (
+            np.zeros((len(layer.heads), CHUNK, weight.shape[2]), np.float32)
+            for weight, _ in (self.answers, self.values)
+        )
+        self.units, self.sums = (np.asarray(own.dense().weight).T for own in (layer.units, layer.sums))
 
-    @property
-    def all(self) -> NDArray[np.float32]:
-        """The rows so far."""
-        return self._rows[: self._count]
+    def read(
+        self,
+        hidden: Float32[np.ndarray, "some width"],
+        positions: Int[np.ndarray, " some"],
+        watch: list[Seen] | None,
+    ) -> None:
+        """Takes note of these positions, and adds to what is known there."""
+        query, key, value = (
+            hidden @ weight + bias for weight, bias in (self.asks, self.answers, self.values)
+        )
+        first, end = positions[0], positions[-1] + 1
+        while end > self.keys.shape[1]:
+            self.keys, self.copied = (np.concatenate([own, own], axis=1) for own in (self.keys, self.copied))
+        self.keys[:, first:end], self.copied[:, first:end] = key, value
+        scores = query @ self.keys[:, :end].transpose(0, 2, 1)
+        scores[:, np.arange(end) > positions[:, None]] = -np.inf
+        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+        weights /= weights.sum(axis=2, keepdims=True)
+        means = weights @ self.copied[:, :end]
+        for head, own in zip(self.layer.heads, means, strict=True):
+            hidden[:, np.asarray(head.to)] += own[:, : len(head.to)]
+        if watch is not None:
+            watch += map(Seen, (head.name for head in self.layer.heads), scores[:, -1], weights[:, -1])
+        units = np.maximum(hidden @ self.units + np.asarray(self.layer.units.bias), 0)
+        hidden[:, np.asarray(self.layer.to)] += units @ self.sums + np.asarray(self.layer.sums.bias)
 
-    def add(self, rows: Float[np.ndarray, "some width"]) -> None:
-        """More rows."""
-        while self._count + len(rows) > len(self._rows):
-            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        self._rows[self._count : self._count + len(rows)] = rows
-        self._count += len(rows)
+
+def _side_by_side(sides: tuple[Affine, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Matrices and biases of several maps, to be applied to rows."""
+    rows = max(map(len, sides))
+    weight = np.zeros((len(sides), sides[0].width, rows), np.float32)
+    bias = np.zeros((len(sides), 1, rows), np.float32)
+    for number, side in enumerate(sides):
+        weight[number, :, : len(side)] = np.asarray(side.dense().weight).T
+        bias[number, 0, : len(side)] = side.bias
+    return weight, bias

@@ -136,7 +136,7 @@ class _Reader:
         self.slots = range(self.before.stop, self.before.stop + table.record)
         _require(tokens // table.record < 1 << table.bits)
         embedding = model.embedding.dense().weight
-        self.features = set(np.flatnonzero(embedding.any(axis=0)).tolist())
+        self.features = set(range(table.first))
         self.own = self.features | set(self.record) | set(self.before) | set(self.slots)
         alone = [at for at in self.features if np.array_equal(np.flatnonzero(embedding[:, at]), [BEGIN])]
         _require(bool(alone))
@@ -146,8 +146,8 @@ class _Reader:
 
     def bits_of_tokens(self) -> bool:
         """Whether embeddings are bits, apart from positions."""
-        places = {*self.record, *self.before, *self.slots}
-        return bool((self.model.embedding.values == 1).all()) and not self.features & places
+        embedding = self.model.embedding
+        return bool((embedding.values == 1).all() and (embedding.columns < self.record.start).all())
 
     def gather(self, head: LookBack) -> tuple[list[int], bool, list[tuple[int, int]]]:
         """For each slot the one looked at; in which record; and what is copied where."""
