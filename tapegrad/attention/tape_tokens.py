@@ -307,9 +307,11 @@ class TapeStory:
 
 
 def _word(name: str) -> str:
-    """A name without spaces, and without what separates names in a word."""
-    plain = (c if c.isprintable() and not c.isspace() and c not in "%|,<>" else f"%{ord(c):x};" for c in name)
-    return "".join(plain) or "%"
+    """A name without spaces, which become dots, and without what separates names in a word."""
+    plain = (
+        c if c.isprintable() and not c.isspace() and c not in "%|,<>·" else f"%{ord(c):x};" for c in name
+    )
+    return "".join(plain).replace("%20;", "·") or "%"
 
 
 def _ones(name: str, width: int, number: int) -> list[Bit]:

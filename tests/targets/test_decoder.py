@@ -150,7 +150,7 @@ def test_the_checker_refuses_every_weight_that_is_changed_and_fast_refuses_it_or
     for name in WEIGHTS:
         array = net.arrays()[name]
         for place in random.permutation(len(array))[:8].tolist():
-            value = array[place] + 1
+            value = float(array[place] + 1)
             if name.endswith("columns"):
                 value %= net.model.width
             try:
