@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad_check import emulator, extended, rcnn, relu, simplex, tape, transformer
+from tapegrad_check import decoder, emulator, extended, rcnn, relu, simplex, tape, transformer
 from tapegrad_check.folder import (
     AGAIN,
     COMPUTES_SOURCE,
@@ -38,6 +38,7 @@ None, because the way to it is not proved, the net is checked against its own ta
 CHECKERS: dict[str, Checker] = {
     "relu": relu.check,
     "transformer": transformer.check,
+    "decoder": decoder.check,
     "simplex": simplex.check,
     "tape": tape.check,
     "emulator": emulator.check,

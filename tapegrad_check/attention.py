@@ -55,8 +55,8 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     require(isinstance(coordinates, list), "the coordinates are not a list")
     names = [_name(own) for own in coordinates]
     require(len(set(names)) == len(names), "two coordinates have the same name")
-    units, sums, last, ends = (_maps(arrays, name) for name in ("units", "sums", "last", "ends"))
-    sides = [_maps(arrays, name) for name in ("query", "key", "value")]
+    units, sums, last, ends = (maps_of(arrays, name) for name in ("units", "sums", "last", "ends"))
+    sides = [maps_of(arrays, name) for name in ("query", "key", "value")]
     attends = array(arrays, "attends", np.int8, (len(units),)).tolist()
     require(len(sums) == len(units), "units and sums are not of the same layers")
     require(len(last) == len(ends) == 1 and len(ends[0]) == 1, "the last layer or the end is not one map")
@@ -263,7 +263,8 @@ def _name(own: Any) -> tuple[str, int]:
     return own[0], whole(own[1], "the number of a coordinate")
 
 
-def _maps(arrays: Arrays, name: str) -> list[Map]:
+def maps_of(arrays: Arrays, name: str) -> list[Map]:
+    """All maps of a kind."""
     sizes = array(arrays, f"{name}.sizes", np.int64, (None, 3))
     require((sizes >= 0).all(), f"a size of {name} is negative")
     total, entries = int(sizes[:, 0].sum()), int(sizes[:, 2].sum())

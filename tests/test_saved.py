@@ -192,6 +192,9 @@ KEPT = Path(__file__).parent / "saved_nets"
 OLD = [folder.relative_to(KEPT).as_posix() for folder in sorted(KEPT.glob("v*/*"))]
 INPUTS: dict[str, list[Any]] = {"simplex": [("11",), ("0",)], "tape": [("101",)]}
 
+NEWER = {1: {"decoder"}}
+"""Targets that there were not yet when a format was written."""
+
 SUPERSEDED = ("v1/emulator",)
 """Nets without witnesses, of a target that has been built otherwise since: refused with that reason."""
 
@@ -200,7 +203,7 @@ def test_every_format_is_kept_and_every_target() -> None:
     targets = {target.name for target in all_targets()} | {"extended"}
     for version in READABLE:
         kept = {Path(name).name.split("-")[0] for name in OLD if name.startswith(f"v{version}/")}
-        assert kept == targets
+        assert kept == targets - NEWER.get(version, set())
 
 
 @pytest.mark.parametrize("name", OLD)

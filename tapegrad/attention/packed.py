@@ -1,4 +1,5 @@
-"""The layers of a decoder as a few arrays, for files: entries of all maps of a kind, one after the other.
+"""Decoders and language models as a few arrays, for files: entries of all maps of a kind, one after the
+other.
 
 A file may hold anything, so that everything that is used as an index is checked when it is read.
 """
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from tapegrad.attention.analysis import ROUNDING
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.form import Affine, Attention, Block, Decoder, Dense
+from tapegrad.networks.language import LanguageModel, Layer, LookBack, Positions
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -26,15 +28,15 @@ def packed(decoder: Decoder) -> Arrays:
     attentions = [attention for block in blocks for attention in block.attentions()]
     arrays = {
         "attends": np.array([_attends(block) for block in blocks], np.int8),
-        "adds_to": _joined([np.asarray(block.adds_to) for block in blocks], np.int32),
-        "null_key": _joined([np.asarray(attention.null_key) for attention in attentions], np.float32),
+        "adds_to": joined([np.asarray(block.adds_to) for block in blocks], np.int32),
+        "null_key": joined([np.asarray(attention.null_key) for attention in attentions], np.float32),
     }
     for number, name in enumerate(("units", "sums")):
-        arrays |= _entries(name, [block.feed_forward[number].map.entries() for block in blocks])
+        arrays |= entries(name, [block.feed_forward[number].map.entries() for block in blocks])
     for side in SIDES:
-        arrays |= _entries(side, [getattr(attention, side).entries() for attention in attentions])
-    arrays |= _entries("last", [end.feed_forward[0].map.entries()])
-    return arrays | _entries("ends", [decoder.halting[0].map.entries()])
+        arrays |= entries(side, [getattr(attention, side).entries() for attention in attentions])
+    arrays |= entries("last", [end.feed_forward[0].map.entries()])
+    return arrays | entries("ends", [decoder.halting[0].map.entries()])
 
 
 def unpacked(
@@ -45,34 +47,82 @@ def unpacked(
     temperature: float | None,
 ) -> Decoder:
     """The decoder again; `time` bits of the step's number stand from coordinate `first` on."""
-    units, sums, last, ends = (_maps(name, arrays) for name in ("units", "sums", "last", "ends"))
-    query, key, value = (_maps(side, arrays) for side in SIDES)
+    units, sums, last, ends = (maps_of(name, arrays) for name in ("units", "sums", "last", "ends"))
+    query, key, value = (maps_of(side, arrays) for side in SIDES)
     attends = arrays["attends"]
-    _require(len(last) == len(ends) == 1 and len(ends[0]) == 1)
+    require(len(last) == len(ends) == 1 and len(ends[0]) == 1)
     width = len(last[0])
-    _require(attends.ndim == 1 and len(units) == len(sums) == len(attends) == len(purposes) - 1)
-    _require(np.isin(attends, range(len(ATTENDS))).all() and len(query) == (attends > 0).sum())
-    _require(len(query) == len(key) == len(value) and all(own.width == width for own in (*query, *units)))
-    _require(last[0].width == ends[0].width == width and 0 <= first <= first + time <= width)
-    adds_to = _split(arrays["adds_to"].astype(np.int64), [len(own) for own in sums], width)
-    null_keys = _split(arrays["null_key"].astype(np.float32), [len(own) for own in key], None)
+    require(attends.ndim == 1 and len(units) == len(sums) == len(attends) == len(purposes) - 1)
+    require(np.isin(attends, range(len(ATTENDS))).all() and len(query) == (attends > 0).sum())
+    require(len(query) == len(key) == len(value) and all(own.width == width for own in (*query, *units)))
+    require(last[0].width == ends[0].width == width and 0 <= first <= first + time <= width)
+    adds_to = split(arrays["adds_to"].astype(np.int64), [len(own) for own in sums], width)
+    null_keys = split(arrays["null_key"].astype(np.float32), [len(own) for own in key], None)
     heads = iter(
         Attention(asks, answers, copies, null, np.zeros(width, np.float32))
         for asks, answers, copies, null in zip(query, key, value, null_keys, strict=True)
     )
     blocks = []
     for number, (own, out, to) in enumerate(zip(units, sums, adds_to, strict=True)):
-        _require(out.width == len(own))
+        require(out.width == len(own))
         attention = next(heads) if attends[number] else None
         if attention is not None:
             over = attention.key.width
-            _require(len(attention.query) == len(attention.key) and len(attention.value) == width)
-            _require(attention.value.width == over and (attends[number] == 2 or over == width))
+            require(len(attention.query) == len(attention.key) and len(attention.value) == width)
+            require(attention.value.width == over and (attends[number] == 2 or over == width))
         sides = (attention, None) if attends[number] == 1 else (None, attention)
         blocks.append(Block(purposes[number], (Dense(own, "relu"), Dense(out, "linear")), *sides, to))
     blocks.append(Block(purposes[-1], (Dense(last[0], ROUNDING),)))
     start, halting = np.zeros(width, np.float32), (Dense(ends[0], "linear"),)
     return Decoder(tuple(blocks), start, halting, tuple(range(first, first + time)), temperature)
+
+
+def packed_model(model: LanguageModel) -> Arrays:
+    """All layers of a language model as arrays."""
+    heads = [head for layer in model.layers for head in layer.heads]
+    arrays = {
+        "heads": np.array([len(layer.heads) for layer in model.layers], np.int32),
+        "heads_to": joined([np.asarray(head.to) for head in heads], np.int32),
+        "adds_to": joined([np.asarray(layer.to) for layer in model.layers], np.int32),
+    }
+    for side in SIDES:
+        arrays |= entries(side, [getattr(head, side) for head in heads])
+    for part in ("units", "sums"):
+        arrays |= entries(part, [getattr(layer, part) for layer in model.layers])
+    return arrays | entries("embedding", [model.embedding]) | entries("unembedding", [model.unembedding])
+
+
+def unpacked_model(
+    arrays: Mapping[str, NDArray[Any]],
+    purposes: Sequence[str],
+    names: Sequence[str],
+    positions: Positions,
+) -> LanguageModel:
+    """The language model again, with names for its layers and its heads."""
+    query, key, value = (maps_of(side, arrays) for side in SIDES)
+    units, sums, embeddings, unembeddings = (
+        maps_of(part, arrays) for part in ("units", "sums", "embedding", "unembedding")
+    )
+    require(len(embeddings) == len(unembeddings) == 1)
+    (embedding,), (unembedding,) = embeddings, unembeddings
+    width, counts = embedding.width, arrays["heads"]
+    require(counts.ndim == 1 and counts.dtype.kind == "i" and (counts >= 0).all())
+    require(len(query) == len(key) == len(value) == len(names) == counts.sum())
+    require(len(units) == len(sums) == len(counts) == len(purposes))
+    require(all(own.width == width for own in (*query, *key, *value, *units, unembedding)))
+    require(len(unembedding) == len(embedding) and not embedding.bias.any())
+    require(all(len(asks) == len(answers) for asks, answers in zip(query, key, strict=True)))
+    require(all(out.width == len(own) for own, out in zip(units, sums, strict=True)))
+    require(min(positions.first, positions.bits, positions.record) >= 0)
+    require(positions.record >= 1 and positions.first + positions.width <= width)
+    heads_to = split(arrays["heads_to"].astype(np.int64), [len(own) for own in value], width)
+    adds_to = split(arrays["adds_to"].astype(np.int64), [len(own) for own in sums], width)
+    heads = iter([LookBack(*parts) for parts in zip(names, query, key, value, heads_to, strict=True)])
+    layers = tuple(
+        Layer(purpose, tuple(next(heads) for _ in range(count)), own, out, to)
+        for purpose, count, own, out, to in zip(purposes, counts.tolist(), units, sums, adds_to, strict=True)
+    )
+    return LanguageModel(embedding, positions, layers, unembedding)
 
 
 def _attends(block: Block) -> int:
@@ -81,26 +131,28 @@ def _attends(block: Block) -> int:
     return ATTENDS.index("nothing" if block.encoder_attention is None else "input")
 
 
-def _entries(name: str, maps: Sequence[Affine]) -> Arrays:
+def entries(name: str, maps: Sequence[Affine]) -> Arrays:
+    """Maps of a kind as arrays."""
     sizes = [(len(own), own.width, len(own.values)) for own in maps]
     return {
         f"{name}.sizes": np.array(sizes, np.int64).reshape(-1, 3),
-        f"{name}.rows": _joined([own.rows for own in maps], np.int32),
-        f"{name}.columns": _joined([own.columns for own in maps], np.int32),
-        f"{name}.values": _joined([own.values for own in maps], np.float32),
-        f"{name}.bias": _joined([own.bias for own in maps], np.float32),
+        f"{name}.rows": joined([own.rows for own in maps], np.int32),
+        f"{name}.columns": joined([own.columns for own in maps], np.int32),
+        f"{name}.values": joined([own.values for own in maps], np.float32),
+        f"{name}.bias": joined([own.bias for own in maps], np.float32),
     }
 
 
-def _maps(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Affine]:
+def maps_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Affine]:
+    """The maps of a kind again."""
     sizes = arrays[f"{name}.sizes"]
     rows, columns = (arrays[f"{name}.{part}"].astype(np.int64) for part in ("rows", "columns"))
     values, bias = (arrays[f"{name}.{part}"].astype(np.float32) for part in ("values", "bias"))
-    _require(sizes.ndim == 2 and sizes.shape[1] == 3 and sizes.dtype.kind == "i" and (sizes >= 0).all())
+    require(sizes.ndim == 2 and sizes.shape[1] == 3 and sizes.dtype.kind == "i" and (sizes >= 0).all())
     counts, widths, entries = sizes.T
     parts = (
-        _split(rows, entries, None), _split(columns, entries, None),
-        _split(values, entries, None), _split(bias, counts, None),
+        split(rows, entries, None), split(columns, entries, None),
+        split(values, entries, None), split(bias, counts, None),
     )  # fmt: skip
     maps = [
         Affine(own_rows, own_columns, own_values, own_bias, width)
@@ -108,22 +160,24 @@ def _maps(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Affine]:
     ]
     for own in maps:
         for places, end in ((own.rows, len(own)), (own.columns, own.width)):
-            _require(((places >= 0) & (places < end)).all())
-        _require((np.diff(own.rows) >= 0).all())
+            require(((places >= 0) & (places < end)).all())
+        require((np.diff(own.rows) >= 0).all())
     return maps
 
 
-def _split(array: NDArray[Any], counts: Sequence[int], below: int | None) -> list[NDArray[Any]]:
+def split(array: NDArray[Any], counts: Sequence[int], below: int | None) -> list[NDArray[Any]]:
     """Consecutive parts of so many elements, which are all there is, and below a bound if there is one."""
-    _require(array.ndim == 1 and len(array) == int(np.sum(counts)))
-    _require(below is None or bool(((array >= 0) & (array < below)).all()))
+    require(array.ndim == 1 and len(array) == int(np.sum(counts)))
+    require(below is None or bool(((array >= 0) & (array < below)).all()))
     return np.split(array, np.cumsum(counts)[:-1]) if len(counts) else []
 
 
-def _joined(arrays: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
+def joined(arrays: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    """One after the other."""
     return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype)
 
 
-def _require(holds: Any) -> None:
+def require(holds: Any) -> None:
+    """Refuses arrays that are not those of one network."""
     if not holds:
         raise BrokenNet("the layers of the network do not fit together")

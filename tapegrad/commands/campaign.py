@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from tapegrad._campaign.programs import LENGTHS
 from tapegrad._campaign.run import Plan, run
 from tapegrad._sources import parse_options
 from tapegrad.commands.output import DISAGREED, AsJson, SetOption, console, errors, print_json, progress_bar
 from tapegrad.errors import InputError
-from tapegrad.targets import all_targets, target_named
+from tapegrad.targets import target_named
 from tapegrad_check.boundary import INTERRUPTED
 
 ENGINES = ("reference", "fast")
@@ -76,8 +77,13 @@ def campaign(
 
 def _targets(names: str) -> tuple[str, ...]:
     if names == "all":
-        return tuple(target.name for target in all_targets())
-    return tuple(target_named(name).name for name in dict.fromkeys(names.split(",")))
+        return tuple(LENGTHS)
+    found = tuple(target_named(name).name for name in dict.fromkeys(names.split(",")))
+    if missing := [name for name in found if name not in LENGTHS]:
+        raise InputError(
+            f"there are no campaigns for target {missing[0]!r}", advice=f"Choose from {', '.join(LENGTHS)}."
+        )
+    return found
 
 
 def _engines(name: str) -> tuple[str, ...]:

@@ -140,6 +140,13 @@ def _to_transformer_lens(subject: Subject, context: int) -> Files:
     return {MODEL: tensors_to_bytes(weights(here)), CONFIG: _json(config)}
 
 
+def _to_huggingface(subject: Subject, context: int) -> Files:
+    """A stock checkpoint, its tokenizer and its model card."""
+    from tapegrad.interop.huggingface import files  # brings JAX
+
+    return files(subject.net, subject.source)
+
+
 def _circuit_as(name: str) -> Callable[[Subject, int], Files]:
     return lambda subject, context: _written(circuit_formats.FORMATS, name, subject.circuit)
 
@@ -158,6 +165,7 @@ def _written(formats: tuple[Format, ...], name: str, source: Any) -> bytes:
 FORMS: dict[str, Callable[[Subject, int], Files]] = {
     "torch": _to_torch,
     "onnx": _to_onnx,
+    "huggingface": _to_huggingface,
     "transformer-lens": _to_transformer_lens,
     "aiger": _circuit_as("aiger-ascii"),
     "aiger-binary": _circuit_as("aiger-binary"),

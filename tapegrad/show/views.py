@@ -11,6 +11,7 @@ from tapegrad.targets import Carry
 VIEWS = {
     "relu": "tapegrad.show.views_forward:ReluView",
     "transformer": "tapegrad.show.views_forward:TransformerView",
+    "decoder": "tapegrad.show.views_forward:DecoderView",
     "rcnn": "tapegrad.show.views_forward:RcnnView",
     "simplex": "tapegrad.show.views_trained:SimplexView",
     "tape": "tapegrad.show.views_trained:TapeView",

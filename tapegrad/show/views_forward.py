@@ -1,15 +1,17 @@
-"""The targets that compute forward, at work: `relu`, `transformer` and `rcnn`."""
+"""The targets that compute forward, at work: `relu`, `transformer`, `decoder` and `rcnn`."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._panels import Cells, CellsFrame, Panel
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.jax import room, run_stack
+from tapegrad.networks.language import Reading, Seen
 from tapegrad.networks.numpy import WatchedDecoder
+from tapegrad.targets.decoder.net import DecoderNet, Generation
 from tapegrad.targets.rcnn.net import RcnnNet, Sheet
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.relu.net import Activations, ReluNet
@@ -191,6 +193,55 @@ class TransformerView:
             return ""
         coordinate = self.groups[row][place]
         return self.net.explain(self.net.layout.names[coordinate])
+
+
+# The target `decoder`: the words of a record, and where heads looked while it was written.
+
+
+class DecoderView:
+    """The last record in words, and for every head the tokens that it looked at on the way. The text is read
+    once more to see that, token by token."""
+
+    step_name = "record"
+    curve_name = "tokens"
+    sees_every_step = True
+
+    def __init__(self, net: DecoderNet, carry: Generation) -> None:
+        self.net, self.reading = net, Reading(net.model)
+        heads = [
+            (f"head {number}.{place}", head.name)
+            for number, layer in enumerate(net.model.layers)
+            for place, head in enumerate(layer.heads)
+        ]
+        self.notes: list[str] = []
+        self.panels: list[Panel] = [
+            Fields("The last record"),
+            Cells(
+                "Where heads looked",
+                "unit",
+                rows=tuple(name for name, _ in heads),
+                column_name="token",
+                row_words=tuple(does for _, does in heads),
+                note="Token 0 is the first one: nothing found.",
+                room=0,
+            ),
+        ]
+
+    def frame(self, carry: Generation) -> tuple[list[Any], float | None]:
+        words = self.net.words
+        first = len(carry.tokens) - words.record
+        self.reading.feed(carry.tokens[self.reading.count : first])
+        places: dict[tuple[int, int], float] = {}
+        for token in carry.tokens[first:-1]:
+            looks: list[Seen] = []
+            self.reading.feed([token], looks)
+            for row, look in enumerate(looks):
+                for at in np.flatnonzero(look.weights > 1e-6).tolist():
+                    places[row, at] = max(places.get((row, at), 0.0), float(look.weights[at]))
+        shown = [words.program.tokens[number].word for number in carry.tokens[first:]]
+        cells = [(row, at, weight) for (row, at), weight in places.items()]
+        record = dict(zip(words.program.slots, shown, strict=True))
+        return [record, CellsFrame(cells, focus=first)], float(len(carry.tokens))
 
 
 # The target `rcnn`: the channels of the grid that change during the run.

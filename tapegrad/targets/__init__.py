@@ -8,6 +8,7 @@ from tapegrad.targets.target import Carry, Estimate, Example, Option, Target
 _MODULES = {
     "relu": "tapegrad.targets.relu",
     "transformer": "tapegrad.targets.transformer",
+    "decoder": "tapegrad.targets.decoder",
     "simplex": "tapegrad.targets.simplex",
     "tape": "tapegrad.targets.tape",
     "emulator": "tapegrad.targets.emulator",

@@ -32,6 +32,7 @@ NETS = {
     "relu": (circuits.ready("adder2"), "relu", {}),
     "relu-of-machine": (tg.read(BB2), "relu", {"steps": 2, "cells": 4}),
     "transformer": (tg.read("1RZ1RZ"), "transformer", {"steps": 1}),
+    "decoder": (machines.ready("increment"), "decoder", {"tokens": 500}),
     "simplex": (machines.ready("increment"), "simplex", {"inputs": [["11"], ["0"]]}),
     "tape": (machines.ready("increment"), "tape", {"cells": 16}),
     "tape-of-circuit": (circuits.ready("parity4"), "tape", {"cells": 64}),

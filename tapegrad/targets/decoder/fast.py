@@ -1,0 +1,364 @@
+"""The fast engine of language models that were compiled: the same tokens, without keys and values.
+
+What heads compare is read off their weights, and refused where it is anything else than a slot of a record or
+the bits of an address. Then a gather is a look at one token, a recall is a look into a table of the latest
+positions by address, and of the units only those are computed that can be on in this slot.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad._jit import njit
+from tapegrad.attention.analysis import softmax_error
+from tapegrad.attention.language import LARGEST, ROUNDING, STRAY
+from tapegrad.attention.tokens import BEGIN, END
+from tapegrad.errors import Refused
+from tapegrad.networks.form import Affine
+from tapegrad.networks.language import LanguageModel, Layer, LookBack
+
+MOST_CELLS = 1 << 26
+Row = tuple[dict[int, float], float]
+Recalled = tuple[list[int], list[int], list[int], list[tuple[int, int]]]
+"""Where an address is asked for and answered, what must be 1 there, and what is copied where."""
+
+
+class Lists(NamedTuple):
+    """Lists one after the other: number i from `starts[i]` to `starts[i + 1]`."""
+
+    starts: NDArray[np.int64]
+    items: NDArray[np.int64]
+
+
+class Tables(NamedTuple):
+    """A language model, read."""
+
+    record: int
+    first: int
+    """Where the bits of a record's number begin, then those of the record before, then slots."""
+    bits: int
+    embedding: NDArray[np.uint8]
+    slots: NDArray[np.int64]
+    """For each gather and own slot the slot looked at, or -1."""
+    before: NDArray[np.uint8]
+    gathers: Lists
+    """For each gather pairs of coordinates, from and to."""
+    asks: Lists
+    answers: Lists
+    """For each recall the coordinates of the address, here and there."""
+    must: Lists
+    """For each recall the coordinates that must be 1 there."""
+    recalls: Lists
+    cells: NDArray[np.int64]
+    """Where the cells of each recall begin."""
+    units: Lists
+    """For each slot the units that can be on."""
+    terms: Lists
+    """For each unit its coordinates."""
+    weights: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    sums: NDArray[np.float32]
+    """Units by digits of the next token's number."""
+    offset: NDArray[np.float32]
+    unembedding: NDArray[np.float32]
+
+
+class Fast:
+    """A run: the latest position of every address, and how many tokens have been read."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables, self.read = tables, 0
+        self.cells = np.zeros(tables.cells[-1], np.int32)
+
+    def advance(self, tokens: list[int], last: int) -> list[int]:
+        """The text with more tokens, so many in all, or fewer if it ends."""
+        text = np.zeros(last, np.int32)
+        text[: len(tokens)] = tokens
+        count = _generate(self.tables, self.cells, text, self.read, len(tokens))
+        self.read = count - 1
+        return text[:count].tolist()
+
+
+def read_tables(model: LanguageModel, tokens: int) -> Tables:
+    """What the weights say, or a refusal. No text is longer than so many tokens."""
+    layers = list(model.layers)
+    _require(len(layers) >= 2 and not np.asarray(model.unembedding.bias).any())
+    gathering, *searching, choosing = layers
+    reader = _Reader(model, tokens)
+    gathers = [reader.gather(head) for head in gathering.heads]
+    gathered = reader.rounded(gathering, {to for *_, copies in gathers for _, to in copies})
+    recalls = reader.recalls(searching, choosing, set(gathered.values()))
+    recalled = {to for *_, copies in recalls for _, to in copies}
+    _require(not recalled & reader.set and reader.bits_of_tokens())
+    cells = np.cumsum([0, *(1 << len(asks) for asks, *_ in recalls)])
+    if cells[-1] > MOST_CELLS:
+        raise Refused("the fast engine would need too large a table", advice="Ask for fewer tokens.")
+    units, rows = _by_row(choosing.units), range(len(choosing.units))
+    known = reader.own | set(gathered.values()) | recalled
+    _require(all(terms.keys() <= known for terms, _ in units))
+    digits, unembedding = np.asarray(choosing.to), model.unembedding.dense().weight
+    _require(bool(np.isin(np.flatnonzero(unembedding.any(axis=0)), digits).all()))
+    taken = reader.own | reader.set | recalled
+    _require(not taken & set(digits.tolist()) and len(set(digits.tolist())) == len(digits))
+    return Tables(
+        model.positions.record,
+        model.positions.first,
+        model.positions.bits,
+        np.ascontiguousarray(model.embedding.dense().weight.astype(np.uint8)),
+        np.array([slots for slots, *_ in gathers], np.int64).reshape(-1, model.positions.record),
+        np.array([before for _, before, _ in gathers], np.uint8),
+        _lists([[place for at, to in copies for place in (at, gathered[to])] for *_, copies in gathers]),
+        _lists([asks for asks, *_ in recalls]),
+        _lists([answers for _, answers, *_ in recalls]),
+        _lists([must for *_, must, _ in recalls]),
+        _lists([[place for pair in copies for place in pair] for *_, copies in recalls]),
+        cells.astype(np.int64),
+        _lists([[unit for unit in rows if _can_be_on(*units[unit], slot, reader.slots)]
+                for slot in reader.slots]),
+        _lists([list(terms) for terms, _ in units]),
+        np.array([weight for terms, _ in units for weight in terms.values()], np.float32),
+        np.array([bias for _, bias in units], np.float32),
+        np.ascontiguousarray(choosing.sums.dense().weight.T),
+        np.asarray(choosing.sums.bias, np.float32),
+        np.ascontiguousarray(unembedding[:, digits]),
+    )  # fmt: skip
+
+
+class _Reader:
+    """What heads and units compute, from their weights."""
+
+    def __init__(self, model: LanguageModel, tokens: int) -> None:
+        self.model, self.tokens, table = model, tokens, model.positions
+        self.record = range(table.first, table.first + table.bits)
+        self.before = range(self.record.stop, self.record.stop + table.bits)
+        self.slots = range(self.before.stop, self.before.stop + table.record)
+        _require(tokens // table.record < 1 << table.bits)
+        embedding = model.embedding.dense().weight
+        self.features = set(range(table.first))
+        self.own = self.features | set(self.record) | set(self.before) | set(self.slots)
+        alone = [at for at in self.features if np.array_equal(np.flatnonzero(embedding[:, at]), [BEGIN])]
+        _require(bool(alone))
+        self.begin = min(alone)
+        self.set: set[int] = set()
+        """Coordinates that layers have added to."""
+
+    def bits_of_tokens(self) -> bool:
+        """Whether embeddings are bits, apart from positions."""
+        embedding = self.model.embedding
+        return bool((embedding.values == 1).all() and (embedding.columns < self.record.start).all())
+
+    def gather(self, head: LookBack) -> tuple[list[int], bool, list[tuple[int, int]]]:
+        """For each slot the one looked at; in which record; and what is copied where."""
+        query, key, bits = _by_row(head.query), _by_row(head.key), len(self.record)
+        _require(len(query) == len(key) == bits + len(self.slots) + 1)
+        beta = self._temperature(query[-1], bits + 1)
+        before = query[0] == ({self.before[0]: 2 * beta}, -beta)
+        asks = self.before if before else self.record
+        for bit, at in enumerate(asks):
+            _require(query[bit] == ({at: 2 * beta}, -beta))
+            _require(key[bit] == ({self.record[bit]: 2.0, self.begin: 1.0}, -1.0))
+        looked = [-1] * len(self.slots)
+        for slot, at in enumerate(self.slots):
+            terms, bias = query[bits + slot]
+            _require(key[bits + slot] == ({at: 1.0}, 0.0) and bias == 0)
+            for own, weight in terms.items():
+                _require(own in self.slots and weight == 2 * beta and looked[own - self.slots[0]] < 0)
+                looked[own - self.slots[0]] = slot
+        _require(key[-1] == ({self.begin: 1.0}, 0.0))
+        copies = self._copies(head)
+        _require(all(at in self.features for at, _ in copies))
+        return looked, before, copies
+
+    def rounded(self, layer: Layer, raw: set[int]) -> dict[int, int]:
+        """From each raw coordinate to where its bit is."""
+        units, found = _by_row(layer.units), {}
+        for (terms, bias), to in zip(_by_row(layer.sums), np.asarray(layer.to).tolist(), strict=True):
+            cuts = [(units[unit], weight) for unit, weight in terms.items()]
+            _require(bias == 0 and len(cuts) == 2 and len(cuts[0][0][0]) == 1)
+            (at,) = cuts[0][0][0]
+            expected = [
+                (({at: 1.0}, -cut), gain)
+                for cut, gain in ((ROUNDING.low, ROUNDING.gain), (ROUNDING.high, -ROUNDING.gain))
+            ]
+            _require(cuts == expected and at in raw and at not in found)
+            found[at] = to
+        new = raw | set(found.values())
+        _require(found.keys() == raw and len(new) == 2 * len(raw) and not new & (self.own | self.set))
+        self.set |= new
+        return found
+
+    def recalls(self, searching: list[Layer], choosing: Layer, gathered: set[int]) -> list[Recalled]:
+        """What the heads of the last layer look for, where each is at the end of a search."""
+        rest = len(self.record)
+        known: list[dict[int, int]] = [{} for _ in choosing.heads]
+        """For each, where bits of the record's number were found."""
+        recalls: list[Recalled] = []
+        for layer in (*searching, choosing):
+            _require(len(layer.heads) == len(known))
+            parts = [
+                self._recall(head, gathered, found) for head, found in zip(layer.heads, known, strict=True)
+            ]
+            digits = {digit for _, digit in parts}
+            _require(len(digits) == 1)
+            digit = digits.pop()
+            asked = [own[:3] for own, _ in parts]
+            _require(not recalls or asked == [own[:3] for own in recalls])
+            recalls = [own for own, _ in parts]
+            if layer is choosing:
+                _require(digit == rest and all(at in self.features for *_, own in recalls for at, _ in own))
+                return recalls
+            _require(digit < rest)
+            bits = self.rounded(layer, {to for *_, copies in recalls for _, to in copies})
+            high = self.record[rest - digit : rest]
+            for (*_, copies), found in zip(recalls, known, strict=True):
+                _require([at for at, _ in copies] == list(high))
+                found |= {at: bits[to] for at, to in copies}
+            rest -= digit
+        raise AssertionError("the last layer is among them")
+
+    def _recall(self, head: LookBack, gathered: set[int], found: Mapping[int, int]) -> tuple[Recalled, int]:
+        """What a head looks for and copies, and how many bits its digit has."""
+        query, key = _by_row(head.query), _by_row(head.key)
+        compared, rest = len(query) - 2, len(self.record) - len(found)
+        _require(compared >= 1)
+        digit = len(key[-2][0])
+        scale, beta = 1 << digit, self._temperature(query[-1], 1)
+        _require(query[-2] == query[-1] and (compared + 1) * scale <= LARGEST and digit <= rest)
+        weights = {self.record[rest - digit + bit]: float(1 << bit) for bit in range(digit)}
+        _require(key[-2] == (weights, 0.0))
+        _require(key[-1] == ({self.begin: float(scale * (compared - 1))}, 0.0))
+        asks, answers, must, searched = [], [], [], {}
+        bits = gathered | self.features
+        for (asked, bias), (terms, other) in zip(query[:-2], key[:-2], strict=True):
+            (*there,) = terms.keys() - {self.begin}
+            _require(len(there) == 1)
+            _require(terms == {there[0]: 2.0 * scale, self.begin: scale} and other == -scale)
+            _require(not self.model.embedding.dense().weight[BEGIN, there[0]])
+            if not asked:
+                _require(bias == beta and there[0] in bits)
+                must.append(there[0])
+                continue
+            (at,) = asked
+            _require(asked == {at: 2 * beta} and bias == -beta)
+            if there[0] in self.record:
+                searched[there[0]] = at
+            else:
+                _require({at, there[0]} <= bits)
+                asks.append(at)
+                answers.append(there[0])
+        _require(searched == found)
+        return (asks, answers, must, self._copies(head)), digit
+
+    def _temperature(self, row: Row, times: int) -> float:
+        """The power of two of a row that is a constant times it."""
+        terms, bias = row
+        beta = bias / times
+        _require(not terms and beta > 0 and float(np.log2(beta)).is_integer())
+        _require(softmax_error(self.tokens, beta / 2) <= STRAY)
+        return beta
+
+    def _copies(self, head: LookBack) -> list[tuple[int, int]]:
+        pairs = []
+        for (terms, bias), to in zip(_by_row(head.value), np.asarray(head.to).tolist(), strict=True):
+            _require(bias == 0 and len(terms) == 1 and set(terms.values()) == {1.0})
+            (at,) = terms
+            _require(at in self.features or at in self.record)
+            pairs.append((at, to))
+        return pairs
+
+
+def _can_be_on(terms: Mapping[int, float], bias: float, slot: int, slots: range) -> bool:
+    """Whether a unit can be on where this is the slot."""
+    most = sum(max(weight, 0.0) for at, weight in terms.items() if at not in slots)
+    return bias + most + terms.get(slot, 0.0) > 0
+
+
+def _by_row(own: Affine) -> list[Row]:
+    return [(dict(own.row(row)), float(own.bias[row])) for row in range(len(own))]
+
+
+def _lists(parts: list[list[int]]) -> Lists:
+    return Lists(
+        np.cumsum([0, *map(len, parts)]).astype(np.int64),
+        np.array([item for part in parts for item in part], np.int64),
+    )
+
+
+def _require(holds: bool) -> None:
+    """Refuses arrays that were changed, where `fast` might differ from `reference`."""
+    if not holds:
+        raise Refused(
+            "the heads and units are not as compiled",
+            advice="Weights were changed; run the reference engine.",
+        )
+
+
+@njit()
+def _gathered(x, lists, which):
+    """The number whose bits, lowest first, stand at these coordinates."""
+    number = 0
+    for place in range(lists.starts[which], lists.starts[which + 1]):
+        number |= np.int64(x[lists.items[place]]) << (place - lists.starts[which])
+    return number
+
+
+@njit()
+def _generate(tables, cells, text, position, count):
+    """Reads the text from a position on, then adds tokens until it is full or ends; how many there are."""
+    x = np.zeros(tables.embedding.shape[1], np.uint8)
+    z = np.zeros(len(tables.offset), np.float32)
+    first, bits, record = tables.first, tables.bits, tables.record
+    while count < len(text):
+        x[:] = tables.embedding[text[position]]
+        own, slot = (position - 1) // record, (position - 1) % record
+        complete = max(position // record - 1, 0)
+        if position > 0:
+            for bit in range(bits):
+                x[first + bit] = own >> bit & 1
+                x[first + bits + bit] = complete >> bit & 1
+            x[first + 2 * bits + slot] = 1
+        for head in range(len(tables.before)):
+            at, looked = 0, tables.slots[head, slot]
+            if position > 0 and looked >= 0:
+                asked = 1 + (complete if tables.before[head] else own) * record + looked
+                at = asked if asked <= position else 0
+            for place in range(tables.gathers.starts[head], tables.gathers.starts[head + 1], 2):
+                source, to = tables.gathers.items[place], tables.gathers.items[place + 1]
+                x[to] = tables.embedding[text[at], source]
+        for head in range(len(tables.cells) - 1):
+            answers = position > 0
+            for place in range(tables.must.starts[head], tables.must.starts[head + 1]):
+                answers = answers and x[tables.must.items[place]] != 0
+            if answers:
+                cells[tables.cells[head] + _gathered(x, tables.answers, head)] = position
+        position += 1
+        if position < count:
+            continue
+        for head in range(len(tables.cells) - 1):
+            at = cells[tables.cells[head] + _gathered(x, tables.asks, head)]
+            for place in range(tables.recalls.starts[head], tables.recalls.starts[head + 1], 2):
+                source, to = tables.recalls.items[place], tables.recalls.items[place + 1]
+                x[to] = tables.embedding[text[at], source]
+        z[:] = tables.offset
+        # The first token is in no slot, and nothing is asked about it.
+        for own_unit in range(tables.units.starts[slot], tables.units.starts[slot + 1]):
+            unit = tables.units.items[own_unit]
+            total = tables.bias[unit]
+            for term in range(tables.terms.starts[unit], tables.terms.starts[unit + 1]):
+                total += tables.weights[term] * x[tables.terms.items[term]]
+            if total > 0:
+                z += tables.sums[unit] * total
+        best, chosen = np.float32(-np.inf), 0
+        for token in range(len(tables.unembedding)):
+            logit = np.float32(0)
+            for digit in range(len(z)):
+                logit += tables.unembedding[token, digit] * z[digit]
+            if logit > best:
+                best, chosen = logit, token
+        text[count] = chosen
+        count += 1
+        if chosen == END:
+            break
+    return count

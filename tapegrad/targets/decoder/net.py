@@ -1,0 +1,320 @@
+"""A machine as a language model: the prompt is the input, and what greedy decoding adds to it is the run.
+
+A step of the net is a record of tokens, which tells where the machine is, what it sees and what it does. A
+run begins with the prompt and one record, so that the last token always says whether there is a next step.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self
+
+import equinox as eqx
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad._sources import source_from_json
+from tapegrad.attention.analysis import largest_score, softmax_error
+from tapegrad.attention.build import Stream
+from tapegrad.attention.language import MEAN, build, scales_for, temperature_for
+from tapegrad.attention.packed import packed_model, unpacked_model
+from tapegrad.attention.tape_tokens import TAPES, TapeTokens
+from tapegrad.attention.tokens import END, TokenProgram
+from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.machines.model import TuringMachine
+from tapegrad.networks.form import Affine, formula
+from tapegrad.networks.language import LanguageModel, LookBack, Positions, Reading
+from tapegrad.source import State
+from tapegrad.targets.decoder.fast import Fast, Tables, read_tables
+from tapegrad.targets.net import Net
+from tapegrad.targets.target import Estimate
+
+
+class Story(Protocol):
+    """One that reads a run, record by record."""
+
+    def read(self, record: Sequence[int], /) -> None: ...
+
+    def configuration(self) -> State: ...
+
+
+class Words(Protocol):
+    """A source as a token program, and how its states are told."""
+
+    @cached_property
+    def program(self) -> TokenProgram: ...
+
+    @property
+    def record(self) -> int: ...
+
+    def prompt(self, first: Any, tokens: int, /) -> list[int]: ...
+
+    def follow(self, first: Any, /) -> Story: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+def words_of(data: Mapping[str, Any]) -> Words:
+    """The source again, from its JSON."""
+    machine = source_from_json(data["source"], {})
+    if data["kind"] != TAPES or not isinstance(machine, TuringMachine):
+        raise BrokenNet("the machine of the network has no tapes")
+    return TapeTokens(machine, int(data["digits"]))
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A text, as far as it was written. One that was advanced is used up."""
+
+    tokens: list[int]
+    prompt: int
+    """How many of them were given."""
+    steps: int
+    story: Story
+    stray: float = 0.0
+    """How far, at most, the best logit was from what it should be."""
+    engine: Reading | Fast | None = None
+
+
+class DecoderNet(Net):
+    """A causal transformer of a few layers."""
+
+    target: ClassVar[str] = "decoder"
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+
+    model: LanguageModel
+    stream: Stream = eqx.field(static=True)
+    words: Words = eqx.field(static=True)
+    tokens: int = eqx.field(static=True)
+    """The horizon: most tokens of a text."""
+
+    @classmethod
+    def build(cls, words: Words, tokens: int) -> Self:
+        """The net for texts of at most so many tokens."""
+        return cls(*build(words.program, tokens), words, tokens)
+
+    # Running
+
+    def start(self, state: State) -> Generation:
+        """The prompt, and the first record."""
+        prompt = self.words.prompt(state, self.tokens)
+        begun = Generation(prompt, len(prompt), -1, self.words.follow(state))
+        return replace(self._advanced(begun, 1, Reading(self.model)), engine=None)
+
+    def step(self, carry: Generation) -> Generation:
+        """One record, by the reference engine."""
+        return self.advance(carry, 1)
+
+    def advance(self, carry: Generation, steps: int, engine: str = "reference") -> Generation:
+        """Records, until the machine has halted."""
+        self.check_engine(engine)
+        if steps < 1 or self.done(carry):
+            return carry
+        running = carry.engine or (self._fast() if engine == "fast" else Reading(self.model))
+        if isinstance(running, Fast) != (engine == "fast"):
+            raise InputError("this run was begun with another engine", advice="Start it again.")
+        return self._advanced(carry, steps, running)
+
+    def _advanced(self, carry: Generation, steps: int, running: "Reading | Fast") -> Generation:
+        tokens, record, stray = list(carry.tokens), self.words.record, carry.stray
+        room = (self.tokens - len(tokens)) // record
+        if room < 1:
+            raise Refused(
+                f"the machine has not halted within {self.tokens:,} tokens, which is the horizon of this net",
+                advice=f"Compile with a larger one, as in tokens={2 * self.tokens}.",
+            )
+        last = len(tokens) + record * min(steps, room)
+        if isinstance(running, Fast):
+            tokens = running.advance(tokens, last)
+        else:
+            ideal = float((self.model.unembedding.values != 0).sum() / len(self.model.unembedding))
+            while len(tokens) < last and (len(tokens) == carry.prompt or tokens[-1] != END):
+                logits = running.feed(tokens[running.count :])
+                stray = max(stray, abs(float(logits.max()) - ideal))
+                tokens.append(int(logits.argmax()))
+        for first in range(len(carry.tokens), len(tokens), record):
+            carry.story.read(tokens[first : first + record])
+        taken = -(-(len(tokens) - len(carry.tokens)) // record)
+        return replace(carry, tokens=tokens, steps=carry.steps + taken, stray=stray, engine=running)
+
+    def _fast(self) -> Fast:
+        return Fast(self._tables)
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return read_tables(self.model, self.tokens)
+
+    def done(self, carry: Generation) -> bool:
+        """Whether the last token ends the run."""
+        return len(carry.tokens) > carry.prompt and carry.tokens[-1] == END
+
+    def decode(self, carry: Generation) -> State:
+        """What the records tell."""
+        return carry.story.configuration()
+
+    def deviation(self, carry: Generation) -> float:
+        """How far the best logit was from the number of its signs, at most."""
+        return carry.stray
+
+    def text(self, carry: Generation) -> str:
+        """The tokens in words, a record on each line."""
+        shown = [self.words.program.tokens[number].word for number in carry.tokens]
+        lines = [shown[:1]]
+        lines += [
+            shown[first : first + self.words.record] for first in range(1, len(shown), self.words.record)
+        ]
+        return "\n".join(" ".join(line) for line in lines)
+
+    # Words for people
+
+    def units(self) -> Iterator[str]:
+        """Coordinates, heads, layers of units, and tokens."""
+        yield from self.stream.names
+        for number, layer in enumerate(self.model.layers):
+            yield from (f"head {number}.{head}" for head in range(len(layer.heads)))
+            yield f"units {number}"
+        yield from (f"token {token.word}" for token in self.words.program.tokens)
+
+    def explain(self, unit: str) -> str:
+        """A coordinate by what sets it, a head by what it compares and copies, a token by its bits."""
+        kind, _, rest = unit.partition(" ")
+        layers, program = self.model.layers, self.words.program
+        numbers = [int(part) for part in rest.split(".") if part.isascii() and part.isdecimal()]
+        if kind == "token" and rest in program.numbers:
+            bits = ", ".join(sorted(program.tokens[program.numbers[rest]].bits))
+            return f"{unit}: number {program.numbers[rest]}; bits that are 1: {bits or 'none'}"
+        if kind == "head" and len(numbers) == 2 and numbers[0] < len(layers):
+            number, head = numbers
+            if head < len(layers[number].heads):
+                return f"{unit}: {self._described(layers[number].heads[head])}"
+        if kind == "units" and len(numbers) == 1 and numbers[0] < len(layers):
+            layer = layers[numbers[0]]
+            return f"{unit}: {len(layer.units)} ReLU units; the layer {layer.purpose}"
+        if unit not in self.stream.names:
+            raise InputError(
+                f"the net has no unit {unit!r}",
+                advice="Try a coordinate such as 'slot[0]', 'head 0.0', 'units 1' or 'token <begin>'.",
+            )
+        return f"{unit}: {self._set_by(self.stream.names.index(unit))}"
+
+    def _set_by(self, coordinate: int) -> str:
+        names, table = self.stream.names, self.model.positions
+        if coordinate < table.first:
+            return "a bit of the token's embedding"
+        if coordinate < table.first + table.width:
+            group = names[coordinate].partition("[")[0]
+            return "position embedding: " + {
+                "record": "a bit of the number of this record",
+                "before": "a bit of the number of the last record that is complete at the next token",
+                "slot": "whether this is the slot of this token",
+            }.get(group, "a bit")
+        for number, layer in enumerate(self.model.layers):
+            for place, head in enumerate(layer.heads):
+                if coordinate in head.to:
+                    row = int(np.flatnonzero(np.asarray(head.to) == coordinate)[0])
+                    copied = [names[column] for column, _ in head.value.row(row)]
+                    return f"{', '.join(copied)} of the token that head {number}.{place} finds, not rounded"
+            if coordinate in layer.to:
+                row = int(np.flatnonzero(np.asarray(layer.to) == coordinate)[0])
+                terms = [(f"unit {unit}", weight) for unit, weight in layer.sums.row(row)]
+                return f"units {number} set it to {formula(terms, float(layer.sums.bias[row]))}"
+        return "not used"
+
+    def _described(self, head: LookBack) -> str:
+        names = self.stream.names
+
+        def listed(side: Affine) -> str:
+            groups = (names[column].rpartition("[")[0] for column in side.columns.tolist())
+            return ", ".join(dict.fromkeys(groups))
+
+        return (
+            f"{head.name}: asks with {listed(head.query)}; answers {listed(head.key)}; "
+            f"copies {listed(head.value)}"
+        )
+
+    # Files
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases that are not 0: indices of entries do not count, nor does the table of
+        positions."""
+        weights = [array for array in self.arrays().values() if array.dtype == np.float32]
+        return sum(int(np.count_nonzero(array)) for array in weights)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All maps by their entries."""
+        return packed_model(self.model)
+
+    def config(self) -> dict[str, Any]:
+        """The machine, its sizes and names."""
+        return {
+            "machine": self.words.to_json(),
+            "tokens": self.tokens,
+            "bits": self.model.positions.bits,
+            "purposes": [layer.purpose for layer in self.model.layers],
+            "heads": [head.name for layer in self.model.layers for head in layer.heads],
+            "coordinates": [list(key) for key in self.stream.listed],
+        }
+
+    @classmethod
+    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The net from its arrays."""
+        words = words_of(config["machine"])
+        stream = Stream(tuple((str(group), int(number)) for group, number in config["coordinates"]))
+        tokens, bits = int(config["tokens"]), int(config["bits"])
+        named = stream.group("record", "before", "slot")
+        positions = Positions(words.record, bits, named[0] if named else 0)
+        model = unpacked_model(arrays, config["purposes"], config["heads"], positions)
+        fits = (
+            model.width == stream.width == len(stream.listed)
+            and len(model.embedding) == len(words.program.tokens)
+            and named == list(range(positions.first, positions.first + positions.width))
+            and bits == scales_for(words.program, tokens).time
+        )
+        if not fits:
+            raise BrokenNet("the layers of the network are not those of its machine")
+        return cls(model, stream, words, tokens)
+
+    def certificate(self) -> dict[str, Any]:
+        """Why every token is right in single precision: see `tapegrad.attention.language`."""
+        beta, program = temperature_for(self.tokens), self.words.program
+        digits = scales_for(program, self.tokens).digits
+        compared = max(len(head.compared) for head in program.recalls)
+        return {
+            "dtype": "float32",
+            "tokens": self.tokens,
+            "record": self.words.record,
+            "layers": len(self.model.layers),
+            "largest_score": max(
+                float(largest_score(compared + sum(digits[:number]), digit))
+                for number, digit in enumerate(digits)
+            ),
+            "score_gap": 0.5,
+            "mean_error": MEAN,
+            "temperature": beta,
+            "softmax_error": softmax_error(self.tokens, beta / 2),
+            "logit_gap": LOGIT_GAP,
+        }
+
+    @classmethod
+    def estimate(cls, words: Words, tokens: int) -> Estimate:
+        """What it costs: the layers are laid out, which takes a fraction of a second, and counted."""
+        net = cls.build(words, tokens)
+        heads = [len(layer.heads) for layer in net.model.layers]
+        return Estimate(
+            width=net.stream.width,
+            depth=len(net.model.layers),
+            parameters=net.parameters,
+            bytes=sum(array.nbytes for array in net.arrays().values()),
+            steps=None,
+            precision="float32",
+            notes=(
+                f"{words.record} tokens a step; {heads[0]} heads gather them, {sum(heads[1:])} recall memory",
+                f"exact for {tokens:,} tokens, prompt included; in a stock checkpoint the table of positions "
+                "has a row for each",
+            ),
+        )
+
+
+LOGIT_GAP = 1.0
+"""By how much the right token's logit is above all others, at least: 2, less what a recalled bit is off."""

@@ -1,0 +1,220 @@
+"""Target `decoder`: machines as language models, by both engines, in files, on the command line, proved."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tapegrad as tg
+from tapegrad.attention.tokens import Interpreter
+from tapegrad.cli import app
+from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.machines.library import READY, ready
+from tapegrad.machines.model import Configuration, Rule, TuringMachine
+from tapegrad.machines.sampler import random_machine
+from tapegrad.targets.decoder import DecoderNet
+from tapegrad_check import decoder as checker
+from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, CheckError
+from tapegrad_check.sources import model_of
+
+
+def net_of(machine: TuringMachine, **options: int) -> DecoderNet:
+    net = tg.compile(machine, "decoder", **options).net
+    assert isinstance(net, DecoderNet)
+    return net
+
+
+@pytest.mark.parametrize("tapes", [1, 2, 3])
+def test_random_machines(tapes):
+    for seed in range(4):
+        machine = random_machine(seed, tapes=tapes, symbols=1 + seed % 4, states=2 + seed % 3)
+        compiled = tg.compile(machine, "decoder", tokens=2000)
+        for engine in DecoderNet.engines:
+            report = tg.verify(compiled, steps=12, engine=engine)
+            assert report.agreed, (seed, report)
+            assert report.deviation == 0
+
+
+@pytest.mark.parametrize("name", [name for name in READY if isinstance(ready(name), TuringMachine)])
+def test_ready_machines_are_exact_and_proved(name, tmp_path):
+    compiled = tg.compile(ready(name), "decoder", tokens=20_000)
+    report = tg.verify(compiled, steps=20)
+    assert report.agreed, report
+    assert tg.verify(compiled, steps=400, engine="fast").agreed
+    tg.save(compiled, tmp_path / "net")
+    assert tg.check(tmp_path / "net").verdict == COMPUTES_SOURCE
+    assert tg.verify(tg.load(tmp_path / "net"), steps=40, engine="fast").agreed
+
+
+def test_both_engines_write_the_interpreters_text():
+    net = net_of(ready("busy-beaver-4x2"), tokens=3000)
+    first = ready("busy-beaver-4x2").start()
+    texts = []
+    for engine in DecoderNet.engines:
+        carry = net.advance(net.start(first), 200, engine)
+        assert net.done(carry)
+        texts.append(carry.tokens)
+    prompt = net.words.prompt(first, net.tokens)
+    assert texts[0] == texts[1] == [*prompt, *Interpreter(net.words.program).run(prompt)]
+
+
+def test_a_hundred_thousand_tokens_in_leaps(tmp_path):
+    compiled = tg.compile(ready("busy-beaver-2x4"), "decoder", tokens=100_000)
+    report = tg.verify(compiled, [()], steps=16_000, engine="fast", every=1000)
+    assert report.agreed
+    assert report.steps == 16_000
+    tg.save(compiled, tmp_path / "net")
+    checked = tg.check(tmp_path / "net")
+    assert checked.verdict == COMPUTES_SOURCE
+    assert any("the horizon is 100,000 tokens" in statement for statement in checked.statements)
+
+
+def test_nothing_is_done_beyond_the_horizon():
+    compiled = tg.compile(ready("busy-beaver-4x2"), "decoder", tokens=200)
+    for engine in DecoderNet.engines:
+        with pytest.raises(Refused, match="not halted within 200 tokens"):
+            compiled.run(engine=engine)
+    enough = tg.compile(ready("busy-beaver-4x2"), "decoder", tokens=1 + 5 * 109)
+    assert enough.run(engine="fast").steps == 107
+    with pytest.raises(Refused, match="not halted"):
+        tg.compile(ready("busy-beaver-4x2"), "decoder", tokens=5 * 109).run(engine="fast")
+    for tokens in (0, 1, 1 << 24):
+        with pytest.raises(Refused, match="horizon"):
+            tg.compile(ready("increment"), "decoder", tokens=tokens)
+
+
+def test_a_machine_that_halts_at_once_and_one_without_rules():
+    for machine in (TuringMachine({}, "a"), TuringMachine({("b", ("_",)): Rule(("_",), (1,), "a")}, "a")):
+        for engine in DecoderNet.engines:
+            run = tg.compile(machine, "decoder", tokens=50).run(engine=engine)
+            assert run.halted
+            assert run.steps == 0
+            assert run.state == machine.start()
+
+
+def test_engines_do_not_mix():
+    net = net_of(ready("increment"), tokens=500)
+    carry = net.advance(net.start(ready("increment").start("11")), 1)
+    with pytest.raises(InputError, match="another engine"):
+        net.advance(carry, 1, "fast")
+    with pytest.raises(InputError, match="no engine"):
+        net.advance(carry, 1, "gpu")
+
+
+def test_other_first_states_are_refused():
+    net = net_of(ready("increment"))
+    with pytest.raises(InputError, match="starts in state"):
+        net.start(Configuration("halt", ({},), (0,)))
+
+
+def test_on_the_command_line(tmp_path):
+    result = CliRunner().invoke(app, ["run", "palindrome", "--target", "decoder", "--input", "abba"])
+    assert result.exit_code == 0, result.output
+    assert "accept" in result.output
+    result = CliRunner().invoke(
+        app, ["explain", "palindrome", "head 1.0", "--target", "decoder", "--set", "tokens=500"]
+    )
+    assert "last write to tape 0" in result.output, result.output
+
+
+def test_text_is_a_record_a_line():
+    net = net_of(ready("increment"), tokens=500)
+    text = net.text(net.start(ready("increment").start("1")))
+    assert text.splitlines()[:3] == ["<begin>", "0 0 sees:_ cell:1", "0 0 sees:_ <start>"]
+    assert text.splitlines()[3].startswith("0 0 sees:1 write:1,move:R")
+
+
+# Weights that were changed
+
+
+def changed(net: DecoderNet, name: str, place: int, value: float) -> DecoderNet:
+    arrays = {key: array.copy() for key, array in net.arrays().items()}
+    arrays[name][place] = value
+    return DecoderNet.from_saved(net.config(), arrays)
+
+
+WEIGHTS = [
+    f"{part}.{kind}"
+    for part in ("embedding", "query", "key", "value", "units", "sums", "unembedding")
+    for kind in ("values", "bias", "columns")
+]
+
+
+def test_the_checker_refuses_every_weight_that_is_changed_and_fast_refuses_it_or_does_the_same():
+    machine = ready("increment")
+    net = net_of(machine, tokens=50_000)
+    data = net.config()["machine"]["source"]
+    random = np.random.default_rng(0)
+    refused = 0
+    for name in WEIGHTS:
+        array = net.arrays()[name]
+        for place in random.permutation(len(array))[:8].tolist():
+            value = float(array[place] + 1)
+            if name.endswith("columns"):
+                value %= net.model.width
+            try:
+                other = changed(net, name, place, value)
+            except BrokenNet:
+                continue
+            with pytest.raises(CheckError):
+                checker.check(net.config(), other.arrays(), net.certificate(), model_of(data, {}))
+            begun = net.start(machine.start("1"))
+            try:
+                fast = other.advance(begun, 4, "fast").tokens
+            except Refused:
+                refused += 1
+                continue
+            begun = net.start(machine.start("1"))
+            assert other.advance(begun, 4).tokens == fast, (name, place)
+    assert refused > 50
+
+
+@pytest.mark.parametrize("change", ["state", "write", "moves", "missing", "more"])
+def test_other_rules_are_noticed(change):
+    machine = ready("increment")
+    rules = dict(machine.rules)
+    key, rule = next((key, rule) for key, rule in rules.items() if rule.moves == (1,))
+    other = {
+        "state": replace(rule, state=next(state for state in machine.states if state != rule.state)),
+        "write": replace(rule, write=tuple(a for a in machine.alphabet if (a,) != rule.write)[:1]),
+        "moves": replace(rule, moves=(-1,)),
+    }
+    if change == "missing":
+        del rules[key]
+    else:
+        rules[key] = other.get(change, rule)
+    if change == "more":
+        states = {q for q, _ in rules}
+        rules[next((q, (a,)) for q in machine.states if q not in states for a in machine.alphabet)] = rule
+        machine = replace(machine, accept=frozenset(), reject=frozenset())
+    wrong = net_of(replace(machine, rules=rules), tokens=500)
+    net = net_of(machine, tokens=500)
+    source = model_of(net.config()["machine"]["source"], {})
+    with pytest.raises(CheckError):
+        checker.check(net.config(), wrong.arrays(), net.certificate(), source)
+    with pytest.raises(CheckError, match="not the source"):
+        checker.check(wrong.config(), wrong.arrays(), wrong.certificate(), source)
+
+
+def test_a_longer_horizon_is_not_believed():
+    net = net_of(ready("increment"), tokens=500)
+    source = model_of(net.config()["machine"]["source"], {})
+    for tokens in (501, 5000, 1 << 40):
+        config, claims = net.config() | {"tokens": tokens}, net.certificate() | {"tokens": tokens}
+        with pytest.raises(CheckError):
+            checker.check(config, net.arrays(), claims, source)
+    assert checker.check(net.config(), net.arrays(), net.certificate(), source).verdict == COMPUTES_SOURCE
+
+
+def test_tables_too_large_to_compare_are_not_said_to_be_proved(monkeypatch):
+    net = net_of(ready("increment"), tokens=500)
+    monkeypatch.setattr(checker, "MOST_WORK", 10)
+    source = model_of(net.config()["machine"]["source"], {})
+    assert checker.check(net.config(), net.arrays(), net.certificate(), source).verdict == OWN_TABLE
+
+
+def test_too_many_rules_are_refused(monkeypatch):
+    monkeypatch.setattr("tapegrad.targets.decoder.target.MOST_RULES", 3)
+    with pytest.raises(Refused, match="rules"):
+        tg.compile(ready("palindrome"), "decoder")
