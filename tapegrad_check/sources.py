@@ -123,6 +123,8 @@ class Program:
     image: bytes
     entry: int
     symbols: Mapping[str, int]
+    source: Mapping[str, Any] | None = None
+    """What it was compiled from, if that is known: for people to read, and not proved."""
     name: str = "program"
 
 
@@ -186,7 +188,8 @@ def to_json(model: Model) -> tuple[dict[str, Any], Arrays]:
         machine = {name: getattr(model, name) for name in ("kind", "ram", "input", "output")}
         machine |= {"width": model.width} if model.kind == "subleq" else {}
         data = {"kind": "program", "name": model.name, "machine": machine, "entry": model.entry}
-        return {**data, "symbols": dict(model.symbols)}, {"image": np.frombuffer(model.image, np.uint8)}
+        data |= {"symbols": dict(model.symbols), "source": model.source}
+        return data, {"image": np.frombuffer(model.image, np.uint8)}
     circuit = model if isinstance(model, Circuit) else model.circuit
     data = {"name": circuit.name, "inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
     arrays: Arrays = {name: getattr(circuit, name) for name in _GATES}
@@ -391,7 +394,23 @@ def _program(data: Mapping[str, Any], arrays: Arrays) -> Program:
     require(isinstance(symbols, dict), "the symbols of the program have no names")
     for address in symbols.values():
         whole(address, "a symbol of the program", -(1 << 63), 1 << 63)
-    return Program(**sizes, image=image.tobytes(), entry=entry, symbols=symbols, name=data["name"])
+    if (source := data["source"]) is not None:
+        _lines(source)
+    return Program(
+        **sizes, image=image.tobytes(), entry=entry, symbols=symbols, source=source, name=data["name"]
+    )
+
+
+def _lines(source: Any) -> None:
+    """The text of a program, and which line the code from an address on belongs to."""
+    require(isinstance(source, dict) and source.keys() == {"text", "lines"}, "the program's text is none")
+    text, lines = source["text"], source["lines"]
+    require(isinstance(text, list) and all(isinstance(one, str) for one in text), "a line is not text")
+    require(isinstance(lines, list), "the lines of the program have no addresses")
+    for pair in lines:
+        require(isinstance(pair, list) and len(pair) == 2, "a line of the program has no address")
+        whole(pair[0], "the address of a line")
+        whole(pair[1], "a line of the program", 0, len(text))
 
 
 def machine_of(data: Any) -> dict[str, Any]:
@@ -419,5 +438,5 @@ _READERS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
     "circuit": (_circuit, _NAMES, _GATES),
     "function": (_function, (*_NAMES, "parameters", "result"), _GATES),
     "learner": (_learner, (*_NAMES, "bits"), (*_GATES, "first")),
-    "program": (_program, ("machine", "entry", "symbols"), ("image",)),
+    "program": (_program, ("machine", "entry", "symbols", "source"), ("image",)),
 }

@@ -27,15 +27,14 @@ int main(void) { puts("hello"); return 0; }
 
 
 def _to_json(program: Program) -> tuple[dict[str, Any], Arrays]:
-    data: dict[str, Any] = {
+    source = program.source
+    return {
         "name": program.name,
         "machine": {"kind": program.machine.kind, **asdict(program.machine)},
         "entry": program.entry,
         "symbols": dict(program.symbols),
-    }
-    if program.source is not None:
-        data["source"] = {"text": list(program.source.text), "lines": sorted(program.source.lines.items())}
-    return data, {"image": np.frombuffer(program.image, np.uint8)}
+        "source": source and {"text": list(source.text), "lines": sorted(source.lines.items())},
+    }, {"image": np.frombuffer(program.image, np.uint8)}
 
 
 def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Program:
@@ -46,7 +45,7 @@ def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> P
         raise ValueError("the image of a program consists of bytes")
     symbols = {str(name): int(address) for name, address in data["symbols"].items()}
     source = None
-    if (given := data.get("source")) is not None:
+    if (given := data["source"]) is not None:
         lines = {int(address): int(line) for address, line in given["lines"]}
         source = SourceText(tuple(map(str, given["text"])), lines)
         if not all(0 <= line <= len(source.text) for line in lines.values()):
