@@ -141,9 +141,9 @@ class _Merging:
                 for node in leaves
                 if (own := operands[node]) is not None
             ]
-            _, more, top = min(new, default=(True, LEAVES, 0))
-            if len(leaves) + more - 1 > LEAVES:
+            if not new or len(leaves) + min(new)[1] - 1 > LEAVES:
                 break
+            top = min(new)[2]
             own = operands[-top]
             assert own is not None
             leaves = leaves - {-top} | {own[0] >> 1, own[1] >> 1}

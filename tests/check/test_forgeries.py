@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check.forgeries import CASES, all_of_all_kinds, all_withstood, made, two_of_each_kind
+from tests.check.forgeries import CASES, LARGE, all_of_all_kinds, all_withstood, made, two_of_each_kind
 
 QUICK = (
     *("relu", "relu of a machine", "relu, deeper", "emulator", "exact memory", "noise-tolerant memory"),
@@ -24,7 +24,14 @@ def test_kinds_of_forgery(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", LARGE)
+def test_kinds_of_forgery_of_large_nets(name: str, tmp_path: Path) -> None:
+    nets = made(name, tmp_path)
+    all_withstood(two_of_each_kind(nets.genuine, nets.other), tmp_path / "forged", nets.loaded)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CASES if name not in LARGE])
 def test_every_forgery_and_every_mutant(name: str, tmp_path: Path) -> None:
     nets = made(name, tmp_path)
     all_withstood(all_of_all_kinds(nets.genuine, nets.other), tmp_path / "forged", nets.loaded)

@@ -393,7 +393,7 @@ def test_a_difference_on_few_inputs_is_found_and_no_other_is_made_up() -> None:
     nodes.require_same(bits, bits, "differs")
     a, b, c = bits[:3]
     distributed = nodes.or_(nodes.and_(a, b), nodes.and_(a, c)), nodes.and_(a, nodes.or_(b, c))
-    nodes.require_same(*([one] for one in distributed), "differs")
+    nodes.require_same([distributed[0]], [distributed[1]], "differs")
     x, y = nodes.variables(10), nodes.variables(10)
     far = nodes.any_of(subtract(nodes, x, y)) ^ 1, equal(nodes, x, y)
     for left, right in (far, [one ^ 1 for one in far]):
