@@ -138,6 +138,8 @@ class Machine(ABC):
     traps: ClassVar[tuple[str, ...]]
     """What can stop a program, the first for a program that has reached its end. Trap number i + 1 is
     `traps[i]`; 0 stands for none."""
+    alignment: ClassVar[int] = 1
+    """What the address of every instruction is a multiple of."""
 
     def __post_init__(self) -> None:
         size = self.word // 8
@@ -340,6 +342,9 @@ class Program:
                 f"{self.machine.ram:,}",
                 advice="Give it more memory: a symbol `__ram` in the program is its size in bytes.",
             )
+
+        if self.entry % self.machine.alignment:
+            raise SourceError(f"the program {self.name!r} starts at {self.entry:#x}, between two instructions")
 
     def start(self, input: bytes | str = b"") -> ProgramState:
         """The first state, with this input to read."""

@@ -41,6 +41,7 @@ class RV32(Machine):
         "jump outside memory",
         "address outside memory",
     )
+    alignment: ClassVar[int] = 4
 
     @property
     def word(self) -> int:

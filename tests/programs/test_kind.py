@@ -211,3 +211,10 @@ def test_campaign():
     )
     assert found["mismatches"] == 0
     assert [row["agreed"] for row in found["rows"]] == [3]
+
+
+def test_a_program_that_starts_between_two_instructions_is_refused() -> None:
+    for entry in (1, 2, 3, 6):
+        with pytest.raises(SourceError, match="between two instructions"):
+            Program("p", RV32(64), bytes(8), entry)
+    assert Program("p", RV32(64), bytes(8), 4).start().pc == 4
