@@ -15,7 +15,7 @@ from tapegrad.circuits.model import Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import conjunction, parity
 from tapegrad_check import CheckError, vertices
-from tapegrad_check.exact_memory import _Constants
+from tapegrad_check.exact_memory import _Constants, _short
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.noise_tolerant_memory import _algebra
 from tapegrad_check.sources import Circuit, Learner
@@ -249,6 +249,8 @@ EXACT: list[tuple[str, Change]] = [
     ("signs are not", put("signs", 0, 0)),
     ("signs are not", cut("signs")),
     ("number of inputs", config(inputs=-1)),
+    ("path 1: an edge comes from", lambda net: _more_cells(net, 7)),
+    ("network lacks vertices", lambda net: _more_cells(net, 8)),
     ("opened and closed", put("kinds", 0, 2)),
     ("opened and closed", put("signs", 0, -1)),
     ("path 1: an edge comes from", put("sources", 1, 0)),
@@ -288,6 +290,13 @@ EXACT: list[tuple[str, Change]] = [
     ("first memory is not", learner(first=(1, 0, 0, 0, 0))),
     ("does not compute what", lambda net: _other_gate(net)),
 ]
+
+
+def _more_cells(net: Net, count: int) -> None:
+    """From eight on, their components take all vertices there are."""
+    net.arrays["cells"] = np.arange(count)
+    m0 = str(10 * int(net.config["m0"]))
+    both(same_number(m0=m0), claims(cells=count))(net)
 
 
 def _weight(number: int, value: str) -> Change:
@@ -616,6 +625,7 @@ def test_monomials_are_equal_as_numbers() -> None:
     """Exponents may differ by whole numbers, within a bound on the work."""
     own, zero, far = _Constants(Fraction(3), 10**80), Fraction(0), Fraction(1 << 14)
     one = Fraction(1), (zero, zero, zero)
+    assert (_short(10**19 - 1), _short(12345 * 10**15)) == ("9" * 19, "1.234e+19")
     assert own.equal((Fraction(1, 6), (Fraction(1), Fraction(1), zero)), one)
     assert not own.equal((Fraction(1, 6), (Fraction(1), Fraction(2), zero)), one)
     assert not own.equal((Fraction(1), (Fraction(1, 2), zero, zero)), one)

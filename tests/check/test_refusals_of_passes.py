@@ -20,10 +20,12 @@ from tapegrad.source import Source
 from tapegrad_check import CheckError
 from tapegrad_check.circuits import Configurations
 from tapegrad_check.folder import Folder, NotProved
+from tapegrad_check.machines import most_rules
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes import bound_source
 from tapegrad_check.plans import Gate, Moment, _choices, carried
 from tapegrad_check.sources import model_of
+from tapegrad_check.step import Step
 from tapegrad_check.words import equal, subtract
 from tests.check.test_passes import ON_ONE_TAPE, folder_of, plan_of, proved
 from tests.check.test_passes_to_circuits import value
@@ -265,6 +267,17 @@ def test_a_machine_has_as_many_rules_as_its_pass_gives(machine: Any, target: str
         assert (reason in str(refused.value)) is lacking
 
 
+def test_rules_are_counted_where_they_are_saved() -> None:
+    def counted(config: dict[str, Any], **arrays: Any) -> int:
+        return most_rules(Step(Folder({"passes": [], **config}, arrays, {}), 0, "sweeps"))
+
+    assert counted({}) == 0
+    assert counted({}, a=np.zeros((2, 3)), b=np.zeros(5)) == 6
+    assert counted({"lowered": {"rules": {}}, "passes": ["a", {}, {"after": 3}]}, a=np.zeros(7)) == 7
+    assert counted({"lowered": {"rules": [0, 0]}}, a=np.zeros(7)) == 2
+    assert counted({"lowered": {"rules": [0]}, "passes": [{"after": {"rules": [0, 0, 0]}}]}) == 3
+
+
 def test_as_many_samples_as_there_may_be() -> None:
     folder = genuine("memory")
     altered = Folder(json.loads(json.dumps(folder.config)), dict(folder.arrays), {})
@@ -373,6 +386,7 @@ def test_nodes_are_shared_folded_and_bounded() -> None:
     assert [nodes.and_(a, x) for x in (FALSE, TRUE, a, a ^ 1)] == [FALSE, a, a, FALSE]
     assert [nodes.or_(a, x) for x in (FALSE, TRUE, a, a ^ 1)] == [a, TRUE, a, TRUE]
     assert [nodes.xor(a, x) for x in (FALSE, TRUE, a, a ^ 1)] == [a, a ^ 1, FALSE, TRUE]
+    assert [nodes.xor(x, a ^ 1) for x in (FALSE, TRUE)] == [a ^ 1, a]
     differ = nodes.xor(a, b)
     assert nodes.xor(b ^ 1, a) == differ ^ 1
     assert [nodes.xor(a, differ), nodes.xor(differ, b), nodes.xor(b ^ 1, differ)] == [b, a, a ^ 1]

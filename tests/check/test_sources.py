@@ -321,6 +321,13 @@ def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setitem(folder.LIMITS, name, len(content) - 1)
         refused(f"{name} has {len(content):,} bytes", Unchecked)
         monkeypatch.setitem(folder.LIMITS, name, len(content))
+    monkeypatch.undo()
+    for name, most in (("config.json", 2**28), ("model.safetensors", 2**34), ("certificate.json", 2**26)):
+        with open(tmp_path / name, "ab") as file:
+            file.truncate(most + 1)  # takes no room on the disk
+        with pytest.raises(Unchecked, match=f"{name} has {most + 1:,} bytes"):
+            check(tmp_path)
+        (tmp_path / name).write_bytes(files[name])
     (tmp_path / "config.json").unlink()
     with pytest.raises(Unchecked, match=r"config\.json is missing"):
         check(tmp_path)
