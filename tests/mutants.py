@@ -54,6 +54,7 @@ longest are left out."""
 
 CHECK = ["tests/check", "tests/test_saved.py", "tests/targets/test_relu_proof.py"]
 VERIFY = [
+    "tests/test_played_nets.py",
     "tests/test_verify_report.py",
     "tests/test_lockstep.py",
     "tests/test_compile_and_verify.py",
@@ -466,10 +467,16 @@ def reach(files: list[str], known: Path) -> Reach:
 
 
 def chosen(mutant: Mutant, tests: Reach, patience: float = PATIENCE) -> list[str]:
-    """The quickest of the tests that call the function of a mutant, file by file; of all tests where none is
-    seen to call it, as with compiled functions and what runs when a module is loaded."""
+    """The quickest of the tests that call the function of a mutant, file by file. Compiled functions are not
+    seen to be called, nor is what runs when a module is loaded: there, of the tests that call anything in the
+    module, or else of all."""
     name = f"{mutant.module}:{mutant.owner}"
-    own = [test for test, (_, called) in tests.items() if name in called] or list(tests)
+
+    def in_module(called: str) -> bool:
+        return called.startswith(f"{mutant.module}:")
+
+    own = [test for test, (_, called) in tests.items() if name in called]
+    own = own or [test for test, (_, called) in tests.items() if any(map(in_module, called))] or list(tests)
     own.sort(key=lambda test: tests[test][0])
     spent = list(accumulate(tests[test][0] for test in own))
     own = [test for test, so_far in zip(own, spent, strict=True) if so_far < patience] or own[:1]

@@ -454,8 +454,8 @@ RELU: list[tuple[str, Change]] = [
     ("weights of AND are wrong", add("gates.kinds", 5, 2)),
     ("not read its own gate", add("units.inputs", (10, 0), 1)),
     ("corrections differ", add("units.biases", 10, 1)),
-    ("not s relu", lambda net: _every_correction(net, 2, -1.0)),
-    ("not s relu", lambda net: _every_correction(net, 5, 0.0)),
+    ("correction is not that of", lambda net: _every_correction(net, 2, -1.0)),
+    ("correction is not that of", lambda net: _every_correction(net, 5, 0.0)),
     ("not that of 'thirds'", lambda net: _every_correction(net, 2, np.nextafter(np.float32(-1 / 3), 0))),
     ("not that of 'thirds'", lambda net: _every_correction(net, 5, np.nextafter(np.float32(-2 / 3), 0))),
     ("not 2 z - 1", put("units.biases", -1, 0)),
@@ -562,6 +562,27 @@ def test_a_vertex_has_no_more_edges_than_can_be_added_exactly(monkeypatch: pytes
     monkeypatch.setattr(vertices, "MOST_EDGES", 3)
     with pytest.raises(CheckError, match="too many edges"):
         genuine("emulator").verdict("emulator")
+
+
+def test_as_many_edges_as_can_be_added_exactly() -> None:
+    for count in (1 << 16, (1 << 16) + 1):
+        weights = np.append(np.ones(count - 1), 1.0 - count)
+        sources = np.append(np.full(count - 1, 1), 0)
+        graph = vertices.Graph(weights, np.array([0, count]), sources, 2)
+        if count == 1 << 16:  # from 1 - count - (count - 1) to 0, in steps of 2
+            assert graph.flat_margin(np.array([2]), 1.5) == -1.5
+        else:
+            with pytest.raises(CheckError, match="too many edges"):
+                graph.flat_margin(np.array([2]), 1.5)
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_totals_of_many_alike_are_those_of_all_signs(count: int) -> None:
+    terms, constant = np.array([[*[4.0] * count, -6.0]]), np.array([[*[False] * count, True]])
+    few, many = ([float(total[0]) for total in totals(terms, constant)]
+                 for totals in (vertices._totals_of_few, vertices._totals_of_many))  # fmt: skip
+    assert set(few) == set(many)
+    assert len(many) == count + 1
 
 
 def with_cells_of(w0: float, steps: int, vanish: bool) -> Net:

@@ -267,6 +267,31 @@ def test_a_machine_has_as_many_rules_as_its_pass_gives(machine: Any, target: str
         assert (reason in str(refused.value)) is lacking
 
 
+def test_options_are_as_given_or_else_the_defaults_of_their_own_pass() -> None:
+    """Defaults stand in the order of the lowerings, and those of the target last."""
+    settings = {"options": {"a": 1}, "defaults": [{"a": 2, "b": 3}, {"b": 4}, {"b": 5, "c": 6}]}
+    first, second, third, fourth = (Step(Folder(settings, {}, {}), number, "p") for number in range(4))
+    assert [step.option("a") for step in (first, second, third)] == [1, 1, 1]
+    assert [step.option("b", default=7) for step in (first, second, third, fourth)] == [3, 4, 7, 7]
+    assert first.target_option("b") == third.target_option("b") == 5
+    assert [first.target_option("d"), first.target_option("d", 8)] == [None, 8]
+    for step, name in ((first, "c"), (second, "d"), (third, "c")):
+        with pytest.raises(CheckError, match=f"option '{name}' of the pass 'p' is missing"):
+            step.option(name)
+    assert Step(Folder({"options": {}}, {}, {}), 0, "p").target_option("b", 9) == 9
+
+
+def test_only_the_last_pass_but_those_in_the_net_gives_the_lowered_source() -> None:
+    one, two = (json.loads(json.dumps(source_to_json(read(text))[0])) for text in (BB2, "1RB1LB_1LA1LZ"))
+    passes: list[Any] = [{"name": "stay-free", "after": one}, {"name": "tripled"}, {"name": "layers"}]
+    folder = Folder({"passes": passes, "lowered": two}, {}, {})
+    assert Step(folder, 0, "stay-free").saved() == model_of(one, {})
+    assert Step(folder, 1, "tripled").saved() == model_of(two, {})
+    del folder.config["lowered"]
+    with pytest.raises(NotProved, match="does not hold what the pass 'tripled' gave"):
+        Step(folder, 1, "tripled").saved()
+
+
 def test_rules_are_counted_where_they_are_saved() -> None:
     def counted(config: dict[str, Any], **arrays: Any) -> int:
         return most_rules(Step(Folder({"passes": [], **config}, arrays, {}), 0, "sweeps"))

@@ -16,10 +16,11 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import Array, Bit, UInt
 from tapegrad.learners import parity
+from tapegrad.machines import model
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.programs.library import READY
-from tapegrad_check import CheckError, Unchecked, check, folder
+from tapegrad_check import CheckError, Unchecked, check, folder, sources
 from tapegrad_check.folder import NotProved
 from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, array, digest, model_of, number, to_json, whole
 from tests.check.forging import Saved
@@ -259,6 +260,10 @@ def test_a_kind_that_the_checker_does_not_know_is_not_refused() -> None:
     data, arrays = parts_of("machine")
     with pytest.raises(NotProved, match="kind 'cellular automaton'"):
         model_of(data | {"kind": "cellular automaton"}, arrays)
+
+
+def test_moves_on_the_grid_are_those_of_the_machines() -> None:
+    assert dict(sources.MOVES) == dict(model.MOVES)
 
 
 def test_single_values() -> None:
