@@ -91,7 +91,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad._lockstep": VERIFY,
     "tapegrad._verify": VERIFY,
-    "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("compiled", "words", "copies")],
+    "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
     "tapegrad.attention.analysis": ["tests/attention", EXACT, *REFUSALS],
     "tapegrad.circuits.model": [
