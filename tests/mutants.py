@@ -95,10 +95,14 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
     "tapegrad.attention.analysis": ["tests/attention", EXACT, *REFUSALS],
     "tapegrad.circuits.model": [
-        f"tests/circuits/test_{name}.py" for name in ("evaluator", "bad_input", "library")
+        f"tests/circuits/test_{name}.py" for name in ("model", "evaluator", "bad_input")
     ],
     "tapegrad.circuits.evaluator": ["tests/circuits/test_evaluator.py", "tests/circuits/test_layered.py"],
-    "tapegrad.learners.model": ["tests/learners/test_ready.py", "tests/learners/test_bad_input.py"],
+    "tapegrad.learners.model": [
+        "tests/learners/test_model.py",
+        "tests/learners/test_ready.py",
+        "tests/learners/test_bad_input.py",
+    ],
     "tapegrad.programs.interpreters": PROGRAMS,
     "tapegrad.programs.compiled": PROGRAMS,
     "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
