@@ -59,11 +59,7 @@ VERIFY = [
     "tests/test_lockstep.py",
     "tests/test_compile_and_verify.py",
 ]
-HEADS = [
-    "tests/check/test_refusals_of_heads.py",
-    "tests/check/test_proof_of_tapes.py",
-    "tests/targets/test_transformer_tapes.py",
-]
+HEADS = ["tests/check/test_refusals_of_heads.py", "tests/check/test_proof_of_tapes.py"]
 EXACT = "tests/targets/test_exactness.py"
 REFUSALS = ["tests/check/test_refusals.py", "tests/check/test_refusals_of_learners.py"]
 EMULATOR = [EXACT, *REFUSALS, "tests/targets/emulator/test_saved.py"]
