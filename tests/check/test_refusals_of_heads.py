@@ -18,6 +18,7 @@ from tests.check.forgeries import two_tapes
 
 NETS: dict[str, dict[str, Any]] = {
     "short": {"steps": 3},
+    "of one step": {"steps": 1},
     "softmax": {"steps": 3, "attention": "softmax"},
     "long": {"steps": 1 << 22},
 }
@@ -364,6 +365,14 @@ def test_bounds_are_where_they_should_be(monkeypatch: pytest.MonkeyPatch) -> Non
     for cases, work, verdict in ((8, 5, COMPUTES_SOURCE), (7, 5, OWN_TABLE), (8, 4, OWN_TABLE)):
         monkeypatch.setattr(tapes, "MOST_CASES", cases)
         monkeypatch.setattr(tapes, "MOST_WORK", work)
+        assert net.verdict("transformer") == verdict
+    monkeypatch.undo()
+    for cases, verdict in ((1 << 22, COMPUTES_SOURCE), ((1 << 22) + 1, OWN_TABLE)):
+        monkeypatch.setattr(tapes._Tapes, "cases", cases)
+        assert net.verdict("transformer") == verdict
+    monkeypatch.setattr(tapes, "MOST_CASES", 1 << 40)  # then it is the work: 45 gates in 64ths
+    for cases, verdict in ((23_860_930, COMPUTES_SOURCE), (23_860_931, OWN_TABLE)):
+        monkeypatch.setattr(tapes._Tapes, "cases", cases)
         assert net.verdict("transformer") == verdict
 
 
