@@ -176,6 +176,8 @@ SIMPLEX: list[tuple[str, Change]] = [
     ("not downhill", lambda net: net.put("edge_weight", 0, _weight_at(net, "edge_to"))),
     ("not the mean", add("edge_weight", 0, 0.25)),
     ("B does not exceed", config(most_steps=0)),
+    ("B does not exceed", lambda net: config(most_steps=net.config["most_steps"] - 1)(net)),
+    ("claims steps", lambda net: config(most_steps=net.config["most_steps"] + 1)(net)),
     ("one unit, below", lambda net: [net.add(f"{kind}_weight", ..., 0.5) for kind in ("vertex", "edge")]),
     ("by more than one cell", lambda net: _far_away(net)),
     (
@@ -393,6 +395,27 @@ def test_a_row_that_differs_is_named() -> None:
             net.verdict("transformer")
         wanted = f"layer 2 does not compute {net.config['coordinates'][row]} as in appendix C"
         assert (refused.value.what, refused.value.where) == (wanted, name)
+
+
+def test_claims_are_compared_as_doubles_that_were_rounded() -> None:
+    net = copy.deepcopy(genuine("transformer softmax"))
+    for factor, close in ((1 + 1e-12, True), (1 + 1e-6, False)):
+        for name in ("temperature", "softmax_error", "rounding_error"):
+            own = copy.deepcopy(net)
+            own.claims[name] *= factor
+            if close:
+                assert own.verdict("transformer") == COMPUTES_SOURCE
+            else:
+                with pytest.raises(CheckError, match=f"claims {name}"):
+                    own.verdict("transformer")
+
+
+def test_sums_of_corrected_bits_stay_within_the_radius() -> None:
+    """(32 + width) times the largest sum are to be below 2^24 / 3 = 5,592,405.3."""
+    thirds = {"low": 1 / 3, "high": 2 / 3}
+    assert "stay within 1/3" in transformer._correction(thirds, 1000, 5560)
+    with pytest.raises(CheckError, match="errors reach the radius"):
+        transformer._correction(thirds, 1000, 5561)
 
 
 @pytest.mark.parametrize("low", [1 / 4, 1 / 3])
