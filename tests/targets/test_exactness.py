@@ -198,6 +198,11 @@ def test_ranges_of_gates_are_those_of_their_weights() -> None:
     assert exact.to_json()["radius"] is None
 
 
+def _wide(single: Rounding) -> Interval:
+    """What is between -1 and 5 after a sum that was rounded before."""
+    return Interval(Fraction(-1), Fraction(5)).widened(single.slack(Interval(Fraction(0), Fraction(6))))
+
+
 def test_intervals_by_hand() -> None:
     span = Interval(Fraction(-1), Fraction(2))
     assert (span.magnitude, span.relu(), span.shifted(1)) == (
@@ -214,7 +219,21 @@ def test_intervals_by_hand() -> None:
     assert single.slack(point(Fraction(1 << 25) + 1)) == Fraction((1 << 25) + 1, 1 << 24) + tiny
     assert single.slack(point(third)) == third / (1 << 24) + tiny
     assert single.slack(point(tiny)) == 0 < single.slack(point(tiny / 2))
-    assert single.product_slack(Fraction(4), point(third)) == 0
+    for exact in (0, 1, 2, 4, -1, -8, Fraction(1, 2), Fraction(-1, 4)):
+        assert (
+            single.product_slack(Fraction(exact), span)
+            == single.product_slack(Fraction(exact), point(third))
+            == 0
+        )
+    for rounded in (3, 5, 6, -3, Fraction(3, 2), Fraction(1, 6), Fraction(4, 3)):
+        assert single.product_slack(Fraction(rounded), span) == 2 * abs(Fraction(rounded)) / (1 << 24) + tiny
+        assert single.product(Fraction(rounded), span).magnitude > 2 * abs(rounded)
+    assert single.product(Fraction(-2), span) == Interval(Fraction(-4), Fraction(2))
+    assert single.sum(point(0), point(third)) == point(third) == single.sum(point(third), point(0))
+    assert single.sum(point(1), point(third)) == point(4 * third).widened(4 * third / (1 << 24) + tiny)
+    assert single.affine((2, 0.5), -1, (span, point(4))) == Interval(Fraction(-1), Fraction(5)).widened(
+        single.slack(Interval(Fraction(0), Fraction(6))) + single.slack(_wide(single))
+    )
     assert single.product_slack(Fraction(3), point(third)) == 0
     assert single.product_slack(Fraction(3), span) > 0
     assert single.product_slack(third, span) > 0
