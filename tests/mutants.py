@@ -104,7 +104,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
     "tapegrad.targets.relu.exactness": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
     "tapegrad.targets.transformer.exactness": [EXACT, *REFUSALS],
-    "tapegrad.targets.rcnn.exactness": [*REFUSALS, "tests/targets/rcnn/test_size.py"],
+    "tapegrad.targets.rcnn.exactness": [EXACT, *REFUSALS, "tests/targets/rcnn/test_size.py"],
     "tapegrad.targets.emulator.constants": EMULATOR,
     "tapegrad.targets.emulator.numbers": EMULATOR,
     "tapegrad.targets.simplex.build": [*REFUSALS, "tests/check/test_descent.py"],

@@ -3,6 +3,8 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine, Block, Matrix
 from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most, point
 from tapegrad.targets.emulator import constants as memory
-from tapegrad.targets.relu.build import GADGETS
+from tapegrad.targets.rcnn.exactness import bump_rounding, kink_margin
+from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, Correction
 from tapegrad.targets.relu.exactness import _corrected, prove
 from tapegrad.targets.transformer.exactness import require_absorbed, stray_weight, temperature_for
 from tapegrad.targets.transformer.net import TransformerNet
@@ -177,6 +180,46 @@ def test_corrections_mend_up_to_their_radius(correction: str, dtype: str) -> Non
         assert 0 < proof.after_correction <= proof.after_gates <= proof.allowance
     else:
         assert proof.allowance == proof.after_correction == proof.after_gates == proof.at_outputs == 0
+
+
+@pytest.mark.parametrize(("low", "high"), [((1, 4), (1, 2)), ((1, 2), (3, 4))])
+def test_a_correction_mends_as_much_as_it_does_on_either_side(
+    low: tuple[int, int], high: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter on the one side, a half on the other: a quarter in all."""
+    monkeypatch.setitem(CORRECTIONS, "lopsided", Correction(Fraction(*low), Fraction(*high), ""))
+    assert _corrected("lopsided", "float64", Fraction(1, 5)) < Fraction(1, 1 << 45)
+    with pytest.raises(Refused, match="outside the radius"):
+        _corrected("lopsided", "float64", Fraction(1, 3))
+
+
+def test_outputs_are_off_by_twice_the_error_and_one_rounding() -> None:
+    proof = prove(list(Gate), "thirds", "float32")
+    error = proof.after_correction
+    assert proof.at_outputs == 2 * error + (1 + 2 * error) / (1 << 24) + Fraction(1, 1 << 126)
+
+
+# Filters
+
+
+def _filter(*maps: tuple[list[int], list[float], list[float]]) -> Any:
+    """As much of a filter as the numbers below depend on: rows, values and biases of each map."""
+    found = []
+    for rows, values, bias in maps:
+        entries = SimpleNamespace(rows=np.array(rows), values=np.array(values), bias=np.array(bias))
+        found.append(SimpleNamespace(entries=lambda entries=entries: entries, bias=entries.bias))
+    return SimpleNamespace(maps=found)
+
+
+def test_questions_of_a_filter_by_hand() -> None:
+    """Values from -1 to 2 are 3 apart at most. A question adds up |weights| times that, and its bias; there
+    are two roundings more than terms."""
+    values, eps = np.array([2.0, -1.0, 0.5]), float(np.finfo(np.float64).eps)
+    for bias, wanted in (([0.5, 7.0], 4 * 15.5), ([0.5, -20.0], 3 * 23.0), ([0.0, 0.0], 4 * 15.0)):
+        questions = _filter(([], [], []), ([0, 0, 1], [2.0, -3.0, 1.0], bias))
+        assert bump_rounding(questions, values) == wanted * eps
+    for kinks, margin in (([0.0], 0.5), ([0.75], 0.25), ([-3.0], 2.0), ([3.0], 1.0), ([0.0, 1.75], 0.25)):
+        assert kink_margin(_filter(([], [], [-kink for kink in kinks])), values) == margin
 
 
 def test_gates_that_are_too_far_off_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
