@@ -107,7 +107,11 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad.targets.rcnn.exactness": [EXACT, *REFUSALS, "tests/targets/rcnn/test_size.py"],
     "tapegrad.targets.emulator.constants": EMULATOR,
     "tapegrad.targets.emulator.numbers": EMULATOR,
-    "tapegrad.targets.simplex.build": [*REFUSALS, "tests/check/test_descent.py"],
+    "tapegrad.targets.simplex.build": [
+        "tests/targets/simplex/test_build.py",
+        *REFUSALS,
+        "tests/check/test_descent.py",
+    ],
     "tapegrad.targets.tape.build": [*REFUSALS, "tests/check/test_descent.py"],
 }
 """Modules, and the tests that belong to each."""

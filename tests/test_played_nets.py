@@ -35,7 +35,7 @@ class Played:
 
     def start(self, first: State) -> int:
         if first in self.no_room:
-            raise Refused("no room", advice="")
+            raise Refused(f"no room for {sorted(first.tapes[0])}", advice="")
         return 0
 
     def advance(self, carry: int, steps: int, engine: str) -> int:
@@ -296,6 +296,11 @@ def test_a_net_goes_at_the_pace_of_the_source_before_its_last_pass() -> None:
     longer = Played([*((state,) for state in STATES), None, None])
     report = verify(compiled(longer, BEAVER, replace(inner, decode=lambda s: s and s[0])), [()], every=3)
     assert not report.agreed  # it ends in nothing
+    going_on = Played([*((state,) for state in STATES), None], ends=False)
+    pair = Leaps(compiled(going_on, BEAVER, replace(inner, decode=lambda s: s and s[0])), (), "fast", 4, 99)
+    for _ in range(3):
+        pair.step()
+    assert (pair.reached, pair.halted, pair.parted) == (STATES[-1], True, None)
     with pytest.raises(InputError, match="in leaps"):
         verify(compiled(Played([]), BEAVER, out_of_step), [()], every=2)
 
@@ -364,9 +369,9 @@ def test_inputs_without_room_are_left_out_if_they_were_chosen_here(monkeypatch: 
     assert verify(net, every=2).coverage is None
     with pytest.raises(Refused, match="no room"):
         verify(net, [("1",)])
-    monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([("1",)], True))
-    with pytest.raises(Refused, match="no room"):
-        verify(net)
+    monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([("1",), ("11",)], True))
+    with pytest.raises(Refused, match=r"no room for \[0\]"):  # the first that was left out
+        verify(compiled(Played(STATES, no_room=(other, BEAVER.start("11"))), BEAVER))
     monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([()], True))
     assert verify(net).exhaustive
     wrong = compiled(Played(STATES[:3]), BEAVER)
