@@ -112,7 +112,11 @@ TRUSTED: dict[str, list[str]] = {
         *REFUSALS,
         "tests/check/test_descent.py",
     ],
-    "tapegrad.targets.tape.build": [*REFUSALS, "tests/check/test_descent.py"],
+    "tapegrad.targets.tape.build": [
+        "tests/targets/tape/test_build.py",
+        *REFUSALS,
+        "tests/check/test_descent.py",
+    ],
 }
 """Modules, and the tests that belong to each."""
 

@@ -176,6 +176,7 @@ def test_horizon():
         )
         covered = [bit for number in range(len(scales.digits)) for bit in scales.digit(number)]
         assert sorted(covered) == list(range(scales.time))
+    assert LONGEST == 2**24
     for steps in (0, LONGEST + 1):
         with pytest.raises(Refused, match="single precision"):
             scales_for(program, steps)
@@ -183,12 +184,13 @@ def test_horizon():
 
 def comparing(bits) -> Any:
     """As much of a program as digits depend on: one head compares so many bits, another fewer."""
-    return SimpleNamespace(heads=[SimpleNamespace(compared=range(n)) for n in (1, bits, 1)])
+    return SimpleNamespace(heads=[SimpleNamespace(compared=range(n)) for n in (1, bits, 1) if bits])
 
 
 @pytest.mark.parametrize(
     ("bits", "steps", "digits"),
     [
+        (0, 1 << 24, (24,)),  # 2^24 itself
         (3, 1, (1,)),
         (3, 2, (1,)),
         (3, 3, (2,)),
