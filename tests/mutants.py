@@ -150,6 +150,8 @@ class Mutant:
     what is worked out when the function is defined."""
     first_line: int
     """Of that function."""
+    readers: tuple[str, ...]
+    """Where there is none, the functions of the module that read what the statement sets."""
 
     @property
     def key(self) -> str:
@@ -243,6 +245,21 @@ def _owner(tree: ast.AST, path: list[Step]) -> tuple[str, int]:
     return "", 0
 
 
+def _readers(tree: ast.Module, path: list[Step]) -> tuple[str, ...]:
+    statement = tree.body[path[0][1] or 0]
+    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    set_here = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    found = []
+    for holder in tree.body:
+        inner = holder.body if isinstance(holder, ast.ClassDef) else [holder]
+        prefix = f"{holder.name}." if isinstance(holder, ast.ClassDef) else ""
+        for function in inner:
+            if isinstance(function, ast.FunctionDef):
+                read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+                found += [prefix + function.name] if read & set_here else []
+    return tuple(found)
+
+
 def _line(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())[:120]
 
@@ -288,7 +305,8 @@ def mutants_of(module: str) -> list[Mutant]:
         function, owner = _function(tree, change.path), _owner(tree, change.path)
         read = function, _line(change.before), _line(change.after)
         times[read] += 1
-        found.append(Mutant(module, *read, times[read], number, *owner))
+        readers = () if owner[0] else _readers(tree, change.path)
+        found.append(Mutant(module, *read, times[read], number, *owner, readers))
     return found
 
 
@@ -475,15 +493,15 @@ def reach(files: list[str], known: Path) -> Reach:
 
 
 def chosen(mutant: Mutant, tests: Reach, patience: float = PATIENCE) -> list[str]:
-    """The quickest of the tests that call the function of a mutant, file by file. Compiled functions are not
-    seen to be called, nor is what runs when a module is loaded: there, of the tests that call anything in the
-    module, or else of all."""
-    name = f"{mutant.module}:{mutant.owner}"
+    """The quickest of the tests that call the function of a mutant, or one that reads what it sets, file by
+    file. Compiled functions are not seen to be called: there, of the tests that call anything in the module,
+    or else of all."""
+    names = {f"{mutant.module}:{name}" for name in (mutant.owner or mutant.function, *mutant.readers)}
 
     def in_module(called: str) -> bool:
         return called.startswith(f"{mutant.module}:")
 
-    own = [test for test, (_, called) in tests.items() if name in called]
+    own = [test for test, (_, called) in tests.items() if not names.isdisjoint(called)]
     own = own or [test for test, (_, called) in tests.items() if any(map(in_module, called))] or list(tests)
     own.sort(key=lambda test: tests[test][0])
     spent = list(accumulate(tests[test][0] for test in own))

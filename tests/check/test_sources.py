@@ -15,7 +15,7 @@ from tapegrad._sources import source_to_json
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import Array, Bit, UInt
-from tapegrad.learners import parity
+from tapegrad.learners import CircuitLearner, parity
 from tapegrad.machines import model
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine
@@ -50,6 +50,7 @@ SOURCES = {
     "circuit": random_circuit(2, inputs=3, size=9, outputs=2),
     "function": trace(both, UInt(3), Bit, Array(Bit, 2)),
     "learner": parity(2),
+    "learner without memory": CircuitLearner(random_circuit(5, inputs=3, size=4, outputs=2), 1),
     "program": READY["subleq-hello"].build(),
     "processor": READY["rv32-fibonacci"].build(),
 }
