@@ -133,7 +133,7 @@ def straight_line(before: Model, step: Step) -> Model:
     assert isinstance(before, Circuit)
     plan = _relation(step)
     paths = plan["heads"]
-    require(all(map(_numbers, paths)) and paths and len(set(map(len, paths))) == 1, "the heads have no paths")
+    require(all(map(_numbers, paths)) and len(set(map(len, paths))) == 1, "the heads have no paths")
     steps, tapes = len(paths[0]) - 1, len(paths)
     require(steps >= 1 and all(path[0] == 0 for path in paths), "a head does not start at cell 0")
     one_by_one = all(abs(a - b) == 1 for path in paths for a, b in pairwise(path))

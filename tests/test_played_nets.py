@@ -181,6 +181,8 @@ def test_where_only_the_last_state_is_shown_that_one_is_compared(covers: int) ->
     net = Played([(STATES[0],), ("end", STATES[min(covers, 6)])])
     with pytest.raises(Refused, match="between two steps of the source"):
         verify(compiled(net, BEAVER, never), [()])
+    wrong = Played([(STATES[0],), ("end", STATES[1])])
+    assert not verify(compiled(wrong, BEAVER, never), [()]).agreed
 
 
 @pytest.mark.parametrize(
@@ -296,6 +298,8 @@ def test_a_net_goes_at_the_pace_of_the_source_before_its_last_pass() -> None:
     longer = Played([*((state,) for state in STATES), None, None])
     report = verify(compiled(longer, BEAVER, replace(inner, decode=lambda s: s and s[0])), [()], every=3)
     assert not report.agreed  # it ends in nothing
+    silent = compiled(Played([(state,) for state in STATES]), BEAVER, replace(inner, decode=lambda s: None))
+    assert Leaps(silent, (), "fast", 4, 99).parted == (STATES[0], None)
     going_on = Played([*((state,) for state in STATES), None], ends=False)
     pair = Leaps(compiled(going_on, BEAVER, replace(inner, decode=lambda s: s and s[0])), (), "fast", 4, 99)
     for _ in range(3):
