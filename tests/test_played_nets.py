@@ -356,7 +356,8 @@ def test_progress_and_states_are_shown_on_the_way() -> None:
     wrong = [*STATES[:2], STATES[0], *STATES[3:]]
     seen.clear()
     run_and_verify(compiled(Played(wrong), BEAVER), watch=seen.append)
-    assert seen[:1] == STATES[1:2]  # nothing of the source once they have parted
+    assert seen[0] == STATES[1]
+    assert STATES[2] not in seen  # nothing of the source once they have parted
     hidden = replace(wrapped(BEAVER, BEAVER), encode=lambda state: state, decode=lambda state: None)
     seen.clear()
     run_and_verify(compiled(Played(STATES), BEAVER, hidden), every=3, watch=seen.append)
@@ -371,8 +372,9 @@ def test_inputs_without_room_are_left_out_if_they_were_chosen_here(monkeypatch: 
     assert (report.inputs, report.agreed, report.exhaustive) == (1, True, False)
     assert report.coverage is not None
     assert verify(net, every=2).coverage is None
-    with pytest.raises(Refused, match="no room"):
-        verify(net, [("1",)])
+    for given in ([("1",)], [(), ("1",)]):
+        with pytest.raises(Refused, match="no room"):
+            verify(net, given)
     monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([("1",), ("11",)], True))
     with pytest.raises(Refused, match=r"no room for \[0\]"):  # the first that was left out
         verify(compiled(Played(STATES, no_room=(other, BEAVER.start("11"))), BEAVER))

@@ -225,6 +225,14 @@ def test_options_that_ask_for_too_much(name: str, hostile: Any, tmp_path: Path) 
     refused_in_time(genuine, tmp_path / "forged")
 
 
+@pytest.mark.parametrize("steps", [7, 8, 9, 1000])
+def test_runs_that_come_round_again_are_proved(steps: int, tmp_path: Path) -> None:
+    """From the fourth step on nothing is new, and what is left over counts."""
+    rules = {(own, ("0",)): Rule(("0",), (0,), to) for own, to in ("ab", "bc", "ca")}
+    machine = TuringMachine(rules, "a", blank="0", alphabet=("0", "1"))
+    saved(machine, "relu", tmp_path / "net", steps=steps, cells=1)
+
+
 def test_what_is_followed_is_in_proportion_to_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
