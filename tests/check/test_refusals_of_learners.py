@@ -454,6 +454,11 @@ RELU: list[tuple[str, Change]] = [
     ("weights of AND are wrong", add("gates.kinds", 5, 2)),
     ("not read its own gate", add("units.inputs", (10, 0), 1)),
     ("corrections differ", add("units.biases", 10, 1)),
+    *(
+        ("not s relu", lambda net, unit=unit, side=side: _every_weight(net, unit, side))
+        for unit, side in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1))
+    ),
+    ("correction is not that of", lambda net: _every_weight(net, 2, None)),
     ("correction is not that of", lambda net: _every_correction(net, 2, -1.0)),
     ("correction is not that of", lambda net: _every_correction(net, 5, 0.0)),
     ("not that of 'thirds'", lambda net: _every_correction(net, 2, np.nextafter(np.float32(-1 / 3), 0))),
@@ -520,6 +525,22 @@ def _every_correction(net: Net, place: int, value: float) -> None:
     for layer in range(2, len(bounds) - 2, 4):
         at = np.arange(bounds[layer] + (place == 5), bounds[layer + 1], 2)
         net.put("units.biases", at, np.float32(value))
+
+
+def _every_weight(net: Net, unit: int, side: int | None) -> None:
+    """One more on a side, or twice as much on both, of the first cut (0), the second (1) or the difference
+    (2) of all corrections alike."""
+    bounds = net.arrays["units.layers"]
+    for layer in range(2, len(bounds) - 2, 4):
+        cuts, out = (
+            np.arange(bounds[layer], bounds[layer + 1]),
+            np.arange(bounds[layer + 1], bounds[layer + 2]),
+        )
+        at = out if unit == 2 else cuts[unit::2]
+        if side is None:
+            net.put("units.weights", at, 2 * net.arrays["units.weights"][at])
+        else:
+            net.add("units.weights", (at, side), np.float32(1))
 
 
 def _other_outputs(net: Net) -> None:
