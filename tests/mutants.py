@@ -89,7 +89,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad._verify": VERIFY,
     "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
-    "tapegrad.attention.analysis": ["tests/attention", EXACT, *REFUSALS],
+    "tapegrad.attention.analysis": ["tests/attention", *HEADS],
     "tapegrad.circuits.model": [
         f"tests/circuits/test_{name}.py" for name in ("model", "evaluator", "bad_input")
     ],

@@ -61,6 +61,9 @@ def test_a_register_is_given_away_once() -> None:
     bits = np.array(list(product((False, True), repeat=3)))
     assert np.array_equal(evaluate(circuit, bits), circuit.wire_values(bits)[circuit.output_wires].T)
     assert Evaluator(circuit).registers == 4
+    chain = Circuit(("a",), ("out",), [Gate.NOT] * 5, [0, 1, 2, 3, 4], [0] * 5, [5])  # type: ignore[arg-type]
+    assert Evaluator(chain).registers == 2
+    assert evaluate(chain, [[0], [1]]).tolist() == [[True], [False]]
 
 
 def test_operands_that_are_not_looked_at_have_a_register() -> None:
