@@ -61,7 +61,7 @@ VERIFY = [
 ]
 HEADS = ["tests/check/test_refusals_of_heads.py", "tests/check/test_proof_of_tapes.py"]
 EXACT = "tests/targets/test_exactness.py"
-REFUSALS = ["tests/check/test_refusals.py", "tests/check/test_refusals_of_learners.py"]
+REFUSALS = [f"tests/check/test_refusals{of}.py" for of in ("", "_of_circuits", "_of_learners")]
 EMULATOR = [EXACT, *REFUSALS, *(f"tests/targets/emulator/test_{name}.py" for name in ("numbers", "saved"))]
 PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py"]
 TRUSTED: dict[str, list[str]] = {

@@ -9,7 +9,7 @@ import pytest
 
 from tapegrad_check import CheckError
 from tapegrad_check.nodes import Nodes
-from tapegrad_check.vertices import Computation, Graph, given_vertices
+from tapegrad_check.vertices import Computation, Graph, _totals_of_few, _totals_of_many, given_vertices
 from tests.check.test_passes_to_circuits import value
 
 INPUTS = 3
@@ -111,3 +111,24 @@ def test_no_more_inputs_than_vertices() -> None:
     for count in (-1, 8):
         with pytest.raises(CheckError, match="number of inputs"):
             given_vertices({"inputs": count}, arrays, 2)
+
+
+def test_as_many_edges_as_can_be_added_exactly() -> None:
+    for count in (1 << 16, (1 << 16) + 1):
+        weights = np.append(np.ones(count - 1), 1.0 - count)
+        sources = np.append(np.full(count - 1, 1), 0)
+        graph = Graph(weights, np.array([0, count]), sources, 2)
+        if count == 1 << 16:  # from 1 - count - (count - 1) to 0, in steps of 2
+            assert graph.flat_margin(np.array([2]), 1.5) == -1.5
+        else:
+            with pytest.raises(CheckError, match="too many edges"):
+                graph.flat_margin(np.array([2]), 1.5)
+
+
+@pytest.mark.parametrize("count", [2, 4, 7])
+def test_totals_of_many_alike_are_those_of_all_signs(count: int) -> None:
+    terms, constant = np.array([[*[4.0] * count, -6.0]]), np.array([[*[False] * count, True]])
+    few, many = ([float(total[0]) for total in totals(terms, constant)]
+                 for totals in (_totals_of_few, _totals_of_many))  # fmt: skip
+    assert set(few) == set(many)
+    assert len(many) == count + 1
