@@ -113,6 +113,11 @@ def test_no_more_inputs_than_vertices() -> None:
             given_vertices({"inputs": count}, arrays, 2)
 
 
+def test_there_is_room_for_nodes_in_proportion_to_the_graph() -> None:
+    graph = Graph(np.zeros(1000), np.array([0, 1000]), np.zeros(1000, int), 5)
+    assert graph.nodes().most == 131_072 + 64 * 1005
+
+
 def test_as_many_edges_as_can_be_added_exactly() -> None:
     for count in (1 << 16, (1 << 16) + 1):
         weights = np.append(np.ones(count - 1), 1.0 - count)
