@@ -91,6 +91,7 @@ TAPE: list[tuple[str, Change]] = [
     ("not two symbols", config(symbols=["0", "1", "2"])),
     ("number of cells", config(cells=1)),
     ("number of cells", config(cells=10**9)),
+    ("number of cells", config(cells=(1 << 22) + 1)),
     ("number of cells", config(cells=16.0)),
     ("'down' is not of type", retype("down", np.int16)),
     ("does not fit the states", lambda net: net.config["states"].pop()),
@@ -349,6 +350,13 @@ def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Cha
     change(net)
     with pytest.raises(CheckError, match=reason):
         net.verdict(name.split()[0])
+
+
+@pytest.mark.parametrize("cells", [2, 1 << 22])
+def test_a_tape_may_have_as_many_cells(cells: int) -> None:
+    net = copy.deepcopy(genuine("tape"))
+    net.config["cells"] = cells
+    assert net.verdict("tape") == COMPUTES_SOURCE
 
 
 def test_a_simplex_of_another_unit_falls_by_three_of_them() -> None:
