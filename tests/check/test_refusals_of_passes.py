@@ -145,6 +145,8 @@ BLOCKS: list[tuple[str, Change]] = [
     ("a bit has no cell", of_plan("state", lambda state: state.pop())),
     ("a bit has no cell", of_plan("sample", lambda sample: sample.pop())),
     ("no stops", plan(stops=[])),
+    ("no stops", of_plan("stops", lambda stops: stops[0].__setitem__(0, "1"))),
+    ("no stops", of_plan("stops", lambda stops: stops[0].__setitem__(0, True))),
     ("beside the block", of_plan("stops", lambda stops: stops[0].__setitem__(0, 0))),
     ("beside the block", lambda folder: plan_of(folder)["stops"][0].__setitem__(0, plan_of(folder)["width"])),
     ("moment of the plan is broken", of_plan("stops", lambda stops: stops[0].__setitem__(1, [[1, 0]]))),

@@ -70,10 +70,11 @@ def test_memories_that_do_not_fit_a_precision_are_refused() -> None:
     memory.choose(1 << 19, 1, "float32")
     with pytest.raises(Refused, match="too many for float32"):
         memory.choose((1 << 19) + 1, 1, "float32")
-    longest = int(2**61 / math.sqrt(4 * (20 * 7 + 41 + 28)))
-    assert memory.choose(1, longest - 10**9, "float32").w0 == 2.0**-61
-    with pytest.raises(Refused, match="beyond the range of float32"):
-        memory.choose(1, longest + 10**12, "float32")
+    for precision, exponent in (("float32", 61), ("float64", 509)):
+        longest = int(2**exponent / math.sqrt(4 * (20 * 7 + 41 + 28)))
+        assert memory.choose(1, longest - longest // 10**6, precision).w0 == 2.0**-exponent
+        with pytest.raises(Refused, match=f"beyond the range of {precision}"):
+            memory.choose(1, longest + longest // 10**6, precision)
 
 
 @pytest.mark.parametrize("p", [Fraction(3), Fraction(11, 9), Fraction(4)])
