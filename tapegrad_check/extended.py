@@ -176,7 +176,7 @@ def _start(machine: Machine, config: dict[str, Any], arrays: Arrays) -> tuple[st
     )
     require(len({(tape, cell) for _, tape, cell, _ in places}) == len(places), "two bits share a cell")
     for bit, tape, cell, sign in places:  # a bit that is 1 turns what lies there into its sign
-        require((cell in tapes[tape]) == (sign < 0), "a place of the data does not show a 0 at first")
+        require((cell in tapes[tape]) == (sign == -1), "a place of the data does not show a 0 at first")
         if bits[bit]:
             tapes[tape] ^= {cell}
     return start["state"], tapes, list(start["heads"])
@@ -200,7 +200,7 @@ def _bits(numbers: NDArray[np.float64], form: dict[str, Any]) -> NDArray[np.int6
         units = 2.0 ** (np.maximum(np.arange(1 << e), 1) - (2 ** (e - 1) - 1) - m)
         size = np.abs(numbers)
         stored = np.sum(size[:, None] >= units[1:] * 2.0**m, axis=1)
-        low = np.rint(size / units[stored]).astype(np.int64) - np.where(stored > 0, 1 << m, 0)
+        low = np.rint(size / units[stored]).astype(np.int64)  # bit m is the hidden one, and not stored
         columns = low[:, None] >> np.arange(m) & 1, stored[:, None] >> np.arange(e) & 1, numbers[:, None] < 0
         rows = np.concatenate(columns, axis=1).astype(np.int64)
         back = _floating(rows.astype(float), form)

@@ -175,6 +175,6 @@ def _tensors(content: bytes, path: Path) -> Arrays:
     except (SafetensorError, ValueError, KeyError) as error:
         raise CheckError(f"{path.name} is not a safetensors file: {error}", where=str(path)) from error
     for name, array in arrays.items():
-        if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
+        if not np.isfinite(array).all():
             raise CheckError(f"the array {name!r} holds numbers that are not finite", where=str(path))
     return arrays

@@ -6,6 +6,7 @@ folded away; so the twelve ways to write a gate down become one, and equal liter
 converse does not hold: unequal literals may still be the same function.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -26,9 +27,10 @@ Likely = Callable[[np.random.Generator, int], Mapping[int, NDArray[np.uint64]]]
 
 
 class Nodes:
-    """All nodes so far. More than `most` of them are refused, so that work is bounded by what was read."""
+    """All nodes so far. More than `most` of them are refused, so that work is bounded by what was read; a
+    circuit gives no more nodes than it has inputs and gates, and needs no bound."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: float = math.inf) -> None:
         self.most = most
         self.operands: list[tuple[int, int] | None] = [None]
         """Of an AND or XOR; None for a variable. Which it is: `is_xor`."""
@@ -143,7 +145,7 @@ class Nodes:
         values: list[NDArray[np.uint64]] = []
         for node, (operands, is_xor) in enumerate(zip(self.operands, self.is_xor, strict=True)):
             if operands is None:
-                own = random.integers(0, 1 << 64, words, np.uint64, endpoint=False)
+                own = random.integers(1 << 64, size=words, dtype=np.uint64)
                 values.append(drawn.get(node, own) if node else zero)
                 continue
             x, y = (_signed(values[operand >> 1], operand) for operand in operands)

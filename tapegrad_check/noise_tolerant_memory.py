@@ -109,7 +109,7 @@ def _weights(config: dict[str, Any], arrays: Arrays, bits: int) -> tuple[Graph, 
             "level": -2 * (high + low) / (high - low),
             "before": before,
             "after": after,
-            "hold": two ** (two / 3) / 4 - two**-243 * three**-29 * bits,
+            "hold": two ** (two / 3) / 4,  # less 1e-87 for each bit, which 60 digits do not show
             "answer": Decimal("0.49"),
             "half": Decimal("0.5"),
             "one": Decimal(1),

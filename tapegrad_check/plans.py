@@ -112,12 +112,6 @@ def executed(
             cells[tape, places[tape]] = values[wire]
 
 
-def _nodes(circuit: Circuit, moments: Sequence[Moment]) -> Nodes:
-    """Room for the gates of circuit and plan, and for choosing between two values of every output."""
-    gates = len(circuit.kinds) + sum(len(moment.gates) for moment in moments)
-    return Nodes(8 * (1 + len(circuit.inputs) + len(circuit.outputs)) + gates)
-
-
 def after(moment: Moment, held: Mapping[Wire, int], read: Bits) -> dict[Wire, int]:
     """The bits of all wires at the end of a moment."""
     values = {**held, **{wire: read[tape] for tape, wire in moment.reads.items()}}
@@ -139,7 +133,7 @@ def straight_line(before: Model, step: Step) -> Model:
     assert isinstance(before, Circuit)
     plan = _relation(step)
     paths = plan["heads"]
-    require(all(map(_numbers, paths)) and paths and len(set(map(len, paths))) == 1, "the heads have no paths")
+    require(all(map(_numbers, paths)) and len(set(map(len, paths))) == 1, "the heads have no paths")
     steps, tapes = len(paths[0]) - 1, len(paths)
     require(steps >= 1 and all(path[0] == 0 for path in paths), "a head does not start at cell 0")
     one_by_one = all(abs(a - b) == 1 for path in paths for a, b in pairwise(path))
@@ -165,7 +159,7 @@ def _evaluates(
     inputs, outputs = ([tuple(place) for place in plan[name]] for name in ("inputs", "outputs"))
     require(len(set(inputs)) == len(inputs) == len(circuit.inputs), "not every input has a place of its own")
     require(len(outputs) == len(circuit.outputs), "not every output has a place")
-    nodes = _nodes(circuit, moments)
+    nodes = Nodes()
     bits = nodes.variables(len(inputs))
     cells = dict(zip(inputs, bits, strict=True))
     executed(moments, heads, nodes, cells)
@@ -250,7 +244,7 @@ def block_by_block(before: Model, step: Step) -> Model:
 def _learns(learner: Learner, stops: Sequence[tuple[int, Moment]], plan: dict[str, Any], step: Step) -> None:
     """A round on formulas. The memory changes where the answer was wrong; the sample stays where it is."""
     state, sample, moments = plan["state"], plan["sample"], [moment for _, moment in stops]
-    nodes = _nodes(learner.circuit, moments)
+    nodes = Nodes()
     before, given = nodes.variables(len(state)), nodes.variables(len(sample))
     cells = {(0, cell): bit for cell, bit in zip((*state, *sample), (*before, *given), strict=True)}
     executed(moments, [(cell,) for cell, _ in stops], nodes, cells)

@@ -301,8 +301,8 @@ def _correction(arrays: Arrays, shape: _Shape, name: str, dtype: str) -> _Gadget
     require(reads, "a correction does not read its own gate")
     require((rows == rows[0]).all(), "corrections differ in their weights")
     low, high, last = (tuple(Fraction(float(x)) for x in rows[0, i : i + 3]) for i in (0, 3, 6))
-    fits = low[:2] == high[:2] == (1, 0) and last[0] == -last[1] > 0 and last[2] == 0
-    require(fits and 0 < -low[2] < -high[2] < 1, "a correction is not s relu(z - low) - s relu(z - high)")
+    fits = low[:2] == high[:2] == (1, 0) and last[1:] == (-last[0], 0)
+    require(fits, "a correction is not s relu(z - low) - s relu(z - high)")
     rounded = [Fraction(float(np.dtype(dtype).type(float(threshold)))) for threshold in thresholds]
     slope = 1 / (thresholds[1] - thresholds[0])
     require([-low[2], -high[2], last[0]] == [*rounded, slope], f"the correction is not that of {name!r}")

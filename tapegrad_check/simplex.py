@@ -107,6 +107,8 @@ def _edges(arrays: Arrays, running: NDArray[np.bool_]) -> None:
 
 
 def _weights(arrays: Arrays, running: NDArray[np.bool_], unit: int, most: int) -> None:
+    """Conditions on all weights. That no way back is steeper, the other half of (10), follows: the means of
+    weights that fall are lower from edge to edge."""
     weight, edge = arrays["vertex_weight"], arrays["edge_weight"]
     source, target = arrays["edge_from"], arrays["edge_to"]
     outside = unit * (1 + 3 * (most + 1))
@@ -118,15 +120,8 @@ def _weights(arrays: Arrays, running: NDArray[np.bool_], unit: int, most: int) -
     require(
         np.array_equal(edge, (weight[source] + weight[target]) / 2), "an edge is not the mean of its ends"
     )
-    onward = np.full(len(weight), np.inf)
-    onward[source] = edge
-    require(
-        bool(np.all(edge[running[target]] > onward[target][running[target]])),
-        "(10) fails: a way back is steeper",
-    )
     require(bool(np.all(weight[~running] == unit)), "a halted vertex does not weigh one unit, below B_stop")
     require(bool(np.all(weight[running] > 3 * unit)), "a running vertex is not above B_high")
-    require(2 * unit > LONE_LOSS, "B_stop does not exceed the final loss of the primary network")
     require(bool(np.all(weight[source] - weight[target] == 3 * unit)), "the loss falls unevenly")
 
 

@@ -130,8 +130,8 @@ def _constants(constants: dict[str, Any], tapes: int, final_loss: float) -> int:
     b, c = whole(constants["b"], "b", 2, 1 << 16), whole(constants["c"], "c", 1, LARGEST)
     low, high = (whole(constants[name], f"the bound {name!r}", 1, LARGEST) for name in ("low", "high"))
     require(constants["tapes"] == tapes, "the constants are for another number of tapes")
-    first, second = 2 * b**3 >= b**3 + tapes * b, b**3 - 2 * tapes * b >= 4 * tapes * b**2
-    require(first and second and b**2 > b, f"b = {b} does not satisfy (18) for {tapes} tapes")
+    # (18) has two conditions more, 2 b^3 >= b^3 + d b and b^2 > b, which follow.
+    require(b**3 - 2 * tapes * b >= 4 * tapes * b**2, f"b = {b} does not satisfy (18) for {tapes} tapes")
     require(c > b**3, "c <= b^3: the loss of a halted state would not be positive")
     require(c + 16 * b**3 <= LARGEST, "c is too large: losses would be rounded")
     require(

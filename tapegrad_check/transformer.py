@@ -322,7 +322,7 @@ def _attention(config: dict[str, Any], steps: int) -> str:
     keys = steps + 2
     require(math.isclose(temperature, math.log(2 * keys / low)), "the temperature is not the one derived")
     astray, rounding = keys * math.exp(-temperature), 2 * keys * UNIT_ROUNDOFF
-    require(astray + rounding <= low * (1 + 1e-9), "softmax errors reach the radius of the correction")
+    require(astray + rounding <= low, "softmax errors reach the radius of the correction")
     return f"softmax at temperature {temperature:.3g} strays at most {astray:.3g} from hard-max"
 
 
@@ -392,9 +392,5 @@ def _compare_rows(
     for name, value in (("W_1", W_1), ("b_1", b_1)):
         found = arrays[f"layer.{number}.ff.{name}"]
         if not np.array_equal(found, value):
-            row = (
-                int(np.argmax((found != value).reshape(len(names), -1).any(1)))
-                if found.shape == value.shape
-                else 0
-            )
+            row = int(np.argmax((found != value).reshape(len(names), -1).any(1)))
             raise CheckError(f"layer {number} does not compute {names[row]} as in appendix C", where=name)

@@ -32,7 +32,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -49,19 +49,23 @@ PRELOADED = ("jax", "equinox", "numba", "numpy", "safetensors.numpy", "hypothesi
 """Libraries that tests load when they run."""
 OURS = ("tapegrad", "tapegrad_check", "tapegrad_command", "tapegrad_papers", "tests")
 PATIENCE = 15.0
-"""Seconds of tests that a mutant may cost. Where more tests call its function, the longest are left out."""
+"""Seconds of tests that a mutant may cost, unless told otherwise. Where more tests call its function, the
+longest are left out."""
 
 CHECK = ["tests/check", "tests/test_saved.py", "tests/targets/test_relu_proof.py"]
 VERIFY = [
+    "tests/test_played_nets.py",
     "tests/test_verify_report.py",
     "tests/test_lockstep.py",
     "tests/test_compile_and_verify.py",
 ]
+HEADS = ["tests/check/test_refusals_of_heads.py", "tests/check/test_proof_of_tapes.py"]
 EXACT = "tests/targets/test_exactness.py"
-REFUSALS = ["tests/check/test_refusals.py", "tests/check/test_refusals_of_learners.py"]
-EMULATOR = [EXACT, *REFUSALS, "tests/targets/emulator/test_saved.py"]
-PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py", "tests/programs/test_kind.py"]
+REFUSALS = [f"tests/check/test_refusals{of}.py" for of in ("", "_of_circuits", "_of_learners")]
+EMULATOR = [EXACT, *REFUSALS, *(f"tests/targets/emulator/test_{name}.py" for name in ("numbers", "saved"))]
+PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py"]
 TRUSTED: dict[str, list[str]] = {
+    "tapegrad_check.attention": HEADS,
     "tapegrad_check.circuits": CHECK,
     "tapegrad_check.emulator": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.exact_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
@@ -78,27 +82,41 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.sources": CHECK,
     "tapegrad_check.step": CHECK,
     "tapegrad_check.tape": CHECK,
+    "tapegrad_check.tapes": HEADS,
     "tapegrad_check.transformer": CHECK,
     "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad._lockstep": VERIFY,
     "tapegrad._verify": VERIFY,
-    "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("compiled", "words", "copies")],
+    "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
+    "tapegrad.attention.analysis": ["tests/attention", *HEADS],
     "tapegrad.circuits.model": [
-        f"tests/circuits/test_{name}.py" for name in ("evaluator", "bad_input", "library")
+        f"tests/circuits/test_{name}.py" for name in ("model", "evaluator", "bad_input")
     ],
     "tapegrad.circuits.evaluator": ["tests/circuits/test_evaluator.py", "tests/circuits/test_layered.py"],
-    "tapegrad.learners.model": ["tests/learners/test_ready.py", "tests/learners/test_bad_input.py"],
+    "tapegrad.learners.model": [
+        "tests/learners/test_model.py",
+        "tests/learners/test_ready.py",
+        "tests/learners/test_bad_input.py",
+    ],
     "tapegrad.programs.interpreters": PROGRAMS,
     "tapegrad.programs.compiled": PROGRAMS,
     "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
     "tapegrad.targets.relu.exactness": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
     "tapegrad.targets.transformer.exactness": [EXACT, *REFUSALS],
-    "tapegrad.targets.rcnn.exactness": [*REFUSALS, "tests/targets/rcnn/test_size.py"],
+    "tapegrad.targets.rcnn.exactness": [EXACT, *REFUSALS, "tests/targets/rcnn/test_size.py"],
     "tapegrad.targets.emulator.constants": EMULATOR,
     "tapegrad.targets.emulator.numbers": EMULATOR,
-    "tapegrad.targets.simplex.build": [*REFUSALS, "tests/check/test_descent.py"],
-    "tapegrad.targets.tape.build": [*REFUSALS, "tests/check/test_descent.py"],
+    "tapegrad.targets.simplex.build": [
+        "tests/targets/simplex/test_build.py",
+        *REFUSALS,
+        "tests/check/test_descent.py",
+    ],
+    "tapegrad.targets.tape.build": [
+        "tests/targets/tape/test_build.py",
+        *REFUSALS,
+        "tests/check/test_descent.py",
+    ],
 }
 """Modules, and the tests that belong to each."""
 
@@ -123,6 +141,8 @@ class Mutant:
     function: str
     before: str
     after: str
+    time: int
+    """Among the changes of the function that read the same: 1 for the first."""
     number: int
     """Among the changes of the module, in the order in which `changes` finds them."""
     owner: str
@@ -130,11 +150,14 @@ class Mutant:
     what is worked out when the function is defined."""
     first_line: int
     """Of that function."""
+    readers: tuple[str, ...]
+    """Where there is none, the functions of the module that read what the statement sets."""
 
     @property
     def key(self) -> str:
         """What names it as long as the line it changes stays the same."""
-        return f"{self.module} | {self.function} | {self.before} => {self.after}"
+        again = f" ({self.time})" if self.time > 1 else ""
+        return f"{self.module} | {self.function} | {self.before} => {self.after}{again}"
 
 
 @dataclass(frozen=True)
@@ -222,6 +245,21 @@ def _owner(tree: ast.AST, path: list[Step]) -> tuple[str, int]:
     return "", 0
 
 
+def _readers(tree: ast.Module, path: list[Step]) -> tuple[str, ...]:
+    statement = tree.body[path[0][1] or 0]
+    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    set_here = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    found = []
+    for holder in tree.body:
+        inner = holder.body if isinstance(holder, ast.ClassDef) else [holder]
+        prefix = f"{holder.name}." if isinstance(holder, ast.ClassDef) else ""
+        for function in inner:
+            if isinstance(function, ast.FunctionDef):
+                read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+                found += [prefix + function.name] if read & set_here else []
+    return tuple(found)
+
+
 def _line(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())[:120]
 
@@ -259,14 +297,17 @@ def source_of(module: str) -> str:
 
 
 def mutants_of(module: str) -> list[Mutant]:
-    """All of a module, those with equal descriptions counted once."""
-    found: dict[str, Mutant] = {}
+    """All of a module."""
+    found: list[Mutant] = []
+    times: Counter[tuple[str, str, str]] = Counter()
     tree = ast.parse(source_of(module))
     for number, change in enumerate(changes(tree)):
         function, owner = _function(tree, change.path), _owner(tree, change.path)
-        mutant = Mutant(module, function, _line(change.before), _line(change.after), number, *owner)
-        found.setdefault(mutant.key, mutant)
-    return list(found.values())
+        read = function, _line(change.before), _line(change.after)
+        times[read] += 1
+        readers = () if owner[0] else _readers(tree, change.path)
+        found.append(Mutant(module, *read, times[read], number, *owner, readers))
+    return found
 
 
 class _InPlace(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -428,11 +469,12 @@ Reach = dict[str, tuple[float, list[str]]]
 
 
 def reach(files: list[str], known: Path) -> Reach:
-    """What the tests in these files do; found out once for each version of a file."""
+    """What the tests in these files do; found out once for each version of a file and of the table."""
+    table = repr(sorted(TRUSTED)).encode()
     entries = json.loads(known.read_text()) if known.exists() else {}
     tests: Reach = {}
     for file in files:
-        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()
+        digest = hashlib.sha256((ROOT / file).read_bytes() + table).hexdigest()
         if entries.get(file, {}).get("digest") != digest:
 
             def work(says: int, file: str = file) -> int:
@@ -450,14 +492,20 @@ def reach(files: list[str], known: Path) -> Reach:
     return tests
 
 
-def chosen(mutant: Mutant, tests: Reach) -> list[str]:
-    """The quickest of the tests that call the function of a mutant, file by file; of all tests where none is
-    seen to call it, as with compiled functions and what runs when a module is loaded."""
-    name = f"{mutant.module}:{mutant.owner}"
-    own = [test for test, (_, called) in tests.items() if name in called] or list(tests)
+def chosen(mutant: Mutant, tests: Reach, patience: float = PATIENCE) -> list[str]:
+    """The quickest of the tests that call the function of a mutant, or one that reads what it sets, file by
+    file. Compiled functions are not seen to be called: there, of the tests that call anything in the module,
+    or else of all."""
+    names = {f"{mutant.module}:{name}" for name in (mutant.owner or mutant.function, *mutant.readers)}
+
+    def in_module(called: str) -> bool:
+        return called.startswith(f"{mutant.module}:")
+
+    own = [test for test, (_, called) in tests.items() if not names.isdisjoint(called)]
+    own = own or [test for test, (_, called) in tests.items() if any(map(in_module, called))] or list(tests)
     own.sort(key=lambda test: tests[test][0])
     spent = list(accumulate(tests[test][0] for test in own))
-    own = [test for test, so_far in zip(own, spent, strict=True) if so_far < PATIENCE] or own[:1]
+    own = [test for test, so_far in zip(own, spent, strict=True) if so_far < patience] or own[:1]
     files: dict[str, float] = defaultdict(float)
     for test in own:
         files[test.partition("::")[0]] += tests[test][0]
@@ -478,6 +526,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every mutant")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds of tests for each mutant")
     parser.add_argument("--again", action="store_true", help="only those that earlier runs left alive")
     parser.add_argument("--survivors", action="store_true", help="print those that earlier runs left alive")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "bench/out/mutants.jsonl")
@@ -525,7 +574,7 @@ def _run(module: str, results: dict[str, bool], options: argparse.Namespace) -> 
     tests = reach(_files(TRUSTED[module]), options.output.with_name("reach.json"))
 
     def tried(mutant: Mutant) -> str | None:
-        own = chosen(mutant, tests)
+        own = chosen(mutant, tests, options.patience)
         return killer(mutant, own, 10 + 4 * sum(tests[test][0] for test in own))
 
     with ThreadPoolExecutor(options.workers) as pool, open(options.output, "a") as file:

@@ -32,7 +32,17 @@ def test_reports_in_words() -> None:
     assert str(AGREED) == said
     assert str(replace(AGREED, exhaustive=True)) == said.replace("1,234 input(s)", "all inputs")
     assert str(replace(AGREED, every=1000)) == said.replace("every one of", "every 1,000th of")
-    for every, ordinal in ((2, "2nd"), (21, "21st"), (113, "113th"), (1_323, "1,323rd"), (12, "12th")):
+    for every, ordinal in (
+        (2, "2nd"),
+        (21, "21st"),
+        (113, "113th"),
+        (1_333, "1,333rd"),
+        (12, "12th"),
+        (32, "32nd"),
+        (10, "10th"),
+        (20, "20th"),
+        (119, "119th"),
+    ):
         assert f"every {ordinal} of" in str(replace(AGREED, every=every))
     assert str(replace(AGREED, complete=False)) == said.replace("(s);", "(s) (stopped at the step limit);")
     covered = replace(AGREED, coverage=Coverage(1000, 2000))

@@ -3,6 +3,8 @@ the interpreter."""
 
 from collections.abc import Sequence
 from itertools import islice, product
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,9 +176,51 @@ def test_horizon():
         )
         covered = [bit for number in range(len(scales.digits)) for bit in scales.digit(number)]
         assert sorted(covered) == list(range(scales.time))
+    assert LONGEST == 2**24
     for steps in (0, LONGEST + 1):
         with pytest.raises(Refused, match="single precision"):
             scales_for(program, steps)
+
+
+def comparing(bits) -> Any:
+    """As much of a program as digits depend on: one head compares so many bits, another fewer."""
+    return SimpleNamespace(heads=[SimpleNamespace(compared=range(n)) for n in (1, bits, 1) if bits])
+
+
+@pytest.mark.parametrize(
+    ("bits", "steps", "digits"),
+    [
+        (0, 1 << 24, (24,)),  # 2^24 itself
+        (3, 1, (1,)),
+        (3, 2, (1,)),
+        (3, 3, (2,)),
+        (3, 4, (2,)),
+        (3, 5, (3,)),
+        (3, 1 << 22, (22,)),  # (3 + 1) 2^22 is 2^24
+        (4, 1 << 22, (11, 11)),
+        (3, (1 << 22) + 1, (12, 11)),
+        (3, 1 << 23, (12, 11)),
+        (8180, 1 << 22, (11, 11)),  # the second head compares 11 bits more: 8192 * 2^11 is 2^24
+        (8181, 1 << 22, (8, 7, 7)),
+    ],
+)
+def test_digits_are_as_few_as_scores_allow(bits, steps, digits):
+    assert scales_for(comparing(bits), steps).digits == digits
+
+
+def test_heads_that_compare_too_much_are_refused():
+    """With one bit a digit, the last head compares all but one of them besides: (n + 2) 2 is to be 2^24."""
+    most = (1 << 23) - 2
+    assert scales_for(comparing(most), 4).digits == (1, 1)
+    with pytest.raises(Refused, match="too large for single precision"):
+        scales_for(comparing(most + 1), 4)
+
+
+def test_temperatures_by_hand():
+    """4 n e^-8 is 1/8 for n between 93 and 94, and 4 n e^-4 between 1 and 2."""
+    assert [temperature_for(keys) for keys in (1, 2, 93, 94)] == [4.0, 8.0, 8.0, 16.0]
+    assert softmax_error(93, 8.0) == pytest.approx(0.1248 + 2.0**-23, abs=1e-4)
+    assert softmax_error(1, 100.0) == pytest.approx(2.0**-23, rel=1e-9)
 
 
 @pytest.mark.parametrize("keys", [3, 1000, 1 << 20])

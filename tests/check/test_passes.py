@@ -87,6 +87,14 @@ def test_ready_circuits(name: str) -> None:
     assert proved(folder_of(circuits.ready(name), "rcnn", tapes=2))
 
 
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "wires"), [((), (), []), (("a",), (), []), (("a",), ("o",), [0])]
+)
+def test_circuits_without_gates(inputs: tuple[str, ...], outputs: tuple[str, ...], wires: list[int]) -> None:
+    """The plan is a single step."""
+    assert proved(folder_of(Circuit(inputs, outputs, [], [], [], wires), "tape"))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("seed", range(15))
 def test_learners(seed: int) -> None:
     assert proved(folder_of(random_learner(seed), "tape", carried=1 + seed % 3))

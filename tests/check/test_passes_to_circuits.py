@@ -22,7 +22,7 @@ from tapegrad.learners import parity
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine, random_machine
 from tapegrad.source import Source
-from tapegrad_check import CheckError, check
+from tapegrad_check import CheckError, check, circuits
 from tapegrad_check.circuits import Configurations
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, NotProved
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
@@ -223,6 +223,25 @@ def test_options_that_ask_for_too_much(name: str, hostile: Any, tmp_path: Path) 
     genuine = saved(read(BB2), "relu", tmp_path / "net", **HERE)
     genuine.config["options"][name] = hostile
     refused_in_time(genuine, tmp_path / "forged")
+
+
+@pytest.mark.parametrize("steps", [7, 8, 9, 1000])
+def test_runs_that_come_round_again_are_proved(steps: int, tmp_path: Path) -> None:
+    """From the fourth step on nothing is new, and what is left over counts."""
+    rules = {(own, ("0",)): Rule(("0",), (0,), to) for own, to in ("ab", "bc", "ca")}
+    machine = TuringMachine(rules, "a", blank="0", alphabet=("0", "1"))
+    saved(machine, "relu", tmp_path / "net", steps=steps, cells=1)
+
+
+def test_what_is_followed_is_in_proportion_to_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four steps on five cells are 74 nodes: names and gates are 89."""
+    genuine = saved(read(BB2), "relu", tmp_path / "net", steps=4, cells=5)
+    monkeypatch.setattr(circuits, "NODES_PER_GATE", 1)
+    for more, enough in ((-15, True), (-16, False)):
+        monkeypatch.setattr(circuits, "NODES_AT_LEAST", more)
+        assert believed(genuine, tmp_path / "again") is enough
 
 
 def test_numbers_that_would_fill_the_memory(tmp_path: Path) -> None:

@@ -1,16 +1,19 @@
 """A bad net for every condition of the checkers of machines: each is refused for the reason that it has."""
 
 import copy
+import math
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tapegrad._sources import read, source_to_json
+from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.sampler import random_grid_machine
-from tapegrad_check import CheckError
+from tapegrad_check import CheckError, tape, transformer
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import GridMachine, GridRule, Machine, Rule, model_of
 from tests.check.altering import Change, Net, add, claims, config, constants, machine, net_of, put, retype
@@ -88,6 +91,7 @@ TAPE: list[tuple[str, Change]] = [
     ("not two symbols", config(symbols=["0", "1", "2"])),
     ("number of cells", config(cells=1)),
     ("number of cells", config(cells=10**9)),
+    ("number of cells", config(cells=(1 << 22) + 1)),
     ("number of cells", config(cells=16.0)),
     ("'down' is not of type", retype("down", np.int16)),
     ("does not fit the states", lambda net: net.config["states"].pop()),
@@ -100,8 +104,16 @@ TAPE: list[tuple[str, Change]] = [
     ("does not satisfy", constants(b=-12)),
     ("b is not a whole number", constants(b=1 << 17)),
     ("for another number of tapes", constants(tapes=1)),
+    ("does not satisfy", lambda net: net.config["constants"].update(b=4)),  # 4^3 - 2 * 4 < 4 * 4^2
+    ("c <= b|in the gap", lambda net: net.config["constants"].update(b=5)),
     ("c <= b", constants(c=-4000)),
-    ("losses would be rounded", lambda net: net.config["constants"].update(c=(1 << 50) - 9)),
+    ("c <= b", lambda net: net.config["constants"].update(c=net.config["constants"]["b"] ** 3)),
+    (
+        "chain rule rounds",
+        lambda net: net.config["constants"].update(c=net.config["constants"]["b"] ** 3 + 1),
+    ),
+    ("losses would be rounded", lambda net: net.config["constants"].update(c=(1 << 50) - (1 << 16) + 1)),
+    ("the gap of", lambda net: net.config["constants"].update(c=(1 << 50) - (1 << 16))),
     ("the gap of", constants(low=1 << 14, high=1 << 14)),
     ("the gap of", constants(low=-(1 << 11))),
     ("chain rule rounds", lambda net: net.config["constants"].update(exact=False)),
@@ -111,6 +123,10 @@ TAPE: list[tuple[str, Change]] = [
     ("a head moves at a vertex that halts", put("moves", (-1, 0), 1)),
     ("something is written at a vertex that halts", put("written", (-1, 0), -1)),
     ("does not exist", put("edge_to", 0, 10**6)),
+    ("does not exist", lambda net: net.put("edge_to", 0, len(net.arrays["down"]))),
+    ("does not exist", lambda net: net.put("edge_from", 0, len(net.arrays["down"]))),
+    ("does not exist", put("edge_to", 0, -1)),
+    ("does not exist", put("edge_from", 0, -1)),
     ("one edge for each combination", put("edge_from", 0, 1)),
     ("one state with all symbols", add("edge_to", 0, 2)),
     ("another weight than", add("edge_weight", 0, 1)),
@@ -133,6 +149,10 @@ SIMPLEX: list[tuple[str, Change]] = [
     ("a line search or there is none", config(line_search=1)),
     ("ends with another loss", claims(final_loss=0.25)),
     ("first cell", config(first_cell=0.0)),
+    ("first cell", config(first_cell=(1 << 31) + 1)),
+    ("off its tape", config(first_cell=1 << 31)),
+    ("first cell", config(first_cell=-(1 << 31) - 1)),
+    ("off its tape", config(first_cell=-(1 << 31))),
     ("'cells' is not of type", retype("cells", np.int64)),
     ("no vertices", lambda net: net.arrays.update({n: a[:0] for n, a in net.arrays.items()})),
     ("'state' is not of type", retype("state", np.int64)),
@@ -140,15 +160,25 @@ SIMPLEX: list[tuple[str, Change]] = [
     ("'edge_to' is not of type", retype("edge_to", np.int64)),
     ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
     ("'state' is out of range", put("state", 0, 9)),
+    ("'state' is out of range", lambda net: net.put("state", 0, len(net.config["states"]))),
+    ("'state' is out of range", put("state", 0, -1)),
     ("'cells' is out of range", put("cells", (0, 0, 0), 9)),
+    ("'cells' is out of range", put("cells", (0, 0, 0), 2)),
+    ("'successor' is out of range", lambda net: net.put("successor", 0, len(net.arrays["state"]))),
     ("'successor' is out of range", put("successor", 0, -1)),
     ("off its tape", put("heads", (0, 0), 99)),
+    ("off its tape", lambda net: net.put("heads", (0, 0), net.config["first_cell"] - 1)),
+    ("off its tape", lambda net: net.put("heads", (0, 0), _end(net) + 1)),
     ("one edge from every vertex", put("edge_from", 0, 3)),
     ("misses the successor", add("edge_to", 0, 1)),
     ("do not fit double precision", config(unit=1 << 48)),
     ("not downhill", add("edge_weight", 0, 100)),
+    ("not downhill", lambda net: net.put("edge_weight", 0, _weight_at(net, "edge_from"))),
+    ("not downhill", lambda net: net.put("edge_weight", 0, _weight_at(net, "edge_to"))),
     ("not the mean", add("edge_weight", 0, 0.25)),
     ("B does not exceed", config(most_steps=0)),
+    ("B does not exceed", lambda net: config(most_steps=net.config["most_steps"] - 1)(net)),
+    ("claims steps", lambda net: config(most_steps=net.config["most_steps"] + 1)(net)),
     ("one unit, below", lambda net: [net.add(f"{kind}_weight", ..., 0.5) for kind in ("vertex", "edge")]),
     ("by more than one cell", lambda net: _far_away(net)),
     (
@@ -164,6 +194,16 @@ SIMPLEX: list[tuple[str, Change]] = [
     ("something else than its source", other_rule),
     ("something else than its source", fewer_rules),
 ]
+
+
+def _end(net: Net) -> int:
+    """The last cell."""
+    return net.config["first_cell"] + net.arrays["cells"].shape[2] - 1
+
+
+def _weight_at(net: Net, end: str) -> float:
+    """Of the vertex at an end of the first edge."""
+    return float(net.arrays["vertex_weight"][net.arrays[end][0]])
 
 
 def _far_away(net: Net) -> None:
@@ -310,3 +350,90 @@ def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Cha
     change(net)
     with pytest.raises(CheckError, match=reason):
         net.verdict(name.split()[0])
+
+
+@pytest.mark.parametrize("cells", [2, 1 << 22])
+def test_a_tape_may_have_as_many_cells(cells: int) -> None:
+    net = copy.deepcopy(genuine("tape"))
+    net.config["cells"] = cells
+    assert net.verdict("tape") == COMPUTES_SOURCE
+
+
+def test_a_simplex_of_another_unit_falls_by_three_of_them() -> None:
+    net = copy.deepcopy(genuine("simplex"))
+    before = net.config["unit"]
+    net.config["unit"] = 2 * before
+    for name in ("vertex_weight", "edge_weight"):
+        net.arrays[name] = 2 * net.arrays[name]
+    with pytest.raises(CheckError, match="claims drop"):
+        net.verdict("simplex")
+    net.claims["drop"] = 6 * before
+    assert net.verdict("simplex") == COMPUTES_SOURCE
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [("tape", {"cells": 8}), ("simplex", {"inputs": [[]]}), ("transformer", {"steps": 1}), ("rcnn", {})],
+)
+def test_a_machine_that_halts_at_once_is_one(target: str, options: dict[str, Any]) -> None:
+    """One state, no rule, one vertex where vertices are configurations."""
+    net = net_of(TuringMachine({}, "a", blank="0", alphabet=("0", "1")), target, options)
+    assert net.verdict(target) == COMPUTES_SOURCE
+
+
+def test_the_intended_successor_leads_by_what_it_should() -> None:
+    """With slopes 4 and 2: on a tape where the symbol stays by 4 b, where it changes by 16 b^2 - 4 b; against
+    all other vertices, if k of d symbols change, by 4 (b^3 + b (d - k)) - 2 (b^3 + b d)."""
+    for tapes, b in product(range(1, 7), range(2, 8)):
+        wanted = min(4 * b, 16 * b**2 - 4 * b, 2 * b**3 - 2 * b * tapes)
+        if wanted > 0:
+            assert tape._lead(tapes, b, 4, 2) == wanted
+        else:
+            with pytest.raises(CheckError, match="would be steeper"):
+                tape._lead(tapes, b, 4, 2)
+    assert tape._lead(2, 9, 4, -3) == 4 * 9  # other vertices count for 0 at least
+    assert tape._slopes() == (4, 2)
+
+
+def test_a_row_that_differs_is_named() -> None:
+    for row, name in ((3, "W_1"), (39, "b_1")):
+        net = copy.deepcopy(genuine("transformer"))
+        net.add(f"layer.2.ff.{name}", (row, 0) if name == "W_1" else row, 1)
+        with pytest.raises(CheckError) as refused:
+            net.verdict("transformer")
+        wanted = f"layer 2 does not compute {net.config['coordinates'][row]} as in appendix C"
+        assert (refused.value.what, refused.value.where) == (wanted, name)
+
+
+def test_claims_are_compared_as_doubles_that_were_rounded() -> None:
+    net = copy.deepcopy(genuine("transformer softmax"))
+    for factor, close in ((1 + 1e-12, True), (1 + 1e-6, False)):
+        for name in ("temperature", "softmax_error", "rounding_error"):
+            own = copy.deepcopy(net)
+            own.claims[name] *= factor
+            if close:
+                assert own.verdict("transformer") == COMPUTES_SOURCE
+            else:
+                with pytest.raises(CheckError, match=f"claims {name}"):
+                    own.verdict("transformer")
+
+
+def test_sums_of_corrected_bits_stay_within_the_radius() -> None:
+    """(32 + width) times the largest sum are to be below 2^24 / 3 = 5,592,405.3."""
+    thirds = {"low": 1 / 3, "high": 2 / 3}
+    assert "stay within 1/3" in transformer._correction(thirds, 1000, 5560)
+    with pytest.raises(CheckError, match="errors reach the radius"):
+        transformer._correction(thirds, 1000, 5561)
+
+
+@pytest.mark.parametrize("low", [1 / 4, 1 / 3])
+def test_softmax_leaves_room_for_as_many_keys_as_it_should(low: float) -> None:
+    """Half of the radius is for what strays, and the rest for 2^-23 for each key: 2^22 low of them."""
+    for keys, enough in ((int(low * 2**22) - 4, True), (int(low * 2**22) + 4, False)):
+        temperature = math.log(2 * keys / low)
+        told = {"attention": "softmax", "temperature": temperature, "low": low}
+        if enough:
+            assert "strays at most" in transformer._attention(told, keys - 2)
+        else:
+            with pytest.raises(CheckError, match="reach the radius"):
+                transformer._attention(told, keys - 2)

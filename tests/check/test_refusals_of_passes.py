@@ -20,10 +20,12 @@ from tapegrad.source import Source
 from tapegrad_check import CheckError
 from tapegrad_check.circuits import Configurations
 from tapegrad_check.folder import Folder, NotProved
+from tapegrad_check.machines import most_rules
 from tapegrad_check.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes import bound_source
 from tapegrad_check.plans import Gate, Moment, _choices, carried
 from tapegrad_check.sources import model_of
+from tapegrad_check.step import Step
 from tapegrad_check.words import equal, subtract
 from tests.check.test_passes import ON_ONE_TAPE, folder_of, plan_of, proved
 from tests.check.test_passes_to_circuits import value
@@ -143,6 +145,8 @@ BLOCKS: list[tuple[str, Change]] = [
     ("a bit has no cell", of_plan("state", lambda state: state.pop())),
     ("a bit has no cell", of_plan("sample", lambda sample: sample.pop())),
     ("no stops", plan(stops=[])),
+    ("no stops", of_plan("stops", lambda stops: stops[0].__setitem__(0, "1"))),
+    ("no stops", of_plan("stops", lambda stops: stops[0].__setitem__(0, True))),
     ("beside the block", of_plan("stops", lambda stops: stops[0].__setitem__(0, 0))),
     ("beside the block", lambda folder: plan_of(folder)["stops"][0].__setitem__(0, plan_of(folder)["width"])),
     ("moment of the plan is broken", of_plan("stops", lambda stops: stops[0].__setitem__(1, [[1, 0]]))),
@@ -265,6 +269,42 @@ def test_a_machine_has_as_many_rules_as_its_pass_gives(machine: Any, target: str
         assert (reason in str(refused.value)) is lacking
 
 
+def test_options_are_as_given_or_else_the_defaults_of_their_own_pass() -> None:
+    """Defaults stand in the order of the lowerings, and those of the target last."""
+    settings = {"options": {"a": 1}, "defaults": [{"a": 2, "b": 3}, {"b": 4}, {"b": 5, "c": 6}]}
+    first, second, third, fourth = (Step(Folder(settings, {}, {}), number, "p") for number in range(4))
+    assert [step.option("a") for step in (first, second, third)] == [1, 1, 1]
+    assert [step.option("b", default=7) for step in (first, second, third, fourth)] == [3, 4, 7, 7]
+    assert first.target_option("b") == third.target_option("b") == 5
+    assert [first.target_option("d"), first.target_option("d", 8)] == [None, 8]
+    for step, name in ((first, "c"), (second, "d"), (third, "c")):
+        with pytest.raises(CheckError, match=f"option '{name}' of the pass 'p' is missing"):
+            step.option(name)
+    assert Step(Folder({"options": {}}, {}, {}), 0, "p").target_option("b", 9) == 9
+
+
+def test_only_the_last_pass_but_those_in_the_net_gives_the_lowered_source() -> None:
+    one, two = (json.loads(json.dumps(source_to_json(read(text))[0])) for text in (BB2, "1RB1LB_1LA1LZ"))
+    passes: list[Any] = [{"name": "stay-free", "after": one}, {"name": "tripled"}, {"name": "layers"}]
+    folder = Folder({"passes": passes, "lowered": two}, {}, {})
+    assert Step(folder, 0, "stay-free").saved() == model_of(one, {})
+    assert Step(folder, 1, "tripled").saved() == model_of(two, {})
+    del folder.config["lowered"]
+    with pytest.raises(NotProved, match="does not hold what the pass 'tripled' gave"):
+        Step(folder, 1, "tripled").saved()
+
+
+def test_rules_are_counted_where_they_are_saved() -> None:
+    def counted(config: dict[str, Any], **arrays: Any) -> int:
+        return most_rules(Step(Folder({"passes": [], **config}, arrays, {}), 0, "sweeps"))
+
+    assert counted({}) == 0
+    assert counted({}, a=np.zeros((2, 3)), b=np.zeros(5)) == 6
+    assert counted({"lowered": {"rules": {}}, "passes": ["a", {}, {"after": 3}]}, a=np.zeros(7)) == 7
+    assert counted({"lowered": {"rules": [0, 0]}}, a=np.zeros(7)) == 2
+    assert counted({"lowered": {"rules": [0]}, "passes": [{"after": {"rules": [0, 0, 0]}}]}) == 3
+
+
 def test_as_many_samples_as_there_may_be() -> None:
     folder = genuine("memory")
     altered = Folder(json.loads(json.dumps(folder.config)), dict(folder.arrays), {})
@@ -373,6 +413,7 @@ def test_nodes_are_shared_folded_and_bounded() -> None:
     assert [nodes.and_(a, x) for x in (FALSE, TRUE, a, a ^ 1)] == [FALSE, a, a, FALSE]
     assert [nodes.or_(a, x) for x in (FALSE, TRUE, a, a ^ 1)] == [a, TRUE, a, TRUE]
     assert [nodes.xor(a, x) for x in (FALSE, TRUE, a, a ^ 1)] == [a, a ^ 1, FALSE, TRUE]
+    assert [nodes.xor(x, a ^ 1) for x in (FALSE, TRUE)] == [a ^ 1, a]
     differ = nodes.xor(a, b)
     assert nodes.xor(b ^ 1, a) == differ ^ 1
     assert [nodes.xor(a, differ), nodes.xor(differ, b), nodes.xor(b ^ 1, differ)] == [b, a, a ^ 1]

@@ -15,11 +15,12 @@ from tapegrad._sources import source_to_json
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import Array, Bit, UInt
-from tapegrad.learners import parity
+from tapegrad.learners import CircuitLearner, parity
+from tapegrad.machines import model
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.programs.library import READY
-from tapegrad_check import CheckError, Unchecked, check, folder
+from tapegrad_check import CheckError, Unchecked, check, folder, sources
 from tapegrad_check.folder import NotProved
 from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, array, digest, model_of, number, to_json, whole
 from tests.check.forging import Saved
@@ -49,6 +50,7 @@ SOURCES = {
     "circuit": random_circuit(2, inputs=3, size=9, outputs=2),
     "function": trace(both, UInt(3), Bit, Array(Bit, 2)),
     "learner": parity(2),
+    "learner without memory": CircuitLearner(random_circuit(5, inputs=3, size=4, outputs=2), 1),
     "program": READY["subleq-hello"].build(),
     "processor": READY["rv32-fibonacci"].build(),
 }
@@ -261,6 +263,10 @@ def test_a_kind_that_the_checker_does_not_know_is_not_refused() -> None:
         model_of(data | {"kind": "cellular automaton"}, arrays)
 
 
+def test_moves_on_the_grid_are_those_of_the_machines() -> None:
+    assert dict(sources.MOVES) == dict(model.MOVES)
+
+
 def test_single_values() -> None:
     assert [whole(value, "it", -1, 2) for value in (-1, 0, 2)] == [-1, 0, 2]
     for value in (-2, 3, True, 1.0, "1", None):
@@ -321,6 +327,13 @@ def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setitem(folder.LIMITS, name, len(content) - 1)
         refused(f"{name} has {len(content):,} bytes", Unchecked)
         monkeypatch.setitem(folder.LIMITS, name, len(content))
+    monkeypatch.undo()
+    for name, most in (("config.json", 2**28), ("model.safetensors", 2**34), ("certificate.json", 2**26)):
+        with open(tmp_path / name, "ab") as file:
+            file.truncate(most + 1)  # takes no room on the disk
+        with pytest.raises(Unchecked, match=f"{name} has {most + 1:,} bytes"):
+            check(tmp_path)
+        (tmp_path / name).write_bytes(files[name])
     (tmp_path / "config.json").unlink()
     with pytest.raises(Unchecked, match=r"config\.json is missing"):
         check(tmp_path)

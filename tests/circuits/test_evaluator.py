@@ -1,13 +1,14 @@
 """The compiled evaluator against the gate-by-gate oracle and against Python's integers."""
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tapegrad.circuits import Gate
+from tapegrad.circuits import Circuit, Gate
 from tapegrad.circuits.evaluator import Evaluator, evaluate, evaluate_packed, packed, unpacked
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError
@@ -45,6 +46,31 @@ def test_multiplies_as_python_does() -> None:
 def test_registers_are_used_again() -> None:
     evaluator = Evaluator(multiplier(32))
     assert evaluator.registers < 300 < evaluator.circuit.size / 10
+
+
+def test_a_register_is_given_away_once() -> None:
+    """Both operands of the first gate are a, whose register is free from then on: for one of the next two."""
+    circuit = Circuit(
+        ("a", "b", "c"),
+        ("out",),
+        kinds=np.array([Gate.AND, Gate.XOR, Gate.NAND, Gate.XOR], np.uint8),
+        left=np.array([0, 1, 2, 4], np.int32),
+        right=np.array([0, 3, 3, 5], np.int32),
+        output_wires=np.array([6], np.int32),
+    )
+    bits = np.array(list(product((False, True), repeat=3)))
+    assert np.array_equal(evaluate(circuit, bits), circuit.wire_values(bits)[circuit.output_wires].T)
+    assert Evaluator(circuit).registers == 4
+    chain = Circuit(("a",), ("out",), [Gate.NOT] * 5, [0, 1, 2, 3, 4], [0] * 5, [5])  # type: ignore[arg-type]
+    assert Evaluator(chain).registers == 2
+    assert evaluate(chain, [[0], [1]]).tolist() == [[True], [False]]
+
+
+def test_operands_that_are_not_looked_at_have_a_register() -> None:
+    constants = Circuit((), ("one",), [Gate.TRUE], [0], [0], [0])  # type: ignore[arg-type]
+    evaluator = Evaluator(constants)
+    assert evaluator.registers == 1
+    assert {*evaluator._left.tolist(), *evaluator._right.tolist()} == {0}
 
 
 def test_packing_puts_pattern_64k_plus_j_into_bit_j_of_word_k() -> None:

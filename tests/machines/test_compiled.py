@@ -1,6 +1,6 @@
 """The compiled interpreter beside the plain one, and at its limits."""
 
-from itertools import islice
+from itertools import islice, product
 
 import pytest
 from automata.tm.dtm import DTM
@@ -165,3 +165,37 @@ def test_foreign_configurations_are_refused():
         compiled.run(machine, Configuration("b", ({},), (0,)), 5)
     with pytest.raises(InputError, match="no symbol 'y'"):
         compiled.run(machine, Configuration("a", ({3: "y"},), (0,)), 5)
+
+
+@pytest.mark.usefixtures("guards")
+@pytest.mark.parametrize("guards", ["cramped"], indirect=True)
+def test_arrays_double_on_the_sides_that_a_head_is_near():
+    """With a guard of 1 there are four cells around what is given, and fewer than two are near."""
+    grid = GridMachine({("a", "0"): GridRule("1", "up", "a")}, "a", alphabet=("2",))
+    line = TuringMachine({("a", ("_",)): Rule(("x",), (1,), "a")}, "a")
+    for row, column in product(range(10), range(12)):
+        plane = compiled.Plane(grid, grid.start(["02"], (1, 3)), 10**6)
+        assert (plane.cells.shape, plane.origin, plane.row, plane.column) == ((10, 11), (-4, -3), 5, 6)
+        plane.row, plane.column = row, column
+        before = plane.configuration()
+        plane.grow()
+        assert plane.configuration() == before
+        high = 10 * (1 + (row < 2) + (row > 8))
+        assert plane.cells.shape == (high, 11 * (1 + (column < 2) + (column > 9)))
+    for column in range(9):
+        plane = compiled.Plane(line, Configuration("a", ({7: "x"},), (7,)), 10**6)
+        assert (plane.cells.shape, plane.origin, plane.row, plane.column) == ((1, 9), (0, 3), 0, 4)
+        plane.column = column
+        before = plane.configuration()
+        plane.grow()
+        assert plane.configuration() == before
+        assert plane.cells.shape == (1, 9 * (1 + (column < 2) + (column > 7)))
+    two = TuringMachine({("a", ("_", "_")): Rule(("x", "x"), (1, 1), "a")}, "a")
+    for columns in product(range(11), repeat=2):
+        tapes = compiled.Tapes(two, Configuration("a", ({}, {5: "x"}), (3, 4)), 10**6)
+        assert (tapes.cells.shape, tapes.origin, tapes.heads.tolist()) == ((2, 11), 1, [4, 5])
+        tapes.heads[:] = columns
+        before = tapes.configuration()
+        tapes.grow()
+        assert tapes.configuration() == before
+        assert tapes.cells.shape == (2, 11 * (1 + (min(columns) < 2) + (max(columns) > 9)))

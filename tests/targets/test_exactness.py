@@ -3,6 +3,8 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine, Block, Matrix
 from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most, point
 from tapegrad.targets.emulator import constants as memory
-from tapegrad.targets.relu.build import GADGETS
+from tapegrad.targets.rcnn.exactness import bump_rounding, kink_margin
+from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, Correction
 from tapegrad.targets.relu.exactness import _corrected, prove
 from tapegrad.targets.transformer.exactness import require_absorbed, stray_weight, temperature_for
 from tapegrad.targets.transformer.net import TransformerNet
@@ -67,10 +70,11 @@ def test_memories_that_do_not_fit_a_precision_are_refused() -> None:
     memory.choose(1 << 19, 1, "float32")
     with pytest.raises(Refused, match="too many for float32"):
         memory.choose((1 << 19) + 1, 1, "float32")
-    longest = int(2**61 / math.sqrt(4 * (20 * 7 + 41 + 28)))
-    assert memory.choose(1, longest - 10**9, "float32").w0 == 2.0**-61
-    with pytest.raises(Refused, match="beyond the range of float32"):
-        memory.choose(1, longest + 10**12, "float32")
+    for precision, exponent in (("float32", 61), ("float64", 509)):
+        longest = int(2**exponent / math.sqrt(4 * (20 * 7 + 41 + 28)))
+        assert memory.choose(1, longest - longest // 10**6, precision).w0 == 2.0**-exponent
+        with pytest.raises(Refused, match=f"beyond the range of {precision}"):
+            memory.choose(1, longest + longest // 10**6, precision)
 
 
 @pytest.mark.parametrize("p", [Fraction(3), Fraction(11, 9), Fraction(4)])
@@ -179,6 +183,46 @@ def test_corrections_mend_up_to_their_radius(correction: str, dtype: str) -> Non
         assert proof.allowance == proof.after_correction == proof.after_gates == proof.at_outputs == 0
 
 
+@pytest.mark.parametrize(("low", "high"), [((1, 4), (1, 2)), ((1, 2), (3, 4))])
+def test_a_correction_mends_as_much_as_it_does_on_either_side(
+    low: tuple[int, int], high: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter on the one side, a half on the other: a quarter in all."""
+    monkeypatch.setitem(CORRECTIONS, "lopsided", Correction(Fraction(*low), Fraction(*high), ""))
+    assert _corrected("lopsided", "float64", Fraction(1, 5)) < Fraction(1, 1 << 45)
+    with pytest.raises(Refused, match="outside the radius"):
+        _corrected("lopsided", "float64", Fraction(1, 3))
+
+
+def test_outputs_are_off_by_twice_the_error_and_one_rounding() -> None:
+    proof = prove(list(Gate), "thirds", "float32")
+    error = proof.after_correction
+    assert proof.at_outputs == 2 * error + (1 + 2 * error) / (1 << 24) + Fraction(1, 1 << 126)
+
+
+# Filters
+
+
+def _filter(*maps: tuple[list[int], list[float], list[float]]) -> Any:
+    """As much of a filter as the numbers below depend on: rows, values and biases of each map."""
+    found = []
+    for rows, values, bias in maps:
+        entries = SimpleNamespace(rows=np.array(rows), values=np.array(values), bias=np.array(bias))
+        found.append(SimpleNamespace(entries=lambda entries=entries: entries, bias=entries.bias))
+    return SimpleNamespace(maps=found)
+
+
+def test_questions_of_a_filter_by_hand() -> None:
+    """Values from -1 to 2 are 3 apart at most. A question adds up |weights| times that, and its bias; there
+    are two roundings more than terms."""
+    values, eps = np.array([2.0, -1.0, 0.5]), float(np.finfo(np.float64).eps)
+    for bias, wanted in (([0.5, 7.0], 4 * 15.5), ([0.5, -20.0], 3 * 23.0), ([0.0, 0.0], 4 * 15.0)):
+        questions = _filter(([], [], []), ([0, 0, 1], [2.0, -3.0, 1.0], bias))
+        assert bump_rounding(questions, values) == wanted * eps
+    for kinks, margin in (([0.0], 0.5), ([0.75], 0.25), ([-3.0], 2.0), ([3.0], 1.0), ([0.0, 1.75], 0.25)):
+        assert kink_margin(_filter(([], [], [-kink for kink in kinks])), values) == margin
+
+
 def test_gates_that_are_too_far_off_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GADGETS, Gate.AND, GADGETS[Gate.OR])
     for correction in ("thirds", "quarters", "none"):
@@ -198,6 +242,11 @@ def test_ranges_of_gates_are_those_of_their_weights() -> None:
     assert exact.to_json()["radius"] is None
 
 
+def _wide(single: Rounding) -> Interval:
+    """What is between -1 and 5 after a sum that was rounded before."""
+    return Interval(Fraction(-1), Fraction(5)).widened(single.slack(Interval(Fraction(0), Fraction(6))))
+
+
 def test_intervals_by_hand() -> None:
     span = Interval(Fraction(-1), Fraction(2))
     assert (span.magnitude, span.relu(), span.shifted(1)) == (
@@ -214,7 +263,21 @@ def test_intervals_by_hand() -> None:
     assert single.slack(point(Fraction(1 << 25) + 1)) == Fraction((1 << 25) + 1, 1 << 24) + tiny
     assert single.slack(point(third)) == third / (1 << 24) + tiny
     assert single.slack(point(tiny)) == 0 < single.slack(point(tiny / 2))
-    assert single.product_slack(Fraction(4), point(third)) == 0
+    for exact in (0, 1, 2, 4, -1, -8, Fraction(1, 2), Fraction(-1, 4)):
+        assert (
+            single.product_slack(Fraction(exact), span)
+            == single.product_slack(Fraction(exact), point(third))
+            == 0
+        )
+    for rounded in (3, 5, 6, -3, Fraction(3, 2), Fraction(1, 6), Fraction(4, 3)):
+        assert single.product_slack(Fraction(rounded), span) == 2 * abs(Fraction(rounded)) / (1 << 24) + tiny
+        assert single.product(Fraction(rounded), span).magnitude > 2 * abs(rounded)
+    assert single.product(Fraction(-2), span) == Interval(Fraction(-4), Fraction(2))
+    assert single.sum(point(0), point(third)) == point(third) == single.sum(point(third), point(0))
+    assert single.sum(point(1), point(third)) == point(4 * third).widened(4 * third / (1 << 24) + tiny)
+    assert single.affine((2, 0.5), -1, (span, point(4))) == Interval(Fraction(-1), Fraction(5)).widened(
+        single.slack(Interval(Fraction(0), Fraction(6))) + single.slack(_wide(single))
+    )
     assert single.product_slack(Fraction(3), point(third)) == 0
     assert single.product_slack(Fraction(3), span) > 0
     assert single.product_slack(third, span) > 0

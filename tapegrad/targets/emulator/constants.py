@@ -110,7 +110,7 @@ def choose(cells: int, steps: int, precision: str) -> Constants:
             f"{cells:,} bits of memory are too many for {precision}",
             advice="Use float64, or a learner with less memory.",
         )
-    w0 = u * 2.0 ** -((bits + 5) // 2 + 1)
+    w0 = u
     while not changes_vanish(w0, cells, precision) or drift(w0, cells, steps) > LARGEST_DRIFT:
         w0 /= 2
     if -math.log2(w0**2) + 2 > exponents:

@@ -45,14 +45,15 @@ class Constants:
 def choose(tapes: int, final_loss: float) -> Constants:
     """Constants for a machine with this many tapes, whose primary network ends with at most this loss.
 
-    b is the smallest power of two that satisfies (18) and leaves a gap between halted and running:
-    b^3 > 8 b^2 d + 3 d. The gap is cut into thirds by B_low and B_high. c is large enough for the loss to
-    stay positive (c > b^3) and for B_stop = B_low to exceed the final loss of the primary network. From
-    there on up we take the first c for which the chain rule of sqrt(2 l) rounds nowhere, if there is one
-    nearby; otherwise tapes and heads are off by some 1e-16, which every later write corrects.
+    b is the smallest power of two that leaves a gap between halted and running, b^3 > 8 b^2 d + 3 d, so that
+    it satisfies (18) in the stricter of the two forms of its second line, b^3 - 2 d b >= 4 d b^2. The gap is
+    cut into thirds by B_low and B_high. c is large enough for the loss to stay positive (c > b^3) and for
+    B_stop = B_low to exceed the final loss of the primary network. From there on up we take the first c for
+    which the chain rule of sqrt(2 l) rounds nowhere, if there is one nearby; otherwise tapes and heads are
+    off by some 1e-16, which every later write corrects.
     """
     b = 2
-    while not (_satisfies_18(b, tapes) and b**3 > 8 * b**2 * tapes + 3 * tapes + 3):
+    while b**3 <= 8 * b**2 * tapes + 3 * tapes + 3:
         b *= 2
     third = (b**3 - 8 * b**2 * tapes - 3 * tapes) // 3
     least = max(b**3 + 1, int(np.ceil(final_loss)) + 2 * third + 1)
@@ -64,11 +65,6 @@ def choose(tapes: int, final_loss: float) -> Constants:
     offset = _first_exact(least, tapes, b)
     c = least + (offset or 0)
     return Constants(tapes, b, c, low=c - 2 * third, high=c - third, exact=offset is not None)
-
-
-def _satisfies_18(b: int, tapes: int) -> bool:
-    """(18), with the stricter of the two forms that the text and the proof give to its second line."""
-    return 2 * b**3 >= b**3 + tapes * b and b**3 - 2 * tapes * b >= 4 * tapes * b**2 and b > 1
 
 
 def _first_exact(least: int, tapes: int, b: int) -> int | None:
