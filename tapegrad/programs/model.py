@@ -344,7 +344,9 @@ class Program:
             )
 
         if self.entry % self.machine.alignment:
-            raise SourceError(f"the program {self.name!r} starts at {self.entry:#x}, between two instructions")
+            raise SourceError(
+                f"the program {self.name!r} starts at {self.entry:#x}, between two instructions"
+            )
 
     def start(self, input: bytes | str = b"") -> ProgramState:
         """The first state, with this input to read."""
