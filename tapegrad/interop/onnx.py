@@ -9,6 +9,7 @@ from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.onnx import LARGEST, GraphWriter
+from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.relu.net import ReluNet
@@ -31,6 +32,11 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
             return rcnn_model(net)
         case MemoryNet():
             raise Refused(NO_FORM.format("ONNX"), advice=ADVICE)
+        case DecoderNet():
+            raise Refused(
+                "a language model has no form in ONNX of its own",
+                advice="Use to=huggingface; the stock checkpoint can be exported further.",
+            )
     raise Refused(
         f"target {net.target!r} runs while it is trained, and an ONNX model is not trained",
         advice="Use to=torch, or one of the targets relu, transformer and rcnn.",

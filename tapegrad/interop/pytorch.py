@@ -17,6 +17,7 @@ from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, StackModule, convolution
+from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet
@@ -291,6 +292,11 @@ def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
             return RcnnModule(net)
         case MemoryNet():
             raise Refused(NO_FORM.format("PyTorch"), advice=ADVICE)
+        case DecoderNet():
+            raise Refused(
+                "a language model has no module of its own",
+                advice="Use to=huggingface; transformers opens it as a module of PyTorch.",
+            )
     raise Refused(f"target {net.target!r} has no form in PyTorch")
 
 

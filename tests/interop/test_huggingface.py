@@ -141,6 +141,12 @@ def test_on_the_command_line(tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+def test_other_exports_say_what_to_do():
+    net = decoder(ready("increment"))
+    with pytest.raises(Refused, match="to=huggingface"):
+        tg.to_onnx(net)
+
+
 def test_tables_of_positions_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(huggingface, "LARGEST", 1 << 20)
     with pytest.raises(Refused, match="table of positions"):
