@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 
-from tapegrad._campaign.programs import LENGTHS
 from tapegrad._campaign.run import Plan, run
 from tapegrad._sources import parse_options
 from tapegrad.commands.output import DISAGREED, AsJson, SetOption, console, errors, print_json, progress_bar
@@ -76,6 +75,8 @@ def campaign(
 
 
 def _targets(names: str) -> tuple[str, ...]:
+    from tapegrad._campaign.programs import LENGTHS  # brings JAX
+
     if names == "all":
         return tuple(LENGTHS)
     found = tuple(target_named(name).name for name in dict.fromkeys(names.split(",")))
