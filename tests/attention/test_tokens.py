@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 
 from tapegrad.attention.analysis import softmax_error
-from tapegrad.attention.language import LARGEST, MEAN, ROUNDING, STRAY, build, scales_for, temperature_for
+from tapegrad.attention.language import (
+    LARGEST,
+    MEAN,
+    MOST_COMPARED,
+    ROUNDING,
+    STRAY,
+    build,
+    scales_for,
+    temperature_for,
+)
 from tapegrad.attention.tape_tokens import BASE, TapeTokens
 from tapegrad.attention.tokens import BEGIN, END, Interpreter, Token
 from tapegrad.errors import InputError, Refused, SourceError
@@ -135,7 +144,6 @@ def test_means_that_layer_norms_find_do_not_matter():
     model, _ = build(words.program, 200_000)
     random = np.random.default_rng(5)
     text = random_text(words, random, 60)
-    # Records far apart, so that all digits of their numbers matter.
     exact = Shifted(model, 0).logits(text, random)
     found = Shifted(model, MEAN).logits(text, random)
     assert np.array_equal(found.argmax(1), exact.argmax(1))
@@ -159,6 +167,8 @@ def test_scales():
         assert softmax_error(tokens, beta / 2) <= STRAY < softmax_error(tokens, beta / 4)
         assert own.holds(tokens)
         assert own.digits == 1 or not TapeTokens(own.machine, own.digits - 1).holds(tokens)
+    # Signs that are off by twice the mean, and the rounding of sums: see `tapegrad.attention.language`.
+    assert 4 * LARGEST * MEAN + MOST_COMPARED * LARGEST * 2.0**-24 < 1 / 4
     for tokens in (1, (1 << 23) + 1):
         with pytest.raises(Refused, match="horizon"):
             scales_for(words.program, tokens)

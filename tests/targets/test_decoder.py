@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tapegrad as tg
+from tapegrad.attention.language import scales_for
 from tapegrad.attention.tokens import Interpreter
 from tapegrad.cli import app
 from tapegrad.errors import BrokenNet, InputError, Refused
@@ -48,12 +49,15 @@ def test_ready_machines_are_exact_and_proved(name, tmp_path):
 
 
 def test_both_engines_write_the_interpreters_text():
-    net = net_of(ready("busy-beaver-4x2"), tokens=3000)
+    net = net_of(ready("busy-beaver-4x2"), tokens=40_000)
+    # More records than the last digit of their number counts: both rounds of the search matter.
+    assert len(net.model.layers) == 3
     first = ready("busy-beaver-4x2").start()
     texts = []
     for engine in DecoderNet.engines:
         carry = net.advance(net.start(first), 200, engine)
         assert net.done(carry)
+        assert carry.steps > 1 << scales_for(net.words.program, net.tokens).digits[-1]
         texts.append(carry.tokens)
     prompt = net.words.prompt(first, net.tokens)
     assert texts[0] == texts[1] == [*prompt, *Interpreter(net.words.program).run(prompt)]
