@@ -10,9 +10,7 @@ be what the arithmetic of digits, or the table of the source, says.
 Words for what a head copies: `raw` is near a bit, and rounded by two units before it is compared.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 from typing import Any
@@ -22,21 +20,32 @@ from numpy.typing import NDArray
 
 from tapegrad_check.attention import Map, Row, maps_of
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
+from tapegrad_check.records import (
+    BASE,
+    BORROW,
+    CARRY,
+    DIGIT,
+    DIGITS,
+    END,
+    RULE,
+    SAME,
+    SYMBOLS,
+    Key,
+    Text,
+    copies_of,
+    ones,
+    raw_of,
+)  # fmt: skip
 from tapegrad_check.sources import Machine, Model, array, digest, model_of, texts, whole
 
-DIGIT, BASE = 4, 16
-"""Bits of a digit, and how many digits there are."""
-END, BEGIN, START, DIGITS, CARRY, BORROW, SYMBOLS = 0, 1, 2, 3, 3 + BASE, 4 + BASE, 5 + BASE
-"""Numbers of tokens."""
 LOW, HIGH = 3 / 8, 5 / 8
 """Where bits are cut; a slope of 4 between."""
-MEAN, STRAY, LARGEST, MOST_COMPARED, MOST_TERMS = 2.0**-20, 2.0**-10, 1 << 14, 128, 1 << 12
+MEAN, MOST_TERMS = 2.0**-20, 1 << 12
+"""How far from 0 layer norms may find means, and the most that a unit may read."""
 MOST_TOKENS = 1 << 23
 MOST_WORK = 1 << 32
 """Cases times units: more would take minutes."""
-SAME, RULE = "the slot to come, a record ago", "the last rule"
 
-Key = tuple[str, int]
 Terms = Mapping[Key, float]
 
 
@@ -50,7 +59,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     assert isinstance(machine, Machine)
     require(source is None or digest(machine) == digest(source), "the machine is not the source")
     tokens = whole(config["tokens"], "the horizon", 2, MOST_TOKENS)
-    text = _Text(machine, whole(data["digits"], "the number of digits", 1, 16), tokens)
+    text = Text(machine, whole(data["digits"], "the number of digits", 1, 16), tokens)
     net = _Net(config, arrays, text)
     net.check_embedding()
     net.check_heads()
@@ -79,7 +88,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     return Checked(statements)
 
 
-def _claims(claims: dict[str, Any], text: "_Text") -> None:
+def _claims(claims: dict[str, Any], text: "Text") -> None:
     found = {
         "dtype": "float32",
         "tokens": text.horizon,
@@ -95,196 +104,10 @@ def _claims(claims: dict[str, Any], text: "_Text") -> None:
     require(claims == found, "the certificate claims something else than what holds")
 
 
-@dataclass(frozen=True)
-class _Text:
-    """How runs of a machine are told, and the sizes that follow from it."""
-
-    machine: Machine
-    digits: int
-    horizon: int
-
-    def __post_init__(self) -> None:
-        require(2 * self.records < BASE**self.digits, "cells within reach have the same digits")
-        require(bool(self.layers), "heads compare too much")
-
-    @property
-    def record(self) -> int:
-        """Tokens of a record."""
-        return self.machine.tapes * (self.digits + 1) + 1
-
-    @property
-    def records(self) -> int:
-        """Records that there is room for."""
-        return (self.horizon - 1) // self.record
-
-    @property
-    def bits(self) -> int:
-        """Of the number of a record, which is at most the horizon over its size."""
-        return max(1, (self.horizon // self.record).bit_length())
-
-    @property
-    def compared(self) -> int:
-        """Bits that the first round of a search compares: an address, and whether there is a write."""
-        return DIGIT * self.digits + 1
-
-    @cached_property
-    def layers(self) -> list[range]:
-        """For each round of a search the bits of the record's number that it finds; the fewest rounds whose
-        scores are small enough."""
-        for count in range(1, self.bits + 1 if self.compared + self.bits < MOST_COMPARED else 1):
-            sizes = sorted((self.bits + number) // count for number in range(count))[::-1]
-            found, rest = [], self.bits
-            for size in sizes:
-                found.append(range(rest - size, rest))
-                rest -= size
-            if max(map(self.score, found)) <= LARGEST:
-                return found
-        return []
-
-    def score(self, bits: range) -> int:
-        """The largest score of a round."""
-        return (self.compared + self.bits - bits.stop + 1) << len(bits)
-
-    @property
-    def largest(self) -> int:
-        """The largest of all."""
-        return max(map(self.score, self.layers))
-
-    @cached_property
-    def beta(self) -> float:
-        """The temperature: the least power of two that leaves softmax hard enough."""
-        beta = 1.0
-        while self._stray(beta) > STRAY:
-            beta *= 2
-        return beta
-
-    @property
-    def stray(self) -> float:
-        """How far from a bit softmax leaves what it copies."""
-        return self._stray(self.beta)
-
-    def _stray(self, beta: float) -> float:
-        return 4 * self.horizon * math.exp(-beta / 2) + 2.0**-23
-
-    # Tokens and slots
-
-    @property
-    def letters(self) -> int:
-        """Bits of a symbol's number."""
-        return max(1, (len(self.machine.alphabet) - 1).bit_length())
-
-    @property
-    def state_bits(self) -> int:
-        """Bits of a state's number."""
-        return max(1, (len(self.machine.states) - 1).bit_length())
-
-    @cached_property
-    def outcomes(self) -> dict[Any, int]:
-        """What rules do, and the numbers of these tokens."""
-        first = SYMBOLS + len(self.machine.alphabet) + self.machine.tapes * (len(self.machine.alphabet) - 1)
-        return {rule: first + n for n, rule in enumerate(dict.fromkeys(self.machine.rules.values()))}
-
-    @cached_property
-    def tokens(self) -> list[set[Key]]:
-        """The bits of every token that are 1."""
-        machine, tapes = self.machine, range(self.machine.tapes)
-        symbols = range(len(machine.alphabet))
-        found = [
-            set[Key](),
-            {("begin", 0), *((f"write {t}", 0) for t in tapes)},
-            _ones("state", 0),
-            *(_ones("digit", digit) for digit in range(BASE)),
-            {("up", 0)},
-            {("down", 0), *_ones("digit", BASE - 1)},
-            *(_ones("symbol", number) for number in symbols),
-            *({(f"on {t}", 0), (f"write {t}", number)} for t in tapes for number in symbols[1:]),
-        ]
-        for rule in self.outcomes:
-            bits = _ones("state", machine.states.index(rule.state))
-            for t, (symbol, move) in enumerate(zip(rule.write, rule.moves, strict=True)):
-                bits |= {(f"on {t}", 0), (f"write {t}", machine.alphabet.index(symbol))}
-                bits |= {(f"right {t}", 0)} if move == 1 else {(f"left {t}", 0)} if move == -1 else set()
-            found.append(bits)
-        return found
-
-    @cached_property
-    def slots(self) -> list[str]:
-        """All but the last, which is for rules."""
-        return [
-            f"tape {t} {what}"
-            for t in range(self.machine.tapes)
-            for what in (*(f"digit {digit}" for digit in range(self.digits)), "symbol")
-        ]
-
-    def address(self, tape: int) -> list[Key]:
-        """Gathered bits of where a head is."""
-        return [
-            (f"tape {tape} digit {digit}: digit", bit) for digit in range(self.digits) for bit in range(DIGIT)
-        ]
-
-    def recall(self, tape: int) -> str:
-        """The name of the head that reads a tape."""
-        return f"last write to tape {tape}"
-
-    @cached_property
-    def gathered(self) -> dict[str, list[tuple[Key, Key]]]:
-        """For every head of the first layer what it copies, there and here."""
-        found = {}
-        for slot in self.slots:
-            feature, width = ("symbol", self.letters) if slot.endswith("symbol") else ("digit", DIGIT)
-            found[f"this {slot}"] = _copies(slot, feature, width)
-        found[SAME] = _copies(SAME, "digit", DIGIT)
-        moves = [f"{side} {t}" for t in range(self.machine.tapes) for side in ("right", "left")]
-        found[RULE] = _copies(RULE, "state", self.state_bits)
-        found[RULE] += [pair for move in moves for pair in _copies(RULE, move, 1)]
-        return found
-
-    def searched(self, bits: range) -> list[tuple[Key, Key]]:
-        """What a round of the search copies, for all tapes."""
-        return [
-            pair for t in range(self.machine.tapes) for pair in _copies(self.recall(t), "record", 0, bits)
-        ]
-
-    @cached_property
-    def coordinates(self) -> list[Key]:
-        """All coordinates in order."""
-        machine, tapes = self.machine, range(self.machine.tapes)
-        sizes = [("begin", 1), ("digit", DIGIT), ("up", 1), ("down", 1)]
-        sizes += [("symbol", self.letters), ("state", self.state_bits)]
-        for t in tapes:
-            sizes += [
-                (f"right {t}", 1),
-                (f"left {t}", 1),
-                (f"on {t}", 1),
-                (f"write {t}", len(machine.alphabet)),
-            ]
-        sizes += [("record", self.bits), ("before", self.bits), ("slot", self.record)]
-        keys = [(name, number) for name, size in sizes for number in range(size)]
-        gathered = [here for copies in self.gathered.values() for _, here in copies]
-        for copies in (gathered, *([here for _, here in self.searched(bits)] for bits in self.layers[:-1])):
-            keys += [*map(_raw, copies), *copies]
-        for t in tapes:
-            own = _copies(self.recall(t), f"write {t}", len(machine.alphabet))
-            keys += [_raw(here) for _, here in own]
-        return keys + [("next", bit) for bit in range((len(self.tokens) - 1).bit_length())]
-
-
-def _ones(name: str, number: int) -> set[Key]:
-    return {(name, bit) for bit in range(number.bit_length()) if number >> bit & 1}
-
-
-def _raw(key: Key) -> Key:
-    return f"raw {key[0]}", key[1]
-
-
-def _copies(head: str, feature: str, width: int, bits: Sequence[int] = ()) -> list[tuple[Key, Key]]:
-    return [((feature, bit), (f"{head}: {feature}", bit)) for bit in bits or range(width)]
-
-
 class _Net:
     """The arrays of a net, with the names of coordinates."""
 
-    def __init__(self, config: dict[str, Any], arrays: Arrays, text: _Text) -> None:
+    def __init__(self, config: dict[str, Any], arrays: Arrays, text: Text) -> None:
         self.text = text
         require(
             whole(config["bits"], "the bits of a record's number") == text.bits, "records have other bits"
@@ -372,9 +195,9 @@ class _Net:
         rows.append(({}, beta, {("record", bit): float(1 << place) for place, bit in enumerate(bits)}, 0.0))
         rows.append(({}, beta, {("begin", 0): scale * (len(asks) - 1)}, 0.0))
         if last:
-            copies = _copies(name, f"write {tape}", len(text.machine.alphabet))
+            copies = copies_of(name, f"write {tape}", len(text.machine.alphabet))
         else:
-            copies = _copies(name, "record", 0, bits)
+            copies = copies_of(name, "record", 0, bits)
         self._head(head, rows, copies)
 
     def _head(
@@ -388,7 +211,7 @@ class _Net:
             self._is(key, row, answers, other, "a head answers something else")
         for row, (there, _) in enumerate(copies):
             self._is(value, row, {there: 1.0}, 0.0, "a head copies something else")
-        to = [self.at[_raw(here)] for _, here in copies]
+        to = [self.at[raw_of(here)] for _, here in copies]
         require(self.heads_to[head] == to, "what a head copies goes elsewhere")
 
     def check_rounding(self) -> None:
@@ -399,7 +222,7 @@ class _Net:
             require(len(units) == 2 * len(copies) == 2 * len(sums), "there are other units that round")
             for row, (_, here) in enumerate(copies):
                 for side, cut in enumerate((LOW, HIGH)):
-                    self._is(units, 2 * row + side, {_raw(here): 1.0}, -cut, "a bit is cut elsewhere")
+                    self._is(units, 2 * row + side, {raw_of(here): 1.0}, -cut, "a bit is cut elsewhere")
                 expected = [2 * row, 2 * row + 1], [4.0, -4.0], 0.0
                 require(sums.row(row) == expected, "a bit is not rounded")
             require(self.adds_to[number] == [self.at[here] for _, here in copies], "a bit goes elsewhere")
@@ -447,9 +270,9 @@ class _Net:
         seen = list(product(range(len(machine.alphabet)), repeat=machine.tapes))
         for number, state in enumerate(machine.states):
             for symbols in seen:
-                bits = _ones(f"{RULE}: state", number)
+                bits = ones(f"{RULE}: state", number)
                 for tape, symbol in enumerate(symbols):
-                    bits |= _ones(f"tape {tape} symbol: symbol", symbol)
+                    bits |= ones(f"tape {tape} symbol: symbol", symbol)
                 rule = machine.rules.get((state, tuple(machine.alphabet[symbol] for symbol in symbols)))
                 yield bits, END if rule is None else text.outcomes[rule]
 
@@ -531,7 +354,7 @@ def _additions(up: Key, down: Key) -> list[tuple[set[Key], int]]:
         for move, bits in ((0, set()), (1, {up}), (-1, {down})):
             total = digit + move
             token = CARRY if total == BASE else BORROW if total < 0 else DIGITS + total
-            cases.append((_ones(f"{SAME}: digit", digit) | bits, token))
+            cases.append((ones(f"{SAME}: digit", digit) | bits, token))
     return cases
 
 
