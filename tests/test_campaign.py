@@ -41,6 +41,7 @@ def programs(target: str, count: int, first: int = 0) -> list[Any]:
         pytest.param("relu", "reference", marks=pytest.mark.slow),
         ("relu", "fast"),
         ("rcnn", "fast"),
+        ("decoder", "fast"),
     ],
 )
 def test_random_programs_agree(target, engine):

@@ -27,12 +27,13 @@ INPUTS = 3
 """Inputs of a program; grids are large, and have two; for a circuit `PATTERNS` bit patterns are one."""
 PATTERNS = 32
 MOST_TABULATED = 12
-LENGTHS = {"simplex": 24, "tape": 32, "transformer": 31, "emulator": 16, "relu": 17, "rcnn": 7}
+LENGTHS = {"simplex": 24, "tape": 32, "transformer": 31, "decoder": 31, "emulator": 16, "relu": 17, "rcnn": 7}
 """States of a run that are compared, at most."""
 KINDS = {
     "simplex": ("turing machine",),
     "tape": ("turing machine",),
     "transformer": ("turing machine",),
+    "decoder": ("turing machine",),
     "emulator": ("learner",),
     "relu": ("circuit", "function"),
     "rcnn": ("grid machine",),
@@ -111,6 +112,8 @@ def _machine(target: str, seed: int, draws: Draws) -> Program:
         return Program(target, machine, inputs, {"inputs": list(inputs)})
     if target == "tape":
         return Program(target, machine, inputs, {"cells": 2 * length + 16})
+    if target == "decoder":
+        return Program(target, machine, inputs, {"tokens": 800})
     attention = "softmax" if draws.chance(1 / 4) else "hardmax"
     options = {"steps": length - 1, "attention": attention, "construction": "paper"}
     return Program(target, machine, inputs, options)
@@ -212,7 +215,8 @@ def judge(programs: Sequence[Program], engine: str) -> list[Verdict]:
                 compiled = compile(one.source, one.target, **one.options)
             else:
                 compiled = compile_for(one.source, one.target, one.inputs[0], one.steps, **one.options)
-            if one.inputs is None or one.steps is not None or any(p.covers for p in compiled.passes):
+            alone = one.steps is not None or one.target not in WATCHES
+            if one.inputs is None or alone or any(p.covers for p in compiled.passes):
                 verdicts[number] = _alone(one, compiled, engine)
                 continue
             source, length = _interpreter(one.source), LENGTHS[one.target]
