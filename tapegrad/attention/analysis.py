@@ -71,18 +71,26 @@ def scales_for(program: AttentionProgram, steps: int) -> Scales:
         )
     time = max(1, (steps - 1).bit_length())
     compared = max((len(head.compared) for head in program.heads), default=0)
-    for count in range(1, time + 1):
-        digits = [(time + number) // count for number in range(count)][::-1]
-        if all(
-            largest_score(compared + sum(digits[:number]), digit) <= EXACT
-            for number, digit in enumerate(digits)
-        ):
-            return Scales(steps, tuple(digits))
+    if digits := fewest_digits(time, compared, EXACT):
+        return Scales(steps, digits)
     raise Refused(
         f"heads that compare {compared + time} bits at {steps:,} steps have scores that are too large for "
         "single precision",
         advice="Ask for fewer steps, or a smaller memory.",
     )
+
+
+def fewest_digits(time: int, compared: int, largest: int) -> tuple[int, ...]:
+    """A number of `time` bits in as few digits as heads can find which compare so many bits besides, with
+    scores of at most `largest`; none if they cannot."""
+    for count in range(1, time + 1):
+        digits = [(time + number) // count for number in range(count)][::-1]
+        if all(
+            largest_score(compared + sum(digits[:number]), digit) <= largest
+            for number, digit in enumerate(digits)
+        ):
+            return tuple(digits)
+    return ()
 
 
 def largest_score(compared: int, digit: int) -> int:

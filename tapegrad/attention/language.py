@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tapegrad.attention.analysis import Scales, largest_score, softmax_error
+from tapegrad.attention.analysis import Scales, fewest_digits, softmax_error
 from tapegrad.attention.build import Stream
 from tapegrad.attention.program import Bit, Side
 from tapegrad.attention.tokens import BEGIN, Case, Gather, Recall, TokenProgram
@@ -82,13 +82,9 @@ def scales_for(program: TokenProgram, tokens: int) -> Scales:
     records = tokens // len(program.slots) + 1
     time = max(1, (records - 1).bit_length())
     compared = max((len(head.compared) for head in program.recalls), default=0)
-    for count in range(1, time + 1 if compared + time < MOST_COMPARED else 1):
-        digits = [(time + number) // count for number in range(count)][::-1]
-        if all(
-            largest_score(compared + sum(digits[:number]), digit) <= LARGEST
-            for number, digit in enumerate(digits)
-        ):
-            return Scales(records, tuple(digits))
+    few = compared + time < MOST_COMPARED
+    if few and (digits := fewest_digits(time, compared, LARGEST)):
+        return Scales(records, digits)
     raise Refused(
         f"heads that compare {compared} bits have scores that are too large", advice="Ask for less."
     )
