@@ -12,7 +12,26 @@ from tapegrad._compile import Compiled, compile, estimate
 from tapegrad._saved import check, load, save
 from tapegrad._sources import read, register
 from tapegrad._verify import Report, verify
-from tapegrad.circuits import Array, Bit, Circuit, Int, Traced, UInt, trace, where
+from tapegrad.circuits import (
+    Array,
+    Bit,
+    Circuit,
+    Int,
+    Traced,
+    UInt,
+    all_of,
+    any_of,
+    array,
+    concat,
+    count_ones,
+    largest,
+    parity,
+    smallest,
+    sort,
+    total,
+    trace,
+    where,
+)
 from tapegrad.errors import TapegradError
 from tapegrad.interop.exporting import to_onnx, to_torch
 from tapegrad.learners import FunctionLearner, Learner
@@ -40,16 +59,26 @@ __all__ = [
     "Traced",
     "TuringMachine",
     "UInt",
+    "all_of",
     "all_targets",
+    "any_of",
+    "array",
     "check",
     "compile",
+    "concat",
+    "count_ones",
     "estimate",
+    "largest",
     "load",
+    "parity",
     "read",
     "register",
     "save",
+    "smallest",
+    "sort",
     "to_onnx",
     "to_torch",
+    "total",
     "trace",
     "verify",
     "watch",

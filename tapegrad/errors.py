@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import FrameType
 
 
 class TapegradError(Exception):
@@ -47,11 +48,15 @@ class BrokenNet(TapegradError):
 _PACKAGE = str(Path(__file__).parent)
 
 
-def calling_line() -> str:
-    """The innermost line outside this package, as `file.py, line 7`."""
+def calling_frame() -> FrameType | None:
+    """The innermost call outside this package."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    if frame is None:
-        return ""
-    return f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+    return frame
+
+
+def calling_line() -> str:
+    """The innermost line outside this package, as `file.py, line 7`."""
+    frame = calling_frame()
+    return "" if frame is None else f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"

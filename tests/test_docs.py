@@ -33,7 +33,7 @@ WIDTH = 120
 """Columns of a block: as many as the command line uses where its output is not a terminal."""
 COMMAND = re.compile(r"\$ (?:\.venv/bin/)?(tapegrad .*|make demo)")
 RUNNER = """
-import contextlib, io, json, os, shlex, sys, traceback
+import contextlib, io, json, linecache, os, shlex, sys, traceback
 import tapegrad as tg
 from tapegrad.cli import main
 
@@ -46,6 +46,7 @@ for line in sys.stdin:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             try:
                 if kind == "python":
+                    linecache.cache["<page>"] = len(text), None, text.splitlines(True), "<page>"
                     exec(compile(text, "<page>", "exec"), names)
                 else:
                     sys.argv = shlex.split(text, comments=True)

@@ -1,19 +1,18 @@
 """Boolean circuits: the model, file formats, the evaluator, the tracer and rewriting passes."""
 
-from tapegrad.circuits.arrays import (
+from tapegrad.circuits.arrays import array, total, where
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.reductions import (
     all_of,
     any_of,
-    array,
     concat,
     count_ones,
     largest,
     parity,
     smallest,
-    total,
-    where,
+    sort,
 )
-from tapegrad.circuits.builder import CircuitBuilder
-from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.tracer import Traced, trace
 from tapegrad.circuits.types import Array, Bit, Int, UInt
 
@@ -34,6 +33,7 @@ __all__ = [
     "largest",
     "parity",
     "smallest",
+    "sort",
     "total",
     "trace",
     "where",

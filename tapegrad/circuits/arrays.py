@@ -1,17 +1,32 @@
-"""Arrays of traced values: like Python lists, but an index may itself be traced."""
+"""Arrays of traced values, whose indices may themselves be traced; and choosing without branching.
+
+Indexing is NumPy's, as far as it goes: numbers, slices, tuples of them, and traced numbers; anything else is
+refused. Two things differ, as with Python's lists: a slice is a copy, and a traced index beyond the end reads
+zero and writes nothing. A number that is assigned takes the type of what it replaces. Operators work element
+by element; of two shapes the smaller meets every row of the larger, as in NumPy, but nothing of length 1 is
+stretched.
+"""
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
 from typing import Any
 
-from tapegrad.circuits import words
-from tapegrad.circuits.builder import CircuitBuilder
-from tapegrad.circuits.types import Bit, UInt, is_number
-from tapegrad.circuits.values import BitValue, IntValue, Scalar, choose, join_bits, pick, same_type
-from tapegrad.errors import SourceError, calling_line
+import numpy as np
 
-# Choosing without branching: `where` and indexing by traced values, over any structure.
+from tapegrad.circuits.types import Array, Bit, BitType, Int, IntType, UInt, is_number
+from tapegrad.circuits.values import (
+    BitValue,
+    NotForNumpy,
+    Scalar,
+    choose,
+    evaluate,
+    flags,
+    pick,
+    same_type,
+    scalar,
+)
+from tapegrad.circuits.words import add_columns
+from tapegrad.errors import SourceError, calling_line
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -19,17 +34,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     them. An array of conditions chooses element by element. With an ordinary truth value as condition it
     works on anything at all."""
     if isinstance(condition, list):
-        pairs = zip(_spread(a, len(condition)), _spread(b, len(condition)), strict=True)
-        return condition.__class__([where(c, x, y) for c, (x, y) in zip(condition, pairs, strict=True)])
-    if not isinstance(condition, Scalar) or condition.build is None:
+        rows = zip(condition, _rows(a, condition), _rows(b, condition), strict=True)
+        return condition.__class__([where(c, x, y) for c, x, y in rows])
+    if not isinstance(condition, Scalar):
         return a if condition else b
-    bit = condition if isinstance(condition, BitValue) else condition != 0
-    return _where(bit, a, b)
-
-
-def _spread(value: Any, length: int) -> Sequence[Any]:
-    """One value for each element."""
-    return value if isinstance(value, tuple | list) else [value] * length
+    return _where(condition if isinstance(condition, BitValue) else condition != 0, a, b)
 
 
 def _where(bit: BitValue, a: Any, b: Any) -> Any:
@@ -58,46 +67,46 @@ def _number_choice(bit: BitValue, a: int, b: int) -> Any:
 
 
 def item_at(items: Sequence[Any], index: Scalar) -> Any:
-    """`items[index]` for an index that may be traced; zero, or zeros, beyond the end."""
+    """`items[index]` for an index of an integer type; zero, or zeros, beyond the end."""
     if isinstance(items[0], tuple | list):
         return items[0].__class__([item_at(column, index) for column in zip(*items, strict=True)])
     return pick(items, index)
 
 
-class ArrayValue(list[Any]):
-    """A list of values of one kind. Operators work element by element, and a single value meets every
-    element (so `+` adds; `array([*a, *b])` joins). `a[i]` with a traced `i` reads zero beyond the end,
-    `a[i] = v` writes nothing there; `a[i, j]` is `a[i][j]`."""
+class ArrayValue(NotForNumpy, list[Any]):
+    """A list of values of one kind, or of rows. `+` adds; `array([*a, *b])` joins."""
 
-    __array_ufunc__ = None  # NumPy leaves operators to us
     __hash__ = None  # type: ignore[assignment]
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, tuple):
-            first, *deeper = index
-            return self[first][tuple(deeper)] if deeper else self[first]
-        if isinstance(index, slice):
-            return ArrayValue(super().__getitem__(index))
-        return item_at(self, index) if isinstance(index, Scalar) else super().__getitem__(index)
+        first, *deeper = _indices(index)
+        if isinstance(first, slice):
+            rows = ArrayValue(super().__getitem__(first))
+            return ArrayValue([row[tuple(deeper)] for row in rows]) if deeper else rows
+        item = item_at(self, first) if isinstance(first, Scalar) else super().__getitem__(first)
+        return item[tuple(deeper)] if deeper else item
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if isinstance(index, tuple):
-            index, *deeper = index
-            if deeper:
-                row = self[index].copy()
-                row[tuple(deeper)] = value
-                value = row
-        if not isinstance(index, Scalar):
-            super().__setitem__(index, value)
-            return
-        position = index.unsigned("an index") if isinstance(index, IntValue) else index
-        if position.build is None:
-            if position.number < len(self):
-                super().__setitem__(position.number, value)
-            return
-        for i, flag in enumerate(words.decode(position.build, position.raw, len(self))):
-            chosen = where(BitValue(Bit, [flag], position.build), value, self[i])
-            super().__setitem__(i, chosen)
+        first, *deeper = _indices(index)
+        if isinstance(first, slice):
+            places = range(*first.indices(len(self)))
+            values = _rows(value, [self[place] for place in places], _depth(self) - _lost(deeper))
+            if len(values) != len(places):
+                raise SourceError(
+                    f"{len(values)} values cannot be assigned to {len(places)} places", where=calling_line()
+                )
+            for place, own in zip(places, values, strict=True):
+                self[(place, *deeper)] = own
+        elif isinstance(first, Scalar):
+            for place, flag in enumerate(flags(first, len(self))):
+                at = (place, *deeper)
+                self[at] = _where(flag, value, self[at])
+        elif deeper or isinstance(self[first], ArrayValue):
+            self[first][tuple(deeper) or slice(None)] = value
+        else:
+            old = self[first]
+            number = is_number(value) and isinstance(old, Scalar)
+            super().__setitem__(first, scalar(value, old.type) if number else value)
 
     def __bool__(self) -> bool:
         raise SourceError(
@@ -134,6 +143,15 @@ class ArrayValue(list[Any]):
     def __rsub__(self, other: Any) -> Any:
         return _each(lambda a, b: b - a, self, other)
 
+    def __floordiv__(self, other: Any) -> Any:
+        return _each(operator.floordiv, self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return _each(operator.mod, self, other)
+
+    def __pow__(self, other: Any) -> Any:
+        return _each(operator.pow, self, other)
+
     def __lshift__(self, other: Any) -> Any:
         return _each(operator.lshift, self, other)
 
@@ -159,124 +177,126 @@ class ArrayValue(list[Any]):
         return _each(operator.ge, self, other)
 
     def __invert__(self) -> "ArrayValue":
-        return ArrayValue(~item for item in self)
+        return ArrayValue([~item for item in self])
 
     def __neg__(self) -> "ArrayValue":
-        return ArrayValue(-item for item in self)
+        return ArrayValue([-item for item in self])
+
+    def __abs__(self) -> "ArrayValue":
+        return ArrayValue([abs(item) for item in self])
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product of vectors or matrices, modulo 2^width."""
+        return _product(self, array(other))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _product(array(other), self)
+
+
+Array.value = ArrayValue
 
 
 def array(values: Any) -> ArrayValue:
-    """An array of these values; nested sequences become rows."""
-    rows = (array(item) if isinstance(item, tuple | list) else item for item in values)
+    """An array of these values; nested sequences become rows. Bytes are of type UInt(8), elements of NumPy's
+    arrays of the type that their dtype says; Python numbers take the type of whatever they meet."""
+    if isinstance(values, bytes | bytearray):
+        return ArrayValue([UInt(8)(value) for value in values])
+    if isinstance(values, np.ndarray):
+        return Array(_element(values.dtype), *values.shape)(values.tolist())
+    rows = (array(item) if isinstance(item, tuple | list | bytes | np.ndarray) else item for item in values)
     return ArrayValue(rows)
 
 
-def _each(operation: Callable[[Any, Any], Any], a: ArrayValue, b: Any) -> ArrayValue:
-    if isinstance(b, Scalar) or not hasattr(b, "__len__"):
-        return ArrayValue(operation(item, b) for item in a)
-    if len(a) != len(b):
+def _element(dtype: np.dtype[Any]) -> BitType | IntType:
+    kinds = {"b": lambda _: Bit, "u": UInt, "i": Int}
+    if dtype.kind not in kinds:
         raise SourceError(
-            f"arrays of {len(a)} and {len(b)} elements do not go together", where=calling_line()
+            f"an array of {dtype} holds no bits or integers",
+            where=calling_line(),
+            advice="Convert it, as in values.astype(np.uint8).",
         )
-    return ArrayValue(operation(x, y) for x, y in zip(a, b, strict=True))
-
-
-# Many values to one: any, all, parity, count of ones, sum, smallest, largest; and joining bits.
-#
-# Each takes an array, a list or the bits of an integer, traced or concrete or plain Python numbers.
-
-
-def any_of(values: Iterable[Any]) -> Any:
-    """1 if one of the bits is 1."""
-    return _logic(words.any_of, lambda bits: any(bits), values)
-
-
-def all_of(values: Iterable[Any]) -> Any:
-    """1 if all of the bits are 1."""
-    return _logic(words.all_of, lambda bits: all(bits), values)
-
-
-def parity(values: Iterable[Any]) -> Any:
-    """1 if an odd number of the bits are 1."""
-    return _logic(words.parity, lambda bits: sum(bits) % 2 == 1, values)
-
-
-def count_ones(values: Iterable[Any]) -> IntValue:
-    """How many of the bits are 1, as an unsigned integer just wide enough."""
-    bits = _bits(values)
-    of = UInt(max(len(bits).bit_length(), 1))
-    build = _circuit(bits)
-    if build is None:
-        return of(sum(bit.raw for bit in bits))
-    column = [bit.wires(build)[0] for bit in bits]
-    return IntValue(of, words.add_columns(build, [column, *([[]] * (of.width - 1))]), build)
+    return kinds[dtype.kind](8 * dtype.itemsize)
 
 
 def total(values: Iterable[Any]) -> Any:
     """The sum, modulo 2^width of the widest term."""
-    terms = _listed(values)
-    build = _circuit(terms)
-    if build is None:
-        return reduce(operator.add, terms)
+    terms = listed(values)
+    if not any(isinstance(term, Scalar) for term in terms):
+        return sum(terms)
     typed = same_type(terms)
     if typed[0].type == Bit:
         raise SourceError("bits have no sum", where=calling_line(), advice="Use count_ones.")
-    columns = zip(*(term.wires(build) for term in typed), strict=True)
-    return IntValue(typed[0].type, words.add_columns(build, columns), build)
+    return evaluate(
+        typed[0].type,
+        lambda g, *own: add_columns(g, zip(*own, strict=True)),
+        lambda *own: sum(own),
+        *typed,
+    )
 
 
-def smallest(values: Iterable[Any]) -> Any:
-    """The least of the integers."""
-    return _tournament(lambda a, b: where(b < a, b, a), _listed(values))
-
-
-def largest(values: Iterable[Any]) -> Any:
-    """The greatest of the integers."""
-    return _tournament(lambda a, b: where(a < b, b, a), _listed(values))
-
-
-def concat(*pieces: Any) -> IntValue:
-    """The bits of all pieces as one unsigned integer, the first piece at the low end."""
-    return join_bits([bit for piece in pieces for bit in _bits([piece] if _is_bit(piece) else piece)])
-
-
-def _is_bit(value: Any) -> bool:
-    return isinstance(value, BitValue | bool | int)
-
-
-def _bits(values: Iterable[Any]) -> list[BitValue]:
-    items = values.bits() if isinstance(values, IntValue) else list(values)
-    for item in items:
-        if isinstance(item, IntValue):
-            raise SourceError(
-                f"a bit is needed, not {item.type}", where=calling_line(), advice="Write x != 0 or x[0]."
-            )
-    return [item if isinstance(item, BitValue) else Bit(item) for item in items]
-
-
-def _listed(values: Iterable[Any]) -> list[Any]:
+def listed(values: Iterable[Any]) -> list[Any]:
+    """The values, at least one."""
     terms = list(values)
     if not terms:
         raise SourceError("nothing to add up or compare", where=calling_line())
     return terms
 
 
-def _circuit(values: Sequence[Any]) -> CircuitBuilder | None:
-    return next((v.build for v in values if isinstance(v, Scalar) and v.build is not None), None)
+# Shapes.
 
 
-def _logic(
-    gates: Callable[..., int], numbers: Callable[[list[int]], bool], values: Iterable[Any]
-) -> BitValue:
-    bits = _bits(values)
-    build = _circuit(bits)
-    if build is None:
-        return Bit(numbers([bit.raw for bit in bits]))
-    return BitValue(Bit, [gates(build, [bit.wires(build)[0] for bit in bits])], build)
+def _indices(index: Any) -> tuple[Any, ...]:
+    """The index of every axis that is indexed."""
+    indices = index if isinstance(index, tuple) else (index,)
+    for own in indices:
+        if not isinstance(own, Scalar | slice) and (not is_number(own) or isinstance(own, bool | np.bool_)):
+            raise SourceError(
+                f"an array cannot be indexed by {own!r}",
+                where=calling_line(),
+                advice="Use numbers, slices, traced integers, or tuples of them; `where` for masks.",
+            )
+    if not indices:
+        raise SourceError("an array needs an index", where=calling_line())
+    return indices
 
 
-def _tournament(better: Callable[[Any, Any], Any], level: list[Any]) -> Any:
-    while len(level) > 1:
-        winners = [better(level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
-        level = winners + level[len(level) // 2 * 2 :]
-    return level[0]
+def _depth(value: Any) -> int:
+    """The number of axes."""
+    return 1 + _depth(value[0]) if isinstance(value, tuple | list | np.ndarray) and len(value) else 0
+
+
+def _lost(indices: Sequence[Any]) -> int:
+    """How many axes these indices take away."""
+    return sum(not isinstance(index, slice) for index in indices)
+
+
+def _rows(value: Any, shape: Sequence[Any], depth: int | None = None) -> Sequence[Any]:
+    """A value for every row of a shape: its own rows if it has as many axes, else the whole for each."""
+    depth = _depth(shape) if depth is None else depth
+    return value if _depth(value) >= depth else [value] * len(shape)
+
+
+def _each(operation: Callable[[Any, Any], Any], a: ArrayValue, b: Any) -> Any:
+    if isinstance(b, Scalar) or not hasattr(b, "__len__"):
+        return ArrayValue([operation(item, b) for item in a])
+    if (depths := _depth(a) - _depth(b)) > 0:
+        return ArrayValue([operation(row, b) for row in a])
+    if depths < 0:
+        return ArrayValue([operation(a, row if isinstance(row, ArrayValue) else array(row)) for row in b])
+    if len(a) != len(b):
+        raise SourceError(
+            f"arrays of {len(a)} and {len(b)} elements do not go together", where=calling_line()
+        )
+    return ArrayValue([operation(x, y) for x, y in zip(a, b, strict=True)])
+
+
+def _product(a: ArrayValue, b: ArrayValue) -> Any:
+    if _depth(a) > 1:
+        return ArrayValue([_product(row, b) for row in a])
+    if len(a) != len(b):
+        raise SourceError(
+            f"a row of {len(a)} and a column of {len(b)} elements have no product", where=calling_line()
+        )
+    if _depth(b) > 1:
+        return ArrayValue([_product(a, ArrayValue(column)) for column in zip(*b, strict=True)])
+    return total([x * y for x, y in zip(a, b, strict=True)])

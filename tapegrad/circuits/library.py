@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tapegrad.circuits.arrays import count_ones, parity
 from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.reductions import count_ones, parity
 from tapegrad.circuits.tracer import Traced, trace
 from tapegrad.circuits.types import Int, UInt
 from tapegrad.errors import InputError

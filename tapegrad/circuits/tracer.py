@@ -88,7 +88,13 @@ class Traced:
                 advice="Call it without `.plain`.",
             )
         values = [_concrete(layout, argument) for layout, argument in zip(layouts, arguments, strict=True)]
-        return _python(self.output, self.function(*values))
+        result = self.function(*values)
+        if (found := _layout(result, "the result")) != self.output:
+            raise SourceError(
+                f"{self.name} gives {found} here, and {self.output} when it was traced",
+                advice="It depends on something that is not among its arguments.",
+            )
+        return _python(self.output, result)
 
     def encode(self, *arguments: Any) -> list[int]:
         """The circuit's input bits for these arguments."""
@@ -132,7 +138,7 @@ def _parameters(
     function: Callable[..., Any], layouts: tuple[Layout, ...], by_name: dict[str, Layout]
 ) -> dict[str, Layout]:
     """The layout of every parameter; parameters after the last that needs one keep their defaults."""
-    parameters = list(inspect.signature(function).parameters.values())
+    parameters = _signature(function)
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return {f"x{i}": layout for i, layout in enumerate(layouts)}
     needing = [i for i, p in enumerate(parameters) if p.default is p.empty or p.name in by_name]
@@ -151,6 +157,14 @@ def _parameters(
                 advice=f"Pass one, such as trace(function, {parameter}=UInt(8)).",
             )
     return inputs
+
+
+def _signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters; annotations that are strings (`from __future__ import annotations`) are looked up."""
+    try:
+        return list(inspect.signature(function, eval_str=True).parameters.values())
+    except (NameError, SyntaxError, TypeError, AttributeError):
+        return list(inspect.signature(function).parameters.values())
 
 
 def _traced(build: CircuitBuilder, layout: Layout, name: str) -> Any:

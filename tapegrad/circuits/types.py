@@ -1,5 +1,8 @@
 """The types of traced values: bits, integers of a fixed width, arrays; and how they lie on wires.
 
+Calling a type makes a value. Of what class, `values.py` and `arrays.py` say when they are imported, since
+they stand above this file.
+
 A *layout* is a type, or a tuple, list or dictionary of layouts. It turns into bits in order, least
 significant bit first, and every bit gets a name:
 
@@ -29,10 +32,11 @@ class BitType:
     width: ClassVar[int] = 1
     signed: ClassVar[bool] = False
 
-    def __call__(self, value: Any = 0) -> "BitValue":
-        from tapegrad.circuits.values import BitValue
+    value: ClassVar[type]
+    """Of what class its values are."""
 
-        return BitValue(self, residue(self, value))
+    def __call__(self, value: Any = 0) -> "BitValue":
+        return self.value(self, residue(self, value))
 
     def __repr__(self) -> str:
         return "Bit"
@@ -48,15 +52,14 @@ class IntType:
 
     width: int
     signed: ClassVar[bool] = False
+    value: ClassVar[type]
 
     def __post_init__(self) -> None:
         if not 1 <= self.width <= 1 << 16:
             raise SourceError(f"an integer type has 1 to 65536 bits, not {self.width}")
 
     def __call__(self, value: Any = 0) -> "IntValue":
-        from tapegrad.circuits.values import IntValue
-
-        return IntValue(self, residue(self, value))
+        return self.value(self, residue(self, value))
 
     def __repr__(self) -> str:
         return f"{'Int' if self.signed else 'UInt'}({self.width})"
@@ -85,10 +88,10 @@ class Array:
         object.__setattr__(self, "element", Array(element, *shape[1:]) if shape[1:] else element)
         object.__setattr__(self, "length", shape[0])
 
-    def __call__(self, values: Any) -> "ArrayValue":
-        from tapegrad.circuits.arrays import ArrayValue
+    value: ClassVar[type]
 
-        return ArrayValue([self.element(item) for item in self.items(values)])
+    def __call__(self, values: Any) -> "ArrayValue":
+        return self.value([self.element(item) for item in self.items(values)])
 
     def items(self, values: Any) -> list[Any]:
         """The elements of a Python sequence, which must be as many as the type says."""

@@ -1,10 +1,17 @@
 """Values with operators: bits and integers that are either traced (wires) or concrete (a Python number).
 
-Concrete values follow Python's integers modulo 2^width and traced ones build gates, so that the same
-function computes by two independent routes, and one checks the other.
+The type of a result depends on the types of the operands alone, traced or not: it is decided first, here, and
+then `evaluate` finds the bits. Concrete values follow Python's integers modulo 2^width and traced ones build
+gates, so that the same function computes by two independent routes, and one checks the other.
 
-`+ - * & | ^ // %` work modulo 2^width in the type common to both sides, comparisons on the numbers
-themselves: see `tapegrad.circuits.types`.
+    + - * & | ^ // % divmod    modulo 2^width, in the type common to both sides
+    << >> **                   modulo 2^width, in the type of the left side
+    3 << a, 3 ** a             in the least unsigned type that holds every result, of at most 64 bits
+    == != < <= > >=            a bit; the numbers themselves are compared
+    abs                        unsigned, of the same width, so that it holds abs(-128) too
+
+Division rounds down and the remainder has the sign of the divisor, as in Python. Divided by 0, a number gives
+-1 (all bits 1) and leaves itself as remainder.
 """
 
 import operator
@@ -13,29 +20,46 @@ from functools import reduce
 from typing import Any, Self
 
 from tapegrad.circuits import words
+from tapegrad.circuits.branches import rewritten_branch
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.types import Bit, BitType, Int, IntType, UInt, common_type, holding_both, is_number
 from tapegrad.errors import SourceError, calling_line
 
-Operation = tuple[Callable[..., Any], Callable[..., Any]]
-"""The same operation twice: on words of wires, and on Python integers."""
+WIDEST_BY_ITSELF = 64
+"""Bits of `3 << a`, whose width nobody has given; more is refused."""
 
-_ADD: Operation = (words.add, operator.add)
-_SUBTRACT: Operation = (words.subtract, operator.sub)
-_MULTIPLY: Operation = (words.multiply, operator.mul)
-_DIVIDE: Operation = (lambda g, a, b: words.divide(g, a, b)[0], lambda a, b: a // b if b else -1)
-_REMAINDER: Operation = (lambda g, a, b: words.divide(g, a, b)[1], lambda a, b: a % b if b else a)
-_AND: Operation = (lambda g, a, b: list(map(g.and_, a, b)), operator.and_)
-_OR: Operation = (lambda g, a, b: list(map(g.or_, a, b)), operator.or_)
-_XOR: Operation = (lambda g, a, b: list(map(g.xor, a, b)), operator.xor)
+Gates = Callable[..., Sequence[Wire]]
+"""An operation on words of wires; the circuit that it builds comes first."""
+Numbers = Callable[..., int]
+"""The same operation on Python integers."""
 
 
-class Scalar:
+class NotForNumpy:
+    """What leaves operators to us, and refuses NumPy's functions: they would take a value for its bits."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise _numpy_refused("NumPy")
+
+    def __array_function__(self, function: Any, *_: Any) -> Any:
+        raise _numpy_refused(f"np.{getattr(function, '__name__', 'function')}")
+
+
+def _numpy_refused(what: str) -> SourceError:
+    return SourceError(
+        f"{what} cannot compute with traced values",
+        where=calling_line(),
+        advice="Use operators, @ for products, and `total`, `smallest`, `largest`, `sort`, `where`.",
+    )
+
+
+class Scalar(NotForNumpy):
     """A bit or an integer. `raw` is the number (bits of two's complement) of a concrete value, or the
     wires of a traced one, least significant first; `build` is the circuit that is being traced."""
 
     __slots__ = ("build", "raw", "type")
-    __array_ufunc__ = None  # NumPy leaves operators to us
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, type: Any, raw: Any, build: CircuitBuilder | None = None) -> None:
@@ -49,7 +73,7 @@ class Scalar:
             raise SourceError(
                 "a traced value has no number yet: it differs from run to run",
                 where=calling_line(),
-                advice="Use `where(condition, a, b)` to choose, and index arrays with the value itself.",
+                advice="Use `where(condition, a, b)` to choose, `array(table)[x]` to look x up in a table.",
             )
         sign = self.type.signed and self.raw >> self.type.width - 1
         return self.raw - (1 << self.type.width) if sign else self.raw
@@ -68,7 +92,7 @@ class Scalar:
         raise SourceError(
             "the traced function branches (if, while, and, or, not, min, max) on a traced value",
             where=calling_line(),
-            advice="Use `where(condition, a, b)` instead, and & | ~ instead of and, or, not.",
+            advice=rewritten_branch(),
         )
 
     def __int__(self) -> int:
@@ -90,23 +114,21 @@ class Scalar:
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
-    def __invert__(self) -> Self:
-        if self.build is None:
-            return self.__class__(self.type, self.raw ^ (1 << self.type.width) - 1)
-        return self.__class__(self.type, [self.build.not_(w) for w in self.raw], self.build)
+    def __invert__(self) -> Any:
+        return evaluate(self.type, lambda g, a: [g.not_(w) for w in a], lambda a: ~a, self)
 
     def __eq__(self, other: Any) -> Any:
-        return compare(words.equal, operator.eq, self, other)
+        return compare(_EQUAL, self, other)
 
     def __ne__(self, other: Any) -> Any:
-        equal = compare(words.equal, operator.eq, self, other)
+        equal = compare(_EQUAL, self, other)
         return equal if equal is NotImplemented else ~equal
 
     def __lt__(self, other: Any) -> Any:
-        return compare(words.less, operator.lt, self, other)
+        return compare(_LESS, self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return compare(words.less, operator.lt, self, other, swapped=True)
+        return compare(_LESS, self, other, swapped=True)
 
     def __le__(self, other: Any) -> Any:
         greater = self > other
@@ -122,11 +144,9 @@ class Scalar:
             raise SourceError(
                 f"cannot turn a {self.type} into {type!r}", advice="Write x[0] or x != 0 for a bit."
             )
-        if self.build is None:
-            return IntValue(type, self.number & (1 << type.width) - 1)
-        fill = self.raw[-1] if self.type.signed else self.build.constant(False)
-        extra = max(type.width - self.type.width, 0)
-        return IntValue(type, [*self.raw[: type.width], *([fill] * extra)], self.build)
+        return evaluate(
+            type, lambda _, a: words.resized(_, a, type.width, signed=self.type.signed), lambda a: a, self
+        )
 
 
 class BitValue(Scalar):
@@ -134,16 +154,20 @@ class BitValue(Scalar):
 
     __slots__ = ()
 
-    def _no_arithmetic(self, other: Any) -> Any:
-        if isinstance(other, IntValue):
-            return NotImplemented  # the integer's own operator takes over
+    def _no_arithmetic(self, *others: Any) -> Any:
         raise SourceError(
             "bits have no arithmetic of their own",
             where=calling_line(),
             advice="Use count_ones, ^ or &, or give the bit a width with .to(UInt(8)).",
         )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_arithmetic
+    def _left_to_integers(self, other: Any) -> Any:
+        return NotImplemented if isinstance(other, IntValue) else self._no_arithmetic()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _left_to_integers
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _left_to_integers
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __pow__ = __rpow__ = _no_arithmetic
+    __neg__ = __abs__ = _no_arithmetic
 
 
 class IntValue(Scalar):
@@ -166,54 +190,110 @@ class IntValue(Scalar):
     __radd__, __rmul__ = __add__, __mul__
 
     def __floordiv__(self, other: Any) -> Any:
-        """Unsigned division; by zero it gives all ones."""
-        return combine(_DIVIDE, self.unsigned("//"), other)
+        return combine(_DIVIDE, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return combine(_DIVIDE, self, other, swapped=True)
 
     def __mod__(self, other: Any) -> Any:
-        """The remainder of unsigned division; modulo zero it gives the value itself."""
-        return combine(_REMAINDER, self.unsigned("%"), other)
+        return combine(_REMAINDER, self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return combine(_REMAINDER, self, other, swapped=True)
+
+    def __divmod__(self, other: Any) -> Any:
+        quotient = self // other
+        return quotient if quotient is NotImplemented else (quotient, self % other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        quotient = self.__rfloordiv__(other)
+        return quotient if quotient is NotImplemented else (quotient, self.__rmod__(other))
 
     def __neg__(self) -> "IntValue":
         return self.type(0) - self
 
     def __abs__(self) -> "IntValue":
-        return choose(self < 0, -self, self)
+        if not self.type.signed:
+            return self
+        return evaluate(UInt(self.type.width), words.magnitude, lambda a: abs(a), self)
 
-    def __lshift__(self, amount: Any) -> "IntValue":
+    def __pow__(self, exponent: Any) -> Any:
+        if is_number(exponent):
+            exponent = _unsigned_number(exponent, "a power")
+        elif not isinstance(exponent, Scalar):
+            return NotImplemented
+        by = _unsigned(exponent, "a power")
+        modulus = 1 << self.type.width
+        return evaluate(self.type, words.power, lambda a, n: pow(a, n, modulus), self, by)
+
+    def __rpow__(self, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        base, largest = int(other), (1 << self.unsigned("a power").type.width) - 1
+        if base < 0 or base.bit_length() * largest > 2 * WIDEST_BY_ITSELF:
+            raise _width_unknown(f"{base} **", f"UInt(8)({base}) **")
+        return _of_width(f"{base} **", base, base**largest) ** self
+
+    def __lshift__(self, amount: Any) -> Any:
         return self._shifted(amount, right=False)
 
-    def __rshift__(self, amount: Any) -> "IntValue":
+    def __rshift__(self, amount: Any) -> Any:
         """Signed values keep their sign, as Python's do."""
         return self._shifted(amount, right=True)
 
     def __rlshift__(self, other: Any) -> Any:
-        raise SourceError(
-            f"the width of {other} << a traced amount is unknown",
-            where=calling_line(),
-            advice=f"Give it one: UInt(8)({other}) << amount.",
-        )
+        if not is_number(other):
+            return NotImplemented
+        number, largest = int(other), (1 << self.unsigned("a shift").type.width) - 1
+        if number < 0 or largest >= WIDEST_BY_ITSELF:
+            raise _width_unknown(f"{number} <<", f"UInt(8)({number}) <<")
+        return _of_width(f"{number} <<", number, number << largest) << self
 
-    def _shifted(self, amount: Any, *, right: bool) -> "IntValue":
-        of, build = self.type, self.build
-        if isinstance(amount, Scalar) and amount.build is not None:
-            by = amount.unsigned("a shift") if isinstance(amount, IntValue) else amount
-            build, wires = amount.build, self.wires(amount.build)
-            moved = words.shift_by_word(build, wires, by.raw, right=right, signed=of.signed)
-            return IntValue(of, moved, build)
-        by = min(operator.index(amount), of.width)
-        if by < 0:
-            raise SourceError(f"cannot shift by {by}", where=calling_line())
-        if build is None:
-            number = self.number >> by if right else self.number << by
-            return IntValue(of, number & (1 << of.width) - 1)
-        moved = words.shift(build, self.raw, by, right=right, signed=of.signed)
-        return IntValue(of, moved, build)
+    def __rrshift__(self, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        number = int(other)
+        return _least_type(number)(number) >> self
+
+    def _shifted(self, amount: Any, *, right: bool) -> Any:
+        of = self.type
+        if is_number(amount):
+            amount = _unsigned_number(min(int(amount), of.width), "a shift")
+        elif not isinstance(amount, Scalar):
+            return NotImplemented
+
+        def numbers(a: int, by: int) -> int:
+            by = min(by, of.width)
+            return a >> by if right else a << by
+
+        def gates(build: CircuitBuilder, a: Sequence[Wire], by: Sequence[Wire]) -> Sequence[Wire]:
+            return words.shift_by_word(build, a, by, right=right, signed=of.signed)
+
+        return evaluate(of, gates, numbers, self, _unsigned(amount, "a shift"))
 
     def __getitem__(self, index: Any) -> Any:
         """Bit `index` (0 is the least significant), or a slice of bits as an unsigned integer."""
         if isinstance(index, slice):
             return join_bits(self.bits()[index])
         return pick(self.bits(), index) if isinstance(index, Scalar) else self.bits()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise SourceError(
+            "integers do not change",
+            where=calling_line(),
+            advice="Make a new one: x = x.with_bit(index, bit).",
+        )
+
+    def with_bit(self, index: Any, bit: Any) -> Self:
+        """The same integer but for one bit. An index beyond the width changes nothing if it is traced, or
+        of an integer type, and is an error if it is a Python number."""
+        bits, bit = self.bits(), a_bit(bit)
+        if isinstance(index, Scalar):
+            pairs = zip(flags(index, len(bits)), bits, strict=True)
+            bits = [choose(flag, bit, old) for flag, old in pairs]
+        else:
+            bits[index] = bit
+        return _joined(self.type, bits)
 
     def __len__(self) -> int:
         return self.type.width
@@ -223,6 +303,10 @@ class IntValue(Scalar):
         if self.build is None:
             return [BitValue(Bit, self.raw >> i & 1) for i in range(self.type.width)]
         return [BitValue(Bit, [wire], self.build) for wire in self.raw]
+
+    def bit_count(self) -> "IntValue":
+        """How many bits are 1, as Python's integers have it; of a negative one, of its two's complement."""
+        return ones_among(self.bits())
 
     def unsigned(self, what: str) -> Self:
         """This value, if it is unsigned."""
@@ -235,14 +319,139 @@ class IntValue(Scalar):
         return self
 
 
+# How the bits of a result are found, once its type is known.
+
+
+def evaluate(of: Any, gates: Gates, numbers: Numbers, *operands: Scalar) -> Any:
+    """A value of this type: by gates if an operand is traced, else by Python's integers, modulo 2^width."""
+    build = next((x.build for x in operands if x.build is not None), None)
+    kind = BitValue if isinstance(of, BitType) else IntValue
+    if build is None:
+        return kind(of, int(numbers(*(x.number for x in operands))) & (1 << of.width) - 1)
+    return kind(of, gates(build, *(x.wires(build) for x in operands)), build)
+
+
+Operation = Callable[[bool], tuple[Gates, Numbers]]
+"""Signed or not: the same operation twice, on words of wires and on Python integers."""
+
+
+def _plain(gates: Gates, numbers: Numbers) -> Operation:
+    """An operation that is the same for signed and unsigned words."""
+    return lambda signed: (gates, numbers)
+
+
+def _divided(part: int, numbers: Numbers) -> Operation:
+    def operation(signed: bool) -> tuple[Gates, Numbers]:
+        way = words.divide_signed if signed else words.divide
+        return lambda g, a, b: way(g, a, b)[part], numbers
+
+    return operation
+
+
+_ADD = _plain(words.add, operator.add)
+_SUBTRACT = _plain(words.subtract, operator.sub)
+_MULTIPLY = _plain(words.multiply, operator.mul)
+_DIVIDE = _divided(0, lambda a, b: a // b if b else -1)
+_REMAINDER = _divided(1, lambda a, b: a % b if b else a)
+_AND = _plain(lambda g, a, b: list(map(g.and_, a, b)), operator.and_)
+_OR = _plain(lambda g, a, b: list(map(g.or_, a, b)), operator.or_)
+_XOR = _plain(lambda g, a, b: list(map(g.xor, a, b)), operator.xor)
+_EQUAL = _plain(lambda g, a, b: [words.equal(g, a, b)], operator.eq)
+
+
+def _LESS(signed: bool) -> tuple[Gates, Numbers]:
+    return lambda g, a, b: [words.less(g, a, b, signed=signed)], operator.lt
+
+
+def combine(operation: Operation, a: Scalar, other: Any, *, swapped: bool = False) -> Any:
+    """One operation on two values, in the type common to them."""
+    if is_number(other):
+        other = scalar(other, a.type)
+    elif not isinstance(other, Scalar):
+        return NotImplemented
+    a, b = same_type([other, a] if swapped else [a, other])
+    return evaluate(a.type, *operation(a.type.signed), a, b)
+
+
+def compare(operation: Operation, a: Scalar, other: Any, *, swapped: bool = False) -> Any:
+    """A comparison of two numbers: both are widened until the type holds either."""
+    if is_number(other):
+        other = _least_type(int(other))(int(other))
+    elif not isinstance(other, Scalar):
+        return NotImplemented
+    of = holding_both(a.type, other.type)
+    a, b = (other, a) if swapped else (a, other)
+    return evaluate(Bit, *operation(of.signed), a.to(of), b.to(of))
+
+
+def choose(condition: Scalar, a: Any, b: Any) -> Any:
+    """`a` if the condition is 1, else `b`, in their common type."""
+    a, b = same_type([a, b])
+    return evaluate(
+        a.type,
+        lambda g, c, x, y: words.choose(g, c[0], x, y),
+        lambda c, x, y: x if c else y,
+        condition, a, b,
+    )  # fmt: skip
+
+
+def pick(items: Sequence[Any], index: Scalar) -> Any:
+    """The item at an unsigned index; zero beyond the end."""
+    items = same_type(items)
+    return evaluate(
+        items[0].type,
+        lambda g, at, *own: words.pick(g, own, at),
+        lambda at, *own: own[at] if at < len(own) else 0,
+        _unsigned(index, "an index"),
+        *items,
+    )
+
+
+def flags(index: Scalar, count: int) -> list[BitValue]:
+    """For every number below `count`, whether the unsigned index is that one."""
+    place = _unsigned(index, "an index")
+    if place.build is None:
+        return [BitValue(Bit, int(place.number == number)) for number in range(count)]
+    wires = words.decode(place.build, place.raw, count)
+    return [BitValue(Bit, [wire], place.build) for wire in wires] + [Bit(0)] * (count - len(wires))
+
+
 def join_bits(bits: Sequence[BitValue]) -> IntValue:
     """Bits, least significant first, as an unsigned integer."""
     if not bits:
         raise SourceError("an integer has at least one bit", where=calling_line())
-    build = next((bit.build for bit in bits if bit.build is not None), None)
-    if build is None:
-        return IntValue(UInt(len(bits)), sum(bit.raw << i for i, bit in enumerate(bits)))
-    return IntValue(UInt(len(bits)), [bit.wires(build)[0] for bit in bits], build)
+    return _joined(UInt(len(bits)), bits)
+
+
+def _joined(of: BitType | IntType, bits: Sequence[BitValue]) -> Any:
+    return evaluate(
+        of,
+        lambda g, *own: [wire for (wire,) in own],
+        lambda *own: sum(bit << i for i, bit in enumerate(own)),
+        *bits,
+    )
+
+
+def a_bit(value: Any) -> BitValue:
+    """A bit as it is, or the numbers 0 and 1; integers of other types are refused."""
+    if isinstance(value, IntValue):
+        raise SourceError(
+            f"a bit is needed, not {value.type}", where=calling_line(), advice="Write x != 0 or x[0]."
+        )
+    return value if isinstance(value, BitValue) else Bit(value)
+
+
+def ones_among(bits: Sequence[BitValue]) -> IntValue:
+    """How many of the bits are 1, as an unsigned integer just wide enough."""
+    of = UInt(max(len(bits).bit_length(), 1))
+
+    def gates(build: CircuitBuilder, *own: Sequence[Wire]) -> Sequence[Wire]:
+        return words.add_columns(build, [[wire for (wire,) in own], *([[]] * (of.width - 1))])
+
+    return evaluate(of, gates, lambda *own: sum(own), *bits)
+
+
+# Python numbers among values, and the types of results.
 
 
 def scalar(value: Any, like: BitType | IntType) -> Scalar:
@@ -257,80 +466,50 @@ def scalar(value: Any, like: BitType | IntType) -> Scalar:
     return (BitValue if like == Bit else IntValue)(like, number & (1 << like.width) - 1)
 
 
-def combine(operation: Operation, a: Scalar, other: Any, *, swapped: bool = False) -> Any:
-    """One operation on two values of a common type, with gates or with numbers."""
-    if is_number(other):
-        other = scalar(other, a.type)
-    elif not isinstance(other, Scalar):
-        return NotImplemented
-    of = common_type(a.type, other.type)
-    if isinstance(of, IntType):
-        a, other = (x if x.type == of else x.to(of) for x in (a, other))
-    a, b = (other, a) if swapped else (a, other)
-    build = a.build or b.build
-    gates, numbers = operation
-    kind = BitValue if isinstance(of, BitType) else IntValue
-    if build is None:
-        return kind(of, numbers(a.raw, b.raw) & (1 << of.width) - 1)
-    return kind(of, gates(build, a.wires(build), b.wires(build)), build)
-
-
-def compare(
-    gates: Callable[..., Wire],
-    numbers: Callable[[int, int], bool],
-    a: Scalar,
-    other: Any,
-    *,
-    swapped: bool = False,
-) -> Any:
-    """A comparison of two numbers: both are widened until the type holds either."""
-    if is_number(other):
-        number = int(other)
-        of = Int(number.bit_length() + 1) if number < 0 else UInt(max(number.bit_length(), 1))
-        other = of(number)
-    elif not isinstance(other, Scalar):
-        return NotImplemented
-    a, b = (other, a) if swapped else (a, other)
-    build = a.build or b.build
-    if build is None:
-        return BitValue(Bit, int(numbers(a.number, b.number)))
-    of = holding_both(a.type, b.type)
-    x, y = a.to(of).wires(build), b.to(of).wires(build)
-    verdict = gates(build, x, y) if gates is words.equal else gates(build, x, y, signed=of.signed)
-    return BitValue(Bit, [verdict], build)
-
-
-def choose(condition: BitValue, a: Any, b: Any) -> Any:
-    """`a` if the condition is 1, else `b`, in their common type."""
-    a, b = same_type([a, b])
-    if condition.build is None:
-        return a if condition.raw else b
-    build, (c,) = condition.build, condition.raw
-    return a.__class__(a.type, words.choose(build, c, a.wires(build), b.wires(build)), build)
-
-
-def pick(items: Sequence[Any], index: Scalar) -> Scalar:
-    """The item at an unsigned index; zero beyond the end."""
-    items = same_type(items)
-    first = items[0]
-    position = index.unsigned("an index") if isinstance(index, IntValue) else index
-    if position.build is None:
-        return items[position.number] if position.number < len(items) else first.type(0)
-    build = position.build
-    return first.__class__(
-        first.type, words.pick(build, [x.wires(build) for x in items], position.raw), build
-    )
-
-
 def same_type(values: Sequence[Any]) -> list[Any]:
     """All values brought to the one type that is common to them; Python numbers follow the others."""
     types = {x.type for x in values if isinstance(x, Scalar)}
     if not types:
+        of = reduce(holding_both, (_least_type(int(number)) for number in values))
         raise SourceError(
             "all choices are plain numbers, so their width is unknown",
             where=calling_line(),
-            advice="Give one of them a type, such as UInt(8)(3) or Bit(0).",
+            advice=f"Give them a type, such as {of}({values[0]}), or Array({of}, {len(values)})([...]).",
         )
     of = reduce(common_type, types)
     typed = [x if isinstance(x, Scalar) else scalar(x, of) for x in values]
     return [x.to(of) if isinstance(of, IntType) and x.type != of else x for x in typed]
+
+
+def _least_type(number: int) -> IntType:
+    """The least type that holds a number."""
+    return Int(number.bit_length() + 1) if number < 0 else UInt(max(number.bit_length(), 1))
+
+
+def _unsigned(value: Scalar, what: str) -> Scalar:
+    return value.unsigned(what) if isinstance(value, IntValue) else value
+
+
+def _unsigned_number(number: Any, what: str) -> Scalar:
+    if int(number) < 0:
+        raise SourceError(f"{what} cannot be by {int(number)}", where=calling_line())
+    return _least_type(int(number))(int(number))
+
+
+def _of_width(what: str, number: int, largest: int) -> IntValue:
+    """A number in the least type that holds the largest result."""
+    of = _least_type(largest)
+    if of.width > WIDEST_BY_ITSELF:
+        raise _width_unknown(what, f"UInt(8)({number}){what.removeprefix(str(number))}")
+    return of(number)
+
+
+def _width_unknown(what: str, better: str) -> SourceError:
+    return SourceError(
+        f"the width of {what} a traced amount is unknown",
+        where=calling_line(),
+        advice=f"Give it one: {better} amount.",
+    )
+
+
+BitType.value, IntType.value = BitValue, IntValue

@@ -94,6 +94,43 @@ def divide(build: CircuitBuilder, a: WireWord, b: WireWord) -> tuple[list[Wire],
     return quotient[::-1], remainder
 
 
+def negate(build: CircuitBuilder, a: WireWord) -> list[Wire]:
+    """-a modulo 2^width."""
+    return subtract(build, constant(build, 0, len(a)), a)
+
+
+def magnitude(build: CircuitBuilder, a: WireWord) -> list[Wire]:
+    """The absolute value of a signed word, as an unsigned one."""
+    return choose(build, a[-1], negate(build, a), a)
+
+
+def divide_signed(build: CircuitBuilder, a: WireWord, b: WireWord) -> tuple[list[Wire], list[Wire]]:
+    """Quotient, rounded down, and remainder, with the sign of b. By zero: all ones, and a.
+
+    Let q and r be those of the magnitudes. Where the signs differ, the quotient is -q, or -q - 1 = ~q if
+    something remains; what remains then is |b| - r. By zero that is -|a| = a for a negative a, as it should.
+    """
+    size = magnitude(build, b)
+    quotient, remainder = divide(build, magnitude(build, a), size)
+    differ, rest = build.xor(a[-1], b[-1]), any_of(build, remainder)
+    down = choose(build, rest, [build.not_(bit) for bit in quotient], negate(build, quotient))
+    left = choose(build, build.and_(differ, rest), subtract(build, size, remainder), remainder)
+    by_zero = build.not_(any_of(build, b))
+    rounded = [build.or_(by_zero, bit) for bit in choose(build, differ, down, quotient)]
+    return rounded, choose(build, b[-1], negate(build, left), left)
+
+
+def power(build: CircuitBuilder, a: WireWord, exponent: WireWord) -> list[Wire]:
+    """a to this power modulo 2^width: the product of a, a^2, a^4, ... for each bit of the exponent."""
+    product = one = constant(build, 1, len(a))
+    for place, bit in enumerate(exponent):
+        if place:
+            a = multiply(build, a, a)
+        if build.known(bit) is not False:
+            product = multiply(build, product, choose(build, bit, a, one))
+    return product
+
+
 def equal(build: CircuitBuilder, a: WireWord, b: WireWord) -> Wire:
     """1 if the words are the same."""
     return build.not_(any_of(build, [build.xor(x, y) for x, y in zip(a, b, strict=True)]))
@@ -111,6 +148,12 @@ def less(build: CircuitBuilder, a: WireWord, b: WireWord, *, signed: bool = Fals
 def choose(build: CircuitBuilder, condition: Wire, a: WireWord, b: WireWord) -> list[Wire]:
     """`a` if the condition is 1, else `b`."""
     return [build.where(condition, x, y) for x, y in zip(a, b, strict=True)]
+
+
+def resized(build: CircuitBuilder, a: WireWord, width: int, *, signed: bool) -> list[Wire]:
+    """Cut off at the top, or extended by the sign if signed, else by zeros."""
+    fill = a[-1] if signed else build.constant(False)
+    return [*a[:width], *([fill] * (width - len(a)))]
 
 
 def any_of(build: CircuitBuilder, bits: Sequence[Wire]) -> Wire:

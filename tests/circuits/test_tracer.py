@@ -80,10 +80,43 @@ def test_comparisons_with_any_python_number(operation, of, number):
     all_agree(lambda a: operation(number, a), [of], lambda a: operation(number, a))
 
 
+@pytest.mark.parametrize("of", [UInt(4), Int(4), UInt(1), Int(1)])
 @pytest.mark.parametrize("operation", [floordiv, mod])
-def test_division_is_unsigned_and_total(operation):
-    by_zero = {floordiv: lambda a: 15, mod: lambda a: a}[operation]
-    all_agree(operation, [UInt(4), UInt(4)], lambda a, b: operation(a, b) if b else by_zero(a))
+def test_division_is_pythons_and_total(operation, of):
+    def expected(a, b):
+        by_zero = {floordiv: -1, mod: a}[operation]
+        return wrapped(operation(a, b) if b else by_zero, of)
+
+    all_agree(operation, [of, of], expected)
+    all_agree(lambda a: (operation(a, 1), operation(1, a)) if of.width > 1 else (operation(a, a),), [of],
+              lambda a: (expected(a, 1), expected(1, a)) if of.width > 1 else (expected(a, a),))  # fmt: skip
+
+
+@pytest.mark.parametrize("types", [(Int(5), Int(3)), (UInt(3), UInt(5)), (UInt(4), Bit), (Bit, Int(3))])
+def test_divmod(types):
+    wider = max(types, key=lambda t: t.width)
+
+    def expected(a, b):
+        quotient, rest = divmod(int(a), int(b)) if b else (-1, int(a))
+        return wrapped(quotient, wider), wrapped(rest, wider)
+
+    all_agree(divmod, types, expected)
+    assert trace(lambda a: divmod(7, a), UInt(4))(2) == (3, 1)
+
+
+@pytest.mark.parametrize("of", [UInt(4), Int(4)])
+def test_powers(of):
+    all_agree(pow, [of, UInt(3)], lambda a, n: wrapped(a**n, of))
+    all_agree(lambda a: (a**0, a**1, a**5), [of], lambda a: tuple(wrapped(a**n, of) for n in (0, 1, 5)))
+    all_agree(lambda n: (3**n, 2**n, 0**n), [UInt(3)], lambda n: (3**n, 2**n, 0**n))
+
+
+def test_numbers_shifted_by_a_value_keep_all_their_bits():
+    all_agree(
+        lambda n: (1 << n, 5 << n, 0 << n, 200 >> n, -9 >> n),
+        [UInt(3)],
+        lambda n: (1 << n, 5 << n, 0, 200 >> n, -9 >> n),
+    )
 
 
 @pytest.mark.parametrize("of", [UInt(5), Int(5)])
@@ -97,7 +130,8 @@ def test_shifts(operation, of):
 
 @pytest.mark.parametrize("of", [UInt(4), Int(4)])
 def test_single_operands(of):
-    all_agree(lambda a: (-a, ~a, abs(a)), [of], lambda a: tuple(wrapped(x, of) for x in (-a, ~a, abs(a))))
+    all_agree(lambda a: (-a, ~a), [of], lambda a: (wrapped(-a, of), wrapped(~a, of)))
+    all_agree(lambda a: (abs(a), a.bit_count()), [of], lambda a: (abs(a), (a & 15).bit_count()))
     all_agree(
         lambda a: (3 - a, a * 5, 1 + a, a & 0b1010, 2 | a, 7 ^ a),
         [of],
@@ -282,7 +316,10 @@ def test_branching_names_where_and_the_line(function, types):
     [
         (lambda a, b: a + b, [UInt(4), Int(4)], "do not mix"),
         (lambda a: a + 16, [UInt(4)], "does not fit"),
-        (lambda a: a // 2, [Int(4)], "unsigned"),
+        (lambda a, b: a**b, [UInt(4), Int(2)], "unsigned"),
+        (lambda a: a**-1, [UInt(4)], "power"),
+        (lambda a: a << a, [Int(4)], "unsigned"),
+        (lambda a: a << True, [Bit], "no arithmetic"),
         (lambda a: a << -1, [UInt(4)], "shift"),
         (lambda a, i: array([a, a])[i], [Bit, Int(2)], "unsigned"),
         (lambda a: 3, [Bit], "no bit, integer or array"),
@@ -294,7 +331,9 @@ def test_branching_names_where_and_the_line(function, types):
         (lambda a, b: a + b, [Array(UInt(3), 2), Array(UInt(3), 3)], "do not go together"),
         (lambda a: total([a, a]), [Bit], "count_ones"),
         (lambda a: sum([a, a]), [Bit], "count_ones"),
-        (lambda a: 1 << a, [UInt(2)], "width"),
+        (lambda a: 1 << a, [UInt(8)], "width"),
+        (lambda a: -1 << a, [UInt(2)], "width"),
+        (lambda a: 3**a, [UInt(6)], "width"),
     ],
 )
 def test_mistakes_are_named(function, types, says):
