@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from tapegrad._sources import parse_inputs, route
+from tapegrad._sources import as_source, kind_of, parse_inputs, route
 from tapegrad.errors import Refused
 from tapegrad.source import Rewriting, Source, State
 from tapegrad.targets import Carry, Estimate, Target, target_named
@@ -19,6 +20,7 @@ Defaults = Mapping[str, Any]
 Progress = Callable[[int], None]
 Watch = Callable[[State], None]
 """Is shown states of the user's own source while a net runs, as often as they are looked at."""
+MOST_STEPS_OF_A_CALL = 1_000_000
 LONGEST_CHUNK = 0.5
 """Seconds, after which the next steps that are taken at once are no more than these."""
 """Called now and then with the number of steps taken so far."""
@@ -68,6 +70,19 @@ class Compiled:
                 return None
             state = rewriting.decode_last(state) if last else rewriting.decode(state)
         return state
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Runs the net to its end and returns what the source is about: a function's result, the outputs of a
+        circuit, whether a machine accepts, or its tape, or what a program prints."""
+        call = kind_of(self.source).call(self.source, inputs, named)
+        carry, steps = self.start(*call.inputs), MOST_STEPS_OF_A_CALL
+        run = self.resume(carry, steps=steps, engine=self.net.engine_for(carry, steps))
+        if run.state is None or not run.halted:
+            raise Refused(
+                f"the net did not end within {run.steps:,} steps",
+                advice="Use `run`, which takes a number of steps and says how far it got.",
+            )
+        return call.result(run.state)
 
     def start(self, *inputs: Any) -> Carry:
         """The net before its first step on an input as a user writes it."""
@@ -137,13 +152,19 @@ class Compiled:
         return [(state,) for state in self.target.first_states(self.source, **settings)]
 
 
-def compile(source: Source, target: str, **options: Any) -> Compiled:
-    """A net of the given target that runs the source exactly.
+Given = Source | Callable[..., Any] | str | PathLike[str]
+"""A source, a Python function whose parameters have types, or a text: a ready name, a file, a format."""
+
+
+def compile(given: Given, target: str, **options: Any) -> Compiled:
+    """A net of the given target that runs the source exactly. The source is one of the kinds of source, or a
+    Python function whose parameters have types, or a text: a ready name, a file, or `file.py:function`.
 
     1. Lower the source to the kind that the target takes (the kinds' records say how).
     2. Rewrite it into the form that the target needs (the target's own passes).
     3. Build the net.
     """
+    source = as_source(given)
     chosen, passes, settings = _prepared(source, target, options)
     lowered = passes[-1].after if passes else source
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, dict(options))
@@ -169,8 +190,9 @@ def compile_for(
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
 
 
-def estimate(source: Source, target: str, **options: Any) -> Estimate:
-    """Width, depth, parameters, memory and precision of `compile(source, target, **options)`, unbuilt."""
+def estimate(given: Given, target: str, **options: Any) -> Estimate:
+    """Width, depth, parameters, memory and precision of `compile(given, target, **options)`, unbuilt."""
+    source = as_source(given)
     chosen, passes, settings = _prepared(source, target, options)
     return chosen.estimate(passes[-1].after if passes else source, **settings)
 

@@ -1,10 +1,13 @@
 """The kinds of source, and finding a source: by a ready name, in a file, or in a text of any format."""
 
+import inspect
 import json
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._files import content_of
+from tapegrad._python import defined_in, named_in_python
+from tapegrad.circuits.tracer import trace
 from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError
 from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
 
@@ -53,8 +58,15 @@ def kind_of(source: Source | type) -> SourceKind:
     for kind in all_kinds():
         if issubclass(wanted, kind.type):
             return kind
+    raise _no_source(wanted)
+
+
+def _no_source(of: type) -> InputError:
     names = ", ".join(kind.name for kind in all_kinds())
-    raise InputError(f"a {wanted.__name__} is not a source", advice=f"Kinds of source: {names}.")
+    return InputError(
+        f"a {of.__name__} is not a source",
+        advice=f"Kinds of source: {names}; also a Python function with types, a name, or a file.",
+    )
 
 
 def route(source: Source, *wanted: type) -> list[Lowering]:
@@ -93,9 +105,12 @@ def ready_names() -> dict[str, str]:
 
 
 def find(text: str) -> Found:
-    """A ready name, else an existing file, else the text itself in one of the formats."""
+    """A ready name, else what a Python file defines (`file.py:name`, which runs the file), else an existing
+    file, else the text itself in one of the formats."""
     if any(text in kind.ready for kind in all_kinds()):
         return find_text(text)
+    if (named := named_in_python(text)) is not None:
+        return Found(as_source(defined_in(*named)), str(named[0]))
     content = content_of(text)
     if content is not None:
         return _parsed(content, str(Path(text)))
@@ -121,6 +136,18 @@ def read(text: str) -> Source:
     return find(text).source
 
 
+def as_source(given: Any) -> Source:
+    """A source as it is; a name, file or text as what `read` finds; a Python function whose parameters have
+    types (`def f(a: UInt(8))`) traced."""
+    if isinstance(given, str | os.PathLike):
+        return read(os.fspath(given))
+    if any(isinstance(given, kind.type) for kind in all_kinds()):
+        return given
+    if inspect.isroutine(given) or isinstance(given, partial):
+        return trace(given)
+    raise _no_source(type(given))
+
+
 _ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf"}
 
 
@@ -134,9 +161,11 @@ def _parsed(data: bytes, origin: str) -> Found:
                 return Found(source, f"{origin}, {known.name}", inputs)
     listed = ", ".join(known.name for known in all_formats())
     shown = repr(data[:60].decode(errors="replace")) if origin == "text" else origin
+    near = get_close_matches(data[:60].decode(errors="replace"), ready_names(), 1) if origin == "text" else ()
     raise FormatError(
         f"{shown} is neither a ready name, nor a file, nor a text in a known format",
-        advice=f"Formats: {listed}. `tapegrad formats` shows an example of each and the ready names.",
+        advice=(f"Did you mean {near[0]!r}? " if near else "")
+        + f"Formats: {listed}. `tapegrad formats` shows an example of each and the ready names.",
     )
 
 

@@ -199,6 +199,21 @@ class Rules:
     """Names the rule that takes the source on from a state that is not its last."""
 
 
+@dataclass(frozen=True)
+class Call:
+    """What a user's call of a network means: the arguments of `source.start`, and what comes back."""
+
+    inputs: tuple[Any, ...]
+    result: Callable[[State], Any]
+    """From the source's last state to the user's own kind of value."""
+
+
+def _state_itself(source: Source, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    if named:
+        raise InputError(f"the inputs of {source.name!r} have no names", advice="Give them in order.")
+    return Call(given, lambda state: state)
+
+
 Arrays = dict[str, NDArray[Any]]
 Inputs = Iterator[tuple[Any, ...]]
 """The arguments of `source.start`, one tuple for each run."""
@@ -253,6 +268,8 @@ class SourceKind:
     """The arguments of `source.start`, from what was typed on the command line."""
     input_needed: str = ""
     """What to write as an input, for a source that cannot start without one."""
+    call: Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Call] = _state_itself
+    """What `net(...)` means for values in order and by name; by default its result is the last state."""
     default_inputs: Callable[[Any, np.random.Generator, bool], tuple[Inputs, bool]] = _no_default_inputs
     """Inputs to verify a net with, and whether they are all there are. The flag says whether the net takes
     them in batches."""

@@ -86,6 +86,8 @@ class CircuitBuilder:
         if self._simplify:
             if a == b:
                 return a
+            if (known := self._constants.get(condition)) is not None:
+                return a if known else b
             if a == condition or self._constants.get(a) is True:
                 return self.or_(condition, b)
             if b == condition or self._constants.get(b) is False:

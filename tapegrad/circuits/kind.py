@@ -1,7 +1,6 @@
 """Circuits, layered circuits and traced functions as kinds of source, and how they are shown."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
@@ -11,20 +10,26 @@ from numpy.typing import NDArray
 
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.circuits.formats import FORMATS
+from tapegrad.circuits.inputs import (
+    BUS,
+    call_circuit,
+    call_function,
+    named_bits,
+    parse_arguments,
+    parse_bits,
+    result_json,
+)
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
 from tapegrad.circuits.library import READY, ready
 from tapegrad.circuits.model import Bits, Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit, random_function
 from tapegrad.circuits.tracer import Traced
 from tapegrad.circuits.types import layout_from_json, layout_to_json
-from tapegrad.errors import InputError
 from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, Rewriting, SourceKind
 
 # How circuits are shown: in a few lines of text, their bits by name, and as panels of the player.
 
 
-BUS = re.compile(r"(.+)\[([0-9]+)\]")
-"""A bit of a value, as in `a[3]`."""
 _MOST_SHOWN = 8
 
 
@@ -75,18 +80,6 @@ def state_text(circuit: Circuit, state: Bits) -> str:
     rows = [named_bits(circuit.outputs, row) for row in state[:8]]
     more = [f"... {len(state) - 8} more rows"] if len(state) > 8 else []
     return "\n".join(["  ".join(f"{name}={value}" for name, value in row.items()) for row in rows] + more)
-
-
-def named_bits(names: tuple[str, ...], row: np.ndarray) -> dict[str, int]:
-    """Bits under their names; `x[0]`, `x[1]`, ... become one number, bit 0 lowest."""
-    values: dict[str, int] = {}
-    for name, bit in zip(names, row, strict=True):
-        bus = BUS.fullmatch(name)
-        if bus:
-            values[bus[1]] = values.get(bus[1], 0) | int(bit) << int(bus[2])
-        else:
-            values[name] = int(bit)
-    return values
 
 
 class CircuitView:
@@ -208,58 +201,6 @@ def function_circuit(traced: Traced) -> Rewriting:
     return Rewriting("gates", traced, traced.circuit, lambda bits: bits, lambda bits: bits)
 
 
-def parse_bits(source: Circuit | Traced, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
-    """Bits in order (`0110`), or `name=number` for each input or bus."""
-    circuit = source.circuit if isinstance(source, Traced) else source
-    if any("=" in text for text in texts):
-        return (_named(circuit, texts),)
-    digits = "".join(texts).replace("_", "").replace(" ", "")
-    if set(digits) - {"0", "1"}:
-        raise InputError(
-            f"{''.join(texts)!r} is not a row of bits",
-            advice="Write the bits in order, as in 0110, or name=number for each input.",
-        )
-    if len(digits) != len(circuit.inputs):
-        raise InputError(
-            f"{len(digits)} bits were given for the {len(circuit.inputs)} inputs of {circuit.name!r}",
-            advice=f"Its inputs are {', '.join(_widths(circuit.inputs))}.",
-        )
-    return (np.array([[int(digit) for digit in digits]], np.uint8).reshape(1, -1),)
-
-
-def _widths(names: Sequence[str]) -> dict[str, int]:
-    """Every input or bus with the number of its bits."""
-    widths: dict[str, int] = {}
-    for name in names:
-        bus = BUS.fullmatch(name)
-        key = bus[1] if bus else name
-        widths[key] = max(widths.get(key, 0), int(bus[2]) + 1 if bus else 1)
-    return widths
-
-
-def _named(circuit: Circuit, texts: Sequence[str]) -> NDArray[np.uint8]:
-    widths = _widths(circuit.inputs)
-    values: dict[str, int] = {}
-    for text in texts:
-        name, _, number = text.partition("=")
-        name = name.strip()
-        if name not in widths:
-            raise InputError(f"there is no input {name!r}", advice=f"The inputs are {', '.join(widths)}.")
-        try:
-            values[name] = int(number, 0)
-        except ValueError:
-            raise InputError(f"{number!r} is not a number", where=f"input {text!r}") from None
-        if not -(1 << widths[name] - 1) <= values[name] < 1 << widths[name]:
-            raise InputError(f"{values[name]} does not fit {widths[name]} bits", where=f"input {name!r}")
-    if missing := widths.keys() - values.keys():
-        raise InputError(f"no value for {', '.join(sorted(missing))}", advice="Give every input.")
-    row = []
-    for name in circuit.inputs:
-        bus = BUS.fullmatch(name)
-        row.append(values[bus[1]] >> int(bus[2]) & 1 if bus else values[name] & 1)
-    return np.array([row], np.uint8)
-
-
 def _default_inputs(circuit: Circuit, random: np.random.Generator, in_batches: bool) -> tuple[Inputs, bool]:
     most = 1 << EXHAUSTIVE_BITS if in_batches else PATTERNS_ONE_BY_ONE
     return _patterns(len(circuit.inputs), most, in_batches, random)
@@ -296,6 +237,7 @@ CIRCUIT = SourceKind(
     ready=ReadyBy(READY, lambda name, entry: Ready(entry.summary, lambda: ready(name))),
     parse_input=parse_bits,
     input_needed="Write its bits in order, as in 0110, or name=number for each input.",
+    call=call_circuit,
     default_inputs=_default_inputs,
     sample=random_circuit,
     describe=summary,
@@ -328,13 +270,14 @@ FUNCTION = SourceKind(
     type=Traced,
     to_json=_function_to_json,
     from_json=_function_from_json,
-    parse_input=parse_bits,
-    input_needed="Write its bits in order, as in 0110, or name=number for each parameter.",
+    parse_input=parse_arguments,
+    input_needed="Write a value for each parameter, in order or as name=value.",
+    call=call_function,
     default_inputs=_default_arguments,
     sample=random_function,
     describe=lambda traced: summary(traced.circuit),
-    state_json=lambda traced, bits: state_json(traced.circuit, bits),
-    state_text=lambda traced, bits: state_text(traced.circuit, bits),
+    state_json=result_json,
+    state_text=lambda traced, bits: str(result_json(traced, bits)),
     view=lambda traced: CircuitView(traced.circuit),
     lowerings=(Lowering("circuit", "tapegrad.circuits.kind:function_circuit"),),
 )

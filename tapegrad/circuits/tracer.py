@@ -60,9 +60,15 @@ class Traced:
 
     def start(self, *arguments: Any) -> Bits:
         """The bits of these arguments; or a batch of bits, a row for each pattern, as a circuit takes it."""
-        if len(arguments) == 1 and isinstance(arguments[0], np.ndarray) and arguments[0].ndim == 2:
+        if len(arguments) == 1 and self.takes_bits(arguments[0]):
             return self.circuit.start(arguments[0])
         return self.circuit.start([self.encode(*arguments)])
+
+    def takes_bits(self, argument: Any) -> bool:
+        """Whether this is a matrix of bits, as wide as the circuit: no argument of the function has that
+        shape, but for a batch of rows of bits, which is the same."""
+        matrix = isinstance(argument, np.ndarray) and argument.ndim == 2
+        return matrix and argument.shape[1] == len(self.circuit.inputs)
 
     def run(self, bits: Bits) -> Iterator[Bits]:
         """The arguments, then the results, computed by the function itself, pattern by pattern."""

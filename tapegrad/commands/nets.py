@@ -1,6 +1,5 @@
 """`tapegrad compile`, `verify` and `check`: nets in folders; `export` and `train-with`."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -23,11 +22,10 @@ from tapegrad.commands.output import (
     TargetOption,
     console,
     print_json,
+    saved_net,
     steps_progress,
 )
-from tapegrad.errors import InputError
 from tapegrad.interop.exporting import FORMS, Subject, check_form, exported
-from tapegrad_check.folder import CONFIG
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")
@@ -143,13 +141,7 @@ def export(
 
 
 def _subject(source: str, target: str | None, settings: list[str] | None) -> Subject:
-    folder = Path(source)
-    if os.path.isdir(folder):  # of a name that cannot be one, `Path.is_dir` raises
-        if target is not None or settings:
-            raise InputError(
-                f"{source} is a network already", where=CONFIG, advice="Leave out --target and --set."
-            )
-        compiled = load(folder)
+    if (compiled := saved_net(source, target, settings)) is not None:
         return Subject(compiled.source, compiled)
     found = find(source).source
     if target is None:

@@ -1,8 +1,10 @@
-"""What commands print: JSON for scripts on request, text for people otherwise."""
+"""What commands share: arguments, saved nets, and what they print, JSON for scripts on request and text for
+people otherwise."""
 
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -19,9 +21,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from tapegrad._compile import Compiled
 from tapegrad._compile import Progress as Report
+from tapegrad._saved import load
+from tapegrad.errors import InputError
 from tapegrad_check.boundary import print_json as print_json  # commands have it from here
 from tapegrad_check.boundary import printable, silence
+from tapegrad_check.folder import CONFIG
 
 
 class SafeConsole(Console):
@@ -98,7 +104,13 @@ def steps_progress(what: str, limit: int) -> Iterator[Report]:
 
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="SOURCE", help="A file, a text in any format, or a ready name.")
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="A file, `file.py:function`, a text in any format, or a ready name."
+    ),
+]
+ValuesArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[INPUT]...", help="The same as --input, for each.")
 ]
 TargetOption = Annotated[
     str, typer.Option("--target", "-t", help="The construction; `tapegrad targets` lists them.")
@@ -108,7 +120,8 @@ InputOption = Annotated[
     typer.Option(
         "--input",
         "-i",
-        help="A word (once for each tape), bits in order, or name=number. Default: the source's own.",
+        help="A word (once for each tape), a value for each parameter, bits in order, or name=number. "
+        "Default: the source's own.",
     ),
 ]
 StepsOption = Annotated[int, typer.Option("--steps", "-n", min=1, help="Most steps of the network.")]
@@ -126,3 +139,12 @@ SetOption = Annotated[
         "--set", "-s", metavar="NAME=VALUE", help="An option of the target or of a lowering; repeatable."
     ),
 ]
+
+
+def saved_net(source: str, target: str | None, settings: Sequence[str] | None) -> Compiled | None:
+    """The net, if SOURCE is a folder that `compile` wrote; target and options are in it."""
+    if not os.path.isfile(os.path.join(source, CONFIG)):  # of a name that cannot be one, `is_file` raises
+        return None
+    if target is not None or settings:
+        raise InputError(f"{source} is a compiled net", advice="Leave out --target and --set.")
+    return load(source)

@@ -1,6 +1,5 @@
 """Pages on which a run can be watched: `tapegrad show ... -o page.html` and `tapegrad studio`."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,12 +8,10 @@ import typer
 
 from tapegrad._compile import Compiled
 from tapegrad._files import write_atomically
-from tapegrad._saved import load
 from tapegrad._sources import find, parse_options
-from tapegrad.commands.output import DISAGREED, console, print_json, steps_progress
+from tapegrad.commands.output import DISAGREED, console, print_json, saved_net, steps_progress
 from tapegrad.errors import InputError
 from tapegrad.show.recorder import EXAMPLE, SECONDS, compiled_example, compiled_source, inputs_for
-from tapegrad_check.folder import CONFIG
 
 
 def write_page(
@@ -69,10 +66,7 @@ def _opened(
     settings: Sequence[str] | None,
     steps: int,
 ) -> tuple[Compiled, tuple[Any, ...]]:
-    if os.path.isfile(os.path.join(source, CONFIG)):  # of a name that cannot be one, `Path.is_file` raises
-        if target is not None or settings:
-            raise InputError(f"{source} is a compiled net", advice="Leave out --target and --set.")
-        compiled = load(source)
+    if (compiled := saved_net(source, target, settings)) is not None:
         return compiled, inputs_for(compiled.source, input)
     if target is None:
         raise InputError("there is no target", advice="Choose one, as in --target tape.")

@@ -8,7 +8,7 @@ import typer
 
 from tapegrad._compile import Compiled, compile_for
 from tapegrad._lockstep import at_the_pace_of_the_net
-from tapegrad._sources import find, inputs_for, kind_of, parse_options
+from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
     DISAGREED,
@@ -18,19 +18,27 @@ from tapegrad.commands.output import (
     EngineOption,
     InputOption,
     SetOption,
-    SourceArgument,
     StepsOption,
-    TargetOption,
+    ValuesArgument,
     console,
     errors,
     print_heading,
     print_json,
+    saved_net,
     steps_progress,
 )
 from tapegrad.errors import InputError
 from tapegrad.source import Source, State, imported
 from tapegrad.targets import check_target
 
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A file, `file.py:function`, a text in any format, a ready name, or a folder with a saved net.",
+    ),
+]
+TARGET_HELP = "The construction; `tapegrad targets` lists them. A saved net has its own."
 DRAWN = 2_000
 """Most steps in a figure."""
 
@@ -41,8 +49,9 @@ READ = 2_000_000_000
 
 
 def run(
-    source: SourceArgument,
-    target: TargetOption,
+    source: RunArgument,
+    values: ValuesArgument = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help=TARGET_HELP)] = None,
     input: InputOption = None,
     steps: StepsOption = 100_000,
     engine: EngineOption = None,
@@ -58,20 +67,30 @@ def run(
 ) -> None:
     """Compile SOURCE, run the network on an input and compare every step with the source.
 
-    Example: tapegrad run increment --target tape --input 1011
+    Examples: tapegrad run increment --target tape --input 1011
+
+    tapegrad run my.py:function --target relu 200 100    (runs your own my.py)
 
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
-    found = find(source)
-    check_target(target)
-    words = inputs_for(found.source, input, found.inputs)
-    given = parse_options(settings)
+    texts = [*(input or ()), *(values or ())] if input is not None or values else None
+    saved, given = saved_net(source, target, settings), parse_options(settings)
+    if saved is not None:
+        found = Found(saved.source, "saved net")
+    elif target is None:
+        raise InputError("there is no target", advice="Choose one, as in --target tape.")
+    else:
+        found = find(source)
+        check_target(target)
+    words = inputs_for(found.source, texts, found.inputs)
     with errors.status("compiling"):
-        compiled = compile_for(found.source, target, words, steps, **given)
+        compiled = saved or compile_for(found.source, str(target), words, steps, **given)
+        target = compiled.target.name
         if check:
             every = every or _leap(compiled, words, steps)
         asked, engine = engine, engine or compiled.net.engine_for(compiled.start(*words), steps)
-    chosen = {name: value for name, value in compiled.options.items() if name not in {"inputs", *given}}
+    own = {} if saved is not None else compiled.options
+    chosen = {name: value for name, value in own.items() if name not in {"inputs", *given}}
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
     passes = [rewriting.name for rewriting in compiled.passes]

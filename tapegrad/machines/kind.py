@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Table
+from tapegrad.errors import InputError
 from tapegrad.machines.formats import FORMATS
 from tapegrad.machines.library import READY
 from tapegrad.machines.model import (
@@ -24,7 +25,18 @@ from tapegrad.machines.model import (
     TuringMachine,
 )
 from tapegrad.machines.sampler import exercising, random_grid_machine, random_machine
-from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, Rules, SourceKind, shortened
+from tapegrad.source import (
+    Arrays,
+    Call,
+    Inputs,
+    Lowering,
+    Option,
+    Ready,
+    ReadyBy,
+    Rules,
+    SourceKind,
+    shortened,
+)
 
 # How machines are shown: tables as text; states as a line, as JSON and as panels of the player.
 
@@ -185,6 +197,21 @@ def verdict(machine: TuringMachine, state: Configuration) -> str | None:
     if state.state in machine.accept:
         return "accept"
     return "reject" if state.state in machine.reject else None
+
+
+def call(machine: TuringMachine, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """A word for each tape. What comes back is whether the machine accepts, if it says so, else its tape, or
+    a tuple of tapes."""
+    if named:
+        raise InputError("the tapes of a machine have no names", advice="Give a word for each, in order.")
+
+    def result(state: Configuration) -> Any:
+        if (said := verdict(machine, state)) is not None:
+            return said == "accept"
+        tapes = tuple(tape_text(tape, machine.blank) for tape in state.tapes)
+        return tapes[0] if machine.tapes == 1 else tapes
+
+    return Call(given, result)
 
 
 def tape_text(tape: Any, blank: str) -> str:
@@ -385,6 +412,7 @@ TURING_MACHINE = SourceKind(
     found=lambda loaded: (loaded.machine, (loaded.start(),)),
     ready=ReadyBy(READY, lambda name, entry: Ready(entry.summary, entry.build, lambda: entry.example)),
     parse_input=_words,
+    call=call,
     default_inputs=_default_inputs,
     rules=Rules(
         lambda machine: len(machine.rules), lambda machine, state: (state.state, machine.read(state))

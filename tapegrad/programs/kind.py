@@ -8,16 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.errors import InputError, Refused
 from tapegrad.programs.assembler import read_assembler
 from tapegrad.programs.compiler import read_c
 from tapegrad.programs.elf import MAGIC, read_elf
 from tapegrad.programs.instructions import NUMBERS
 from tapegrad.programs.library import FIBONACCI, HELLO, READY, random_subleq
-from tapegrad.programs.model import Machine, Program, SourceText
+from tapegrad.programs.model import Machine, Program, ProgramState, SourceText
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq, looks_like_subleq, read_subleq
 from tapegrad.programs.view import ProgramView, listing_text, state_json, state_text
-from tapegrad.source import Arrays, Format, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind, opening
+from tapegrad.source import (
+    Arrays,
+    Call,
+    Format,
+    Inputs,
+    Lowering,
+    Option,
+    Ready,
+    ReadyBy,
+    SourceKind,
+    opening,
+)
 
 MACHINES: dict[str, type[Machine]] = {machine.kind: machine for machine in (RV32, Subleq)}
 C_EXAMPLE = """\
@@ -84,6 +96,22 @@ def _input(program: Program, texts: Sequence[str]) -> tuple[bytes]:
     return ("\n".join(texts).encode("utf-8", "surrogateescape"),)
 
 
+def _call(program: Program, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """What the program reads; what comes back is what it prints."""
+    if named or len(given) > 1:
+        raise InputError(f"{program.name!r} takes one input, a text or bytes")
+
+    def result(state: ProgramState) -> str:
+        if state.written > len(state.output):
+            raise Refused(
+                f"of {state.written:,} bytes that {program.name!r} wrote, {len(state.output):,} were kept",
+                advice=f"Compile with room for all, as in output={1 << (state.written - 1).bit_length()}.",
+            )
+        return state.output.decode("utf-8", "replace")
+
+    return Call(given, result)
+
+
 def _default_inputs(program: Program, random: np.random.Generator, in_batches: bool) -> tuple[Inputs, bool]:
     """No input, a few numbers, and random letters."""
     letters = bytes(random.integers(97, 123, 8, np.uint8).tolist())
@@ -103,6 +131,7 @@ PROGRAM = SourceKind(
     formats=FORMATS,
     ready=ReadyBy(READY, lambda name, entry: Ready(entry.summary, entry.build, lambda: (entry.example,))),
     parse_input=_input,
+    call=_call,
     default_inputs=_default_inputs,
     sample=random_subleq,
     describe=listing_text,

@@ -287,6 +287,7 @@ def test_few_gates():
     assert trace(lambda a, b: a + b, UInt(8), UInt(8)).circuit.size == 2 + 5 * 6 + 2
     assert trace(lambda c, a, b: where(c, a, b), Bit, UInt(8), UInt(8)).circuit.size == 24
     assert trace(lambda a: a * 8 + (a ^ a) + (a & 0), UInt(8)).circuit.size == 1  # constant zeros
+    assert trace(lambda a: where(Bit(1), a << 3, a >> 2), UInt(8)).circuit.size == 1
 
 
 def branch(a):

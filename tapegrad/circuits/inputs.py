@@ -1,0 +1,212 @@
+"""Inputs of circuits and functions as users write them, in Python or as text, and results as values.
+
+The bits `a[0]`, `a[1]`, ... of a circuit are one number, under the name `a`. A function takes and gives the
+values of its types. Arrays with one axis more than the type has are batches: a value for every pattern.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.circuits.model import Bits, Circuit
+from tapegrad.circuits.tracer import Traced
+from tapegrad.circuits.types import Array, BitType, IntType, Layout
+from tapegrad.errors import InputError
+from tapegrad.source import Call
+
+BUS = re.compile(r"(.+)\[([0-9]+)\]")
+"""A bit of a value, as in `a[3]`."""
+LONGEST_TEXT = 1 << 20
+
+
+def named_bits(names: Sequence[str], row: np.ndarray) -> dict[str, int]:
+    """Bits under their names; `x[0]`, `x[1]`, ... become one number, bit 0 lowest."""
+    values: dict[str, int] = {}
+    for name, bit in zip(names, row, strict=True):
+        bus = BUS.fullmatch(name)
+        if bus:
+            values[bus[1]] = values.get(bus[1], 0) | int(bit) << int(bus[2])
+        else:
+            values[name] = int(bit)
+    return values
+
+
+# Circuits.
+
+
+def call_circuit(circuit: Circuit, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """Numbers for its inputs, in order or by name, or a row or matrix of bits. What comes back is a number,
+    or one for each output by name."""
+    widths = _widths(circuit.inputs)
+    if len(given) == 1 and not named and (len(widths) > 1 or np.ndim(given[0]) > 0):
+        bits = circuit.start(given[0])
+        return Call((bits,), lambda rows: _outputs(circuit, rows, batch=np.ndim(given[0]) > 1))
+    values = _bound(circuit.name, list(widths), given, named)
+    batch, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(circuit, widths, own))
+    return Call((rows,), lambda result: _outputs(circuit, result, batch))
+
+
+def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
+    """Bits in order (`0110`), or `name=number` for each input or bus."""
+    if any("=" in text for text in texts):
+        widths = _widths(circuit.inputs)
+        values = _bound(circuit.name, list(widths), (), dict(map(_pair, texts)))
+        numbers = {name: _number(text, f"input {name!r}") for name, text in values.items()}
+        return (np.array([_bits(circuit, widths, numbers)], np.uint8),)
+    digits = "".join(texts).replace("_", "").replace(" ", "")
+    if set(digits) - {"0", "1"}:
+        raise InputError(
+            f"{''.join(texts)!r} is not a row of bits",
+            advice="Write the bits in order, as in 0110, or name=number for each input.",
+        )
+    if len(digits) != len(circuit.inputs):
+        raise InputError(
+            f"{len(digits)} bits were given for the {len(circuit.inputs)} inputs of {circuit.name!r}",
+            advice=f"Its inputs are {', '.join(_widths(circuit.inputs))}.",
+        )
+    return (np.array([[int(digit) for digit in digits]], np.uint8).reshape(1, -1),)
+
+
+def _widths(names: Sequence[str]) -> dict[str, int]:
+    """Every input or bus with the number of its bits."""
+    widths: dict[str, int] = {}
+    for name in names:
+        bus = BUS.fullmatch(name)
+        key = bus[1] if bus else name
+        widths[key] = max(widths.get(key, 0), int(bus[2]) + 1 if bus else 1)
+    return widths
+
+
+def _bits(circuit: Circuit, widths: Mapping[str, int], values: Mapping[str, Any]) -> list[int]:
+    numbers: dict[str, int] = {}
+    for name, width in widths.items():
+        if not hasattr(values[name], "__index__") and not isinstance(values[name], np.bool_):
+            raise InputError(f"{values[name]!r} is not a whole number", where=f"input {name!r}")
+        numbers[name] = number = int(values[name])
+        if not -(1 << width - 1) <= number < 1 << width:
+            raise InputError(f"{number} does not fit {width} bits", where=f"input {name!r}")
+    row = []
+    for name in circuit.inputs:
+        bus = BUS.fullmatch(name)
+        row.append(numbers[bus[1]] >> int(bus[2]) & 1 if bus else numbers[name] & 1)
+    return row
+
+
+def _outputs(circuit: Circuit, rows: Bits, batch: bool) -> Any:
+    found = [named_bits(circuit.outputs, row) for row in rows]
+    values = _stacked(found) if batch else found[0]
+    return next(iter(values.values())) if len(values) == 1 else values
+
+
+# Functions.
+
+
+def call_function(traced: Traced, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """The arguments of the function, in order or by name; what comes back is its result."""
+    if len(given) == 1 and not named and traced.takes_bits(given[0]):
+        return Call(given, lambda rows: _stacked([traced.decode(row) for row in rows]))
+    values = _bound(traced.name, list(traced.inputs), given, named)
+    depths = {name: _axes(layout) for name, layout in traced.inputs.items()}
+    batch, rows = _rows(values, depths, lambda own: traced.encode(*own.values()))
+    if batch:
+        return Call((rows,), lambda result: _stacked([traced.decode(row) for row in result]))
+    return Call((rows,), lambda result: traced.decode(result[0]))
+
+
+def parse_arguments(traced: Traced, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
+    """A value for each parameter, in order or as `name=value`: a number, or `[1, 2, 3]`, or `1,2,3`."""
+    assigned = [text for text in texts if "=" in text]
+    given = tuple(text for text in texts if "=" not in text)
+    if len(given) == 1 and len(traced.inputs) > 1:
+        given = tuple(given[0].split())
+    values = _bound(traced.name, list(traced.inputs), given, dict(map(_pair, assigned)))
+    parsed = [_parsed(traced.inputs[name], text, f"argument {name!r}") for name, text in values.items()]
+    return (np.array([traced.encode(*parsed)], np.uint8),)
+
+
+def result_json(traced: Traced, rows: Bits) -> Any:
+    """The result, or a list of them."""
+    results = [traced.decode(row) for row in rows]
+    return results[0] if len(results) == 1 else results
+
+
+def _parsed(layout: Layout, text: str, where: str) -> Any:
+    if isinstance(layout, BitType | IntType):
+        return _number(text, where)
+    if text.lstrip()[:1] not in ("[", "{"):
+        return [_number(part, where) for part in text.split(",")]
+    try:
+        return json.loads(text[:LONGEST_TEXT])
+    except (ValueError, RecursionError):
+        raise InputError(f"{text[:60]!r} is no list", where=where, advice="Write [1, 2, 3].") from None
+
+
+def _axes(layout: Layout) -> int:
+    """Axes of an array of this type; of tuples and dictionaries there are no batches."""
+    if isinstance(layout, Array):
+        return 1 + _axes(layout.element)
+    return 0 if isinstance(layout, BitType | IntType) else 1 << 16
+
+
+# Arguments in order and by name, and batches of them.
+
+
+def _bound(
+    name: str, wanted: Sequence[str], given: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Every name with its value, in order."""
+    advice = f"{name} takes {', '.join(wanted)}."
+    if unknown := named.keys() - set(wanted):
+        raise InputError(f"there is no input {min(unknown)!r}", advice=advice)
+    if len(given) > len(wanted):
+        raise InputError(f"{len(given)} inputs were given instead of {len(wanted)}", advice=advice)
+    values = dict(zip(wanted, given, strict=False))
+    if twice := values.keys() & named.keys():
+        raise InputError(f"input {min(twice)!r} was given twice", advice=advice)
+    values |= named
+    if missing := [own for own in wanted if own not in values]:
+        raise InputError(f"no value for {', '.join(missing)}", advice=advice)
+    return {own: values[own] for own in wanted}
+
+
+def _rows(values: Mapping[str, Any], axes: Mapping[str, int], bits: Any) -> tuple[bool, NDArray[np.uint8]]:
+    """Whether these are batches; and the bits of every pattern. What is no batch is the same in all."""
+    batches = {n for n, own in values.items() if isinstance(own, np.ndarray) and own.ndim == axes[n] + 1}
+    sizes = {len(values[name]) for name in batches}
+    if len(sizes) > 1:
+        raise InputError(f"batches of {' and '.join(map(str, sorted(sizes)))} do not go together")
+    count = sizes.pop() if sizes else 1
+    patterns = (
+        {name: own[number] if name in batches else own for name, own in values.items()}
+        for number in range(count)
+    )
+    rows = np.array([bits(pattern) for pattern in patterns], np.uint8)
+    return bool(batches), rows.reshape(count, -1)
+
+
+def _stacked(results: Sequence[Any]) -> Any:
+    """Results of a batch: arrays instead of numbers, in tuples and dictionaries as the results are."""
+    first = results[0] if results else None
+    if isinstance(first, dict):
+        return {key: _stacked([result[key] for result in results]) for key in first}
+    if isinstance(first, tuple):
+        return tuple(_stacked(column) for column in zip(*results, strict=True))
+    return np.array(results)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"{text!r} has no name", advice="Write name=number for each input, or for none.")
+    return name.strip(), value
+
+
+def _number(text: str, where: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise InputError(f"{text[:60]!r} is not a number", where=where) from None

@@ -1,0 +1,183 @@
+"""Networks are called with the user's own values, and give them back; sources are what the user has: a
+function, a name, a file, `file.py:function`, a saved net."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad._sources import find
+from tapegrad.errors import FormatError, InputError, Refused
+from tests.test_cli import tapegrad
+
+FILE = """
+from tapegrad import Array, Int, MachineBuilder, UInt, largest, where
+
+def clamped(a: UInt(8), b: UInt(8)):
+    return where(a + b < a, 255, a + b)
+
+def described(values: Array(Int(8), 3)):
+    return {"top": largest(values), "first": -values[0]}
+
+def untyped(a):
+    return a
+
+number = 7
+"""
+
+
+def clamped(a: tg.UInt(8), b: tg.UInt(8)):  # type: ignore[valid-type]
+    return tg.where(a + b < a, 255, a + b)
+
+
+@pytest.fixture(scope="module")
+def net() -> tg.Compiled:
+    return tg.compile(clamped, "relu")
+
+
+def test_functions_take_and_give_their_own_values(net: tg.Compiled) -> None:
+    assert net(200, 100) == 255
+    assert net(b=4, a=3) == net(3, b=4) == 7
+    batch = net(np.array([1, 2, 250]), 10)
+    assert isinstance(batch, np.ndarray)
+    assert batch.tolist() == [11, 12, 255]
+    assert net(np.array([[1] * 8 + [0] * 8])).tolist() == [255]  # a matrix of bits, as circuits take it
+
+
+def test_results_are_as_the_function_has_them() -> None:
+    def function(v: tg.Array(tg.Int(4), 2), c: tg.Bit):  # type: ignore[valid-type]
+        return {"swapped": tg.array([v[1], v[0]]), "both": (-v[0], ~c)}
+
+    own = tg.compile(function, "relu")
+    assert own([3, -8], 0) == {"swapped": [-8, 3], "both": (-3, True)}
+    many = own(np.array([[3, -8], [0, 1]]), np.array([0, 1]))
+    assert many["swapped"].tolist() == [[-8, 3], [1, 0]]
+    assert [part.tolist() for part in many["both"]] == [[-3, 0], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "says"),
+    [
+        ((300, 1), {}, "300 does not fit UInt\\(8\\)"),
+        ((1,), {}, "no value for b"),
+        ((1, 2, 3), {}, "3 inputs were given instead of 2. clamped takes a, b"),
+        ((1,), {"c": 2}, "no input 'c'"),
+        ((1, 2), {"a": 2}, "'a' was given twice"),
+        ((1.5, 2), {}, "no integer"),
+        ((np.array([1, 2]), np.array([1, 2, 3])), {}, "batches of 2 and 3"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(
+    net: tg.Compiled, given: tuple[Any, ...], named: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        net(*given, **named)
+
+
+def test_circuits_take_numbers_for_their_words() -> None:
+    adder = tg.compile("adder4", "relu")
+    assert adder(3, 5) == adder(b=5, a=3) == adder([1, 1, 0, 0, 1, 0, 1, 0]) == 8
+    assert adder(np.arange(4), 1).tolist() == [1, 2, 3, 4]
+    with pytest.raises(InputError, match="16 does not fit 4 bits"):
+        adder(16, 1)
+    with pytest.raises(InputError, match="not a whole number"):
+        adder("3", 1)
+    divider = tg.compile(tg.trace(lambda a: {"q": a // 3, "r": a % 3}, tg.UInt(4)).circuit, "relu")
+    assert divider(11) == {"q": 3, "r": 2}
+
+
+def test_machines_give_their_verdict_or_their_tape() -> None:
+    palindrome = tg.compile("palindrome", "tape", cells=20)
+    assert palindrome("abba") is True
+    assert palindrome("abb") is False
+    assert tg.compile("increment", "tape", cells=20)("1011") == "1100"
+    with pytest.raises(InputError, match="no names"):
+        palindrome(word="abba")
+
+
+def test_a_machine_that_goes_on_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tapegrad._compile.MOST_STEPS_OF_A_CALL", 20)
+    with pytest.raises(Refused, match="did not end within 20 steps"):
+        tg.compile("1RA1LA_1RA1LA", "tape", cells=50)("")
+
+
+def test_programs_give_what_they_print() -> None:
+    hello = tg.compile("subleq-hello", "emulator", steps=200, output=16)
+    assert hello() == "Hi\n"
+    with pytest.raises(Refused, match=r"of 3 bytes .* 2 were kept.* output=4"):
+        tg.compile("subleq-hello", "emulator", steps=200, output=2)()
+
+
+def test_what_is_no_source() -> None:
+    with pytest.raises(InputError, match="a Python function with types"):
+        tg.compile(3, "relu")  # type: ignore[arg-type]
+    with pytest.raises(FormatError, match="Did you mean 'increment'"):
+        tg.compile("incremnt", "tape")
+    with pytest.raises(tg.TapegradError, match="no type"):
+        tg.compile(lambda a: a, "relu")
+
+
+# Python files.
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "mine.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_functions_of_a_python_file(folder: Path) -> None:
+    assert tg.compile("mine.py:clamped", "relu")(250, 10) == 255
+    assert find("mine.py:described").origin == "mine.py"
+    assert tg.compile(str(folder / "mine.py:described"), "relu")([1, 5, -2]) == {"top": 5, "first": -1}
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("mine.py", "mine.py:clamped. It defines clamped, described, untyped"),
+        ("mine.py:", "name the function"),
+        ("mine.py:nothing", "defines no 'nothing'"),
+        ("mine.py:number", "a int is not a source"),
+        ("mine.py:untyped", "'a' has no type"),
+        ("none.py:f", "no file 'none.py'"),
+        ("broken.py:f", "SyntaxError.*line 2"),
+        ("raising.py:f", "ZeroDivisionError.*line 3"),
+        ("leaving.py:f", "SystemExit"),
+    ],
+)
+def test_files_that_do_not_do(folder: Path, source: str, says: str) -> None:
+    (folder / "broken.py").write_text("x = 1\ny = = 2\n")
+    (folder / "raising.py").write_text("def g():\n    return 0\nx = 1 / g()\n")
+    (folder / "leaving.py").write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(tg.TapegradError, match=says):
+        tg.compile(source, "relu")
+
+
+def said(*words: str, code: int = 0) -> str:
+    """What a command prints, if it ends with this exit code."""
+    done = tapegrad(*words)
+    assert done.returncode == code, done
+    return done.stderr if code else done.stdout
+
+
+def test_run_takes_functions_and_saved_nets(folder: Path) -> None:
+    for arguments in (
+        ["mine.py:clamped", "200", "100", "--target", "relu"],
+        ["mine.py:clamped", "--target", "relu", "--input", "200", "100"],
+        ["mine.py:clamped", "--target", "relu", "--input", "200 100"],
+        ["mine.py:clamped", "--target", "relu", "--input", "b=100", "--input", "200"],
+    ):
+        assert json.loads(said("run", *arguments, "--json"))["output"] == 255
+    assert said("compile", "mine.py:clamped", "--target", "relu", "-o", "saved.net")
+    found = json.loads(said("run", "saved.net", "7", "8", "--json"))
+    assert found["output"] == 15
+    assert found["verified"] is True
+    assert "Leave out --target" in said("run", "saved.net", "7", "8", "-t", "relu", code=2)
+    assert "Choose one" in said("run", "increment", code=2)
+    assert "no list" in said("run", "mine.py:described", "[1,", "-t", "relu", code=2)
+    assert "not a number" in said("run", "mine.py:described", "1,x,3", "-t", "relu", code=2)
