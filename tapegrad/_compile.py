@@ -179,8 +179,7 @@ def compile_for(
     first = source.start(*words)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
-    if lowerings := route(source, *target_named(target).kinds):
-        options = lowerings[0].suiting(source, first, steps) | options
+    options = _suiting(source, target_named(target), first, steps) | options
     chosen, passes, settings = _prepared(source, target, options)
     lowered = passes[-1].after if passes else source
     if chosen.options.keys() - options.keys():
@@ -188,6 +187,19 @@ def compile_for(
         options = dict(suits) | options
         settings |= {name: options[name] for name in suits}
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
+
+
+def _suiting(source: Source, target: Target, first: State, steps: int) -> dict[str, Any]:
+    """Options of the lowerings on the way to a target that suit a run from this state."""
+    suits: dict[str, Any] = {}
+    lowerings = route(source, *target.kinds)
+    for number, lowering in enumerate(lowerings):
+        own = lowering.suiting(source, first, steps)
+        suits = own | suits
+        if any(later.suits for later in lowerings[number + 1 :]):
+            rewriting = lowering.rewrite(source, **own)
+            source, first = rewriting.after, rewriting.encode(first)
+    return suits
 
 
 def estimate(given: Given, target: str, **options: Any) -> Estimate:

@@ -107,7 +107,7 @@ def test_an_unfinished_run_has_its_own_exit_code() -> None:
         (["run", "adder2", "-t", "relu", "-i", "a=9", "-i", "b=0"], "does not fit"),
         (["run", "adder2", "-t", "relu", "-i", "a=1"], "no value for b"),
         (["run", "increment", "-t", "transformer", "-i", "10x"], "no symbol 'x'"),
-        (["run", "increment", "-t", "relu"], "needs"),
+        (["estimate", "increment", "-t", "relu"], "needs"),
         (["run", "increment", "-t", "transformer", "--set", "steps"], "name=value"),
         (["check", "nowhere"], "not a folder"),
         (["verify", "nowhere"], "not a folder"),
@@ -163,3 +163,24 @@ def test_settings_with_leading_zeros_stay_words() -> None:
         "rate": 0.5,
         "soft": True,
     }
+
+
+@pytest.mark.parametrize("target", ["relu", "emulator"])
+def test_steps_and_cells_are_chosen_for_the_run(target: str) -> None:
+    for word, output in (("1011", "1100"), ("111", "1000")):
+        found = json.loads(tapegrad("run", "increment", word, "--target", target, "--json").stdout)
+        assert found["halted"]
+        assert found["verified"] is True
+        assert found["output"]["tapes"] == [output]
+        assert found["chosen"]["cells"] == 2 * len(word) + 1  # the head goes one cell beyond the word
+
+
+def test_a_long_run_goes_to_its_end_by_the_fast_engine() -> None:
+    found = json.loads(tapegrad("run", "busy-beaver-2x4", "--target", "tape", "--json").stdout)
+    assert (found["steps"], found["halted"], found["engine"]) == (3_932_964 + 1, True, "fast")
+    assert found["checked"]["every"] > 1
+
+
+def test_a_run_without_end_in_sight_stops() -> None:
+    done = tapegrad("run", "1RA1LA_1RA1LA", "--target", "transformer", "--no-verify", "--json")
+    assert done.returncode == 3

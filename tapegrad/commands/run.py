@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -18,7 +18,6 @@ from tapegrad.commands.output import (
     EngineOption,
     InputOption,
     SetOption,
-    StepsOption,
     ValuesArgument,
     console,
     errors,
@@ -27,7 +26,7 @@ from tapegrad.commands.output import (
     saved_net,
     steps_progress,
 )
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source, State, imported
 from tapegrad.targets import check_target
 
@@ -42,7 +41,15 @@ TARGET_HELP = "The construction; `tapegrad targets` lists them. A saved net has 
 DRAWN = 2_000
 """Most steps in a figure."""
 
-LONG, COMPARISONS = 1_000_000, 100
+SIGHT, BLIND = 100_000_000, 100_000
+"""The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
+run for fewer steps, unless more are asked for."""
+STEPS_HELP = f"Most steps of the network. Default: to its end; {BLIND:,} where that is not in sight."
+LONG_BY_REFERENCE = 2_000
+"""Longer runs are by the fast engine, where there is one and none was asked for."""
+LAST_STEPS = 16
+"""More than a net takes beyond the steps of its machine, to read its labels."""
+LONG, COMPARISONS = 20_000, 100
 """Runs longer than this are compared that many times instead of at every step, and the report says so."""
 READ = 2_000_000_000
 """Numbers of a net that are read at most to compare every step, where all of them must be."""
@@ -53,12 +60,12 @@ def run(
     values: ValuesArgument = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help=TARGET_HELP)] = None,
     input: InputOption = None,
-    steps: StepsOption = 100_000,
+    steps: Annotated[int | None, typer.Option("--steps", "-n", min=1, help=STEPS_HELP)] = None,
     engine: EngineOption = None,
     settings: SetOption = None,
     check: bool = typer.Option(True, "--verify/--no-verify", help="Compare every step with the source."),
     every: int = typer.Option(
-        0, min=0, help="Compare every so many steps; by default all, up to a million steps."
+        0, min=0, help=f"Compare every so many steps; by default all, in runs of up to {LONG:,} steps."
     ),
     figure: Annotated[
         Path | None, typer.Option(help="Draw loss and tape weights over time (simplex and tape only).")
@@ -84,11 +91,15 @@ def run(
         check_target(target)
     words = inputs_for(found.source, texts, found.inputs)
     with errors.status("compiling"):
-        compiled = saved or compile_for(found.source, str(target), words, steps, **given)
+        horizon = steps or _horizon(found.source, words)
+        compiled = saved or compile_for(found.source, str(target), words, horizon, **given)
         target = compiled.target.name
+        ahead = _ahead(compiled, words, horizon)
+        if steps is None:
+            steps = BLIND if ahead is None or not ahead.halted else ahead.steps + LAST_STEPS
         if check:
-            every = every or _leap(compiled, words, steps)
-        asked, engine = engine, engine or compiled.net.engine_for(compiled.start(*words), steps)
+            every = every or _leap(compiled, ahead)
+        asked, engine = engine, engine or _engine(compiled, words, steps, ahead)
     own = {} if saved is not None else compiled.options
     chosen = {name: value for name, value in own.items() if name not in {"inputs", *given}}
     if figure is not None:
@@ -181,21 +192,56 @@ class _Output:
         console.file.flush()
 
 
-def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int) -> int:
-    """Every step is compared, unless the source itself runs on beyond a million, or, where it was rewritten
-    for the net, for so long that not all weights could be read at every step. The compiled interpreter
-    says so in a fraction of the time that the net will take."""
+class Ahead(Protocol):
+    """What a compiled interpreter says of a run."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def halted(self) -> bool: ...
+
+
+def _horizon(source: Source, words: tuple[Any, ...]) -> int:
+    """How far to look: as far as one can, if the source ends there, else not so far."""
+    interpreter = kind_of(source).compiled_run
+    try:
+        ends = interpreter and imported(interpreter)(source, source.start(*words), SIGHT).halted
+    except Refused:  # it takes too much memory, or its table does
+        return BLIND
+    return SIGHT if ends else BLIND
+
+
+def _ahead(compiled: Compiled, words: tuple[Any, ...], horizon: int) -> Ahead | None:
+    """The run of the source that the net is in step with, in a fraction of the time that the net will take;
+    None where there is no compiled interpreter of it, or where it takes too much memory."""
     source, inner = at_the_pace_of_the_net(compiled)
     interpreter = kind_of(source).compiled_run
-    rewritten = bool(inner) or source is not compiled.source
-    longest = min(LONG, READ // compiled.net.parameters) if rewritten else LONG
-    if steps <= longest or interpreter is None:
-        return 1
+    if interpreter is None:
+        return None
     first = compiled.source.start(*words)
     for rewriting in compiled.passes[: len(compiled.passes) - len(inner)]:
         first = rewriting.encode(first)
-    length = imported(interpreter)(source, first, steps).steps
-    return max(1, length // COMPARISONS) if length > longest else 1
+    try:
+        return imported(interpreter)(source, first, horizon)
+    except Refused:
+        return None
+
+
+def _leap(compiled: Compiled, ahead: Ahead | None) -> int:
+    """Every step is compared, unless there are very many, or, where the source was rewritten for the net, so
+    many that not all weights could be read at every step."""
+    source, inner = at_the_pace_of_the_net(compiled)
+    rewritten = bool(inner) or source is not compiled.source
+    longest = min(LONG, READ // compiled.net.parameters) if rewritten else LONG
+    return max(1, ahead.steps // COMPARISONS) if ahead is not None and ahead.steps > longest else 1
+
+
+def _engine(compiled: Compiled, words: tuple[Any, ...], steps: int, ahead: Ahead | None) -> str:
+    """The engine for a run of this length."""
+    if ahead is not None and min(ahead.steps, steps) > LONG_BY_REFERENCE and "fast" in compiled.net.engines:
+        return "fast"
+    return compiled.net.engine_for(compiled.start(*words), steps)
 
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:

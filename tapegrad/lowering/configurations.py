@@ -25,6 +25,7 @@ from tapegrad.circuits.model import Bits
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState
 from tapegrad.machines.model import MOVES, Configuration, GridConfiguration, GridMachine, TuringMachine
+from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
 
 Cell = tuple[int, ...]
@@ -320,6 +321,12 @@ def unroll(
     return Rewriting("unroll", machine, circuit, code.encode, code.decode, covers=steps)
 
 
+def suiting(machine: TuringMachine | GridMachine, first: Any, steps: int) -> dict[str, int]:
+    """Options for a run on tapes: as many steps as it takes, `steps` at most, and the cells that it needs."""
+    ahead = look_ahead(machine, first, steps) if isinstance(machine, TuringMachine) else None
+    return {} if ahead is None else {"steps": ahead.steps, "cells": ahead.window}
+
+
 # Machine to learner: the configuration is the memory, and each sample is a step.
 
 
@@ -360,3 +367,8 @@ def machine_learner(machine: TuringMachine, steps: int, cells: int) -> Rewriting
         return configuration if last or not halted else None
 
     return Rewriting("configuration as memory", machine, learner, encode, decode)
+
+
+def suiting_learner(machine: TuringMachine, first: Any, steps: int) -> dict[str, int]:
+    """`suiting`, and a sample more: the learner has finished when it is shown one in its last state."""
+    return {name: value + (name == "steps") for name, value in suiting(machine, first, steps).items()}

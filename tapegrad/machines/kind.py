@@ -303,6 +303,7 @@ _UNROLL = Lowering(
         ),
         "first": Option(None, "the first of those cells; by default cell 0 is in the middle"),
     },
+    suits="tapegrad.lowering.configurations:suiting",
 )
 
 
@@ -433,6 +434,7 @@ TURING_MACHINE = SourceKind(
                 "steps": Option(..., "how many samples are shown: more than the machine takes steps"),
                 "cells": Option(..., "how many cells of each tape the memory holds"),
             },
+            suits="tapegrad.lowering.configurations:suiting_learner",
         ),
         Lowering("grid machine", "tapegrad.lowering.tables:on_grid"),
     ),

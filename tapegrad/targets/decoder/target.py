@@ -1,15 +1,18 @@
 """What `compile(machine, "decoder")` takes, costs and shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tapegrad.attention.language import scales_for
+from tapegrad.attention.language import LONGEST, scales_for
 from tapegrad.attention.tape_tokens import TapeTokens
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
-from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.machines.room import look_ahead
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
+USUAL_TOKENS = 16_384
 MOST_RULES = 1 << 16
 """Each takes a unit, and most of them a token."""
 
@@ -37,6 +40,23 @@ def _words(machine: TuringMachine, tokens: int) -> TapeTokens:
     return words
 
 
+def fitted(source: TuringMachine, state: Configuration, steps: int) -> Mapping[str, Any]:
+    """Tokens for the whole run, where the usual number is too few."""
+    ahead = look_ahead(source, state, steps)
+    if ahead is None:
+        return {}
+    tokens = USUAL_TOKENS
+    while tokens < LONGEST and not _holds(source, state, ahead.steps, tokens):
+        tokens *= 2
+    return {} if tokens == USUAL_TOKENS else {"tokens": tokens}
+
+
+def _holds(machine: TuringMachine, state: Configuration, steps: int, tokens: int) -> bool:
+    """Whether the input and so many steps fit a text of this length."""
+    cells = sum(len(tape) for tape in state.tapes)
+    return TapeTokens.for_tokens(machine, tokens).records(tokens) > cells + steps + 2
+
+
 def examples() -> Sequence[Example]:
     """A word accepted, and a number incremented."""
     return [
@@ -54,5 +74,6 @@ TARGET = Target(
     build=build,
     estimate=estimate,
     examples=examples,
-    options={"tokens": Option(16_384, "the horizon: most tokens of prompt and run together")},
+    options={"tokens": Option(USUAL_TOKENS, "the horizon: most tokens of prompt and run together")},
+    fitted=fitted,
 )

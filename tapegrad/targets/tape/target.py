@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-import numpy as np
-
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import binary_tracks, stay_free, triple_states
-from tapegrad.machines.compiled import HALTED, MAX_CELLS, NEEDS_ROOM, Tapes
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import STAY, Configuration, TuringMachine
+from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
 from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
 from tapegrad.targets.tape.build import has_two_cycle, sizes
@@ -21,56 +19,19 @@ from tapegrad.targets.target import Estimate, Example, Option, Target
 MOST_UNASKED = 1 << 16
 """More cells are not chosen without a word: each step of the reference engine costs as much as there are."""
 
-MOST_READINGS = 1 << 24
-"""Machines with more states times readings are not run ahead; their nets get the usual number of cells."""
-
 
 def cells_for(machine: TuringMachine, start: Configuration, steps: int) -> dict[str, Any]:
     """As many cells as the machine touches in its first `steps` steps from here, cell 0 in the middle."""
-    if len(machine.states) * (len(machine.alphabet) + 1) ** machine.tapes > MOST_READINGS:
+    ahead = look_ahead(machine, start, steps)
+    if ahead is None:
         return {}
-    touched = touched_cells(machine, start, steps)
-    # `cells` cells are -(cells // 2) to (cells - 1) // 2.
-    needed = max(2, -2 * touched.start, 2 * touched.stop - 1)
-    if needed > MOST_UNASKED:
+    if ahead.window > MOST_UNASKED:
         raise Refused(
-            f"the machine {machine.name!r} needs a tape of {needed:,} cells for {steps:,} steps",
-            where=f"it goes from cell {touched.start:,} to cell {touched.stop - 1:,}",
-            advice=f"Ask for them, --set cells={needed}, or for fewer steps.",
+            f"the machine {machine.name!r} needs a tape of {ahead.window:,} cells for {steps:,} steps",
+            where=f"it goes from cell {ahead.cells.start:,} to cell {ahead.cells.stop - 1:,}",
+            advice=f"Ask for them, --set cells={ahead.window}, or for fewer steps.",
         )
-    return {"cells": needed}
-
-
-def touched_cells(machine: TuringMachine, start: Configuration, steps: int) -> range:
-    """From the first cell to the last that the input lies on or a head comes to within `steps` steps."""
-    engine = _Marking(machine, start)
-    taken, outcome = 0, NEEDS_ROOM
-    while outcome != HALTED and taken < steps:
-        more, outcome = engine.advance(steps - taken)
-        taken += more
-        if outcome == NEEDS_ROOM:
-            engine.grow()
-    cells = np.concatenate([engine.heads, np.flatnonzero(engine.cells.any(axis=0))]) - engine.origin
-    return range(int(cells.min()), int(cells.max()) + 1)
-
-
-class _Marking(Tapes):
-    """Tapes whose untouched cells hold a symbol of their own, which the machine takes for the blank: what is
-    left of it at the end was never touched. It is symbol 0, and all others follow it."""
-
-    def __init__(self, machine: TuringMachine, start: Configuration) -> None:
-        super().__init__(machine, start, MAX_CELLS)
-        symbols, places = len(machine.alphabet), np.arange(machine.tapes)[::-1]
-        before, after = symbols**machine.tapes, (symbols + 1) ** machine.tapes
-        seen = np.arange(after)[:, None] // (symbols + 1) ** places % (symbols + 1)
-        taken_for = np.maximum(seen - 1, 0) @ symbols**places
-        entries = (np.arange(len(machine.states))[:, None] * before + taken_for).ravel()
-        following = self.following[entries]
-        self.following = np.where(following < 0, -1, following // before * after)
-        self.write, self.moves = self.write[entries] + 1, self.moves[entries]
-        self.cells = self.cells + (self.cells > 0)
-        self.base = self.base // before * after
-        self.symbols = symbols + 1
+    return {"cells": ahead.window}
 
 
 # Size: counted from the network as built, beside the paper's bound

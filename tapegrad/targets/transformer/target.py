@@ -12,6 +12,7 @@ from tapegrad.lowering.one_tape import one_tape
 from tapegrad.lowering.program_learner import suiting
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.room import look_ahead
 from tapegrad.programs.library import READY
 from tapegrad.programs.model import Program
 from tapegrad.source import Rewriting, State
@@ -21,6 +22,7 @@ from tapegrad.targets.transformer.build import CORRECTIONS, Layout
 from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
+USUAL_STEPS = 4096
 LARGEST = 4 << 30
 """Dense nets of more bytes than this are refused, or built of gates and heads."""
 MOST_RULES = 1 << 16
@@ -103,9 +105,11 @@ def passes(source: TuringMachine | Program, **options: Any) -> Sequence[Rewritin
 
 
 def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
-    """For a program as many steps as it takes, or as are asked for, and room for its input and output."""
+    """As many steps as the run takes, or as are asked for, where the usual number is too few; for a program
+    also room for its input and output."""
     if not isinstance(source, Program):
-        return {}
+        ahead = look_ahead(source, state, min(steps, LONGEST))
+        return {} if ahead is None or ahead.steps <= USUAL_STEPS else {"steps": ahead.steps}
     suits = suiting(source, state, steps)
     return suits | {"steps": min(suits["steps"], LONGEST)}
 
@@ -136,7 +140,7 @@ TARGET = Target(
     estimate=estimate,
     examples=examples,
     options={
-        "steps": Option(4096, "T, the most steps of the machine"),
+        "steps": Option(USUAL_STEPS, "T, the most steps of the machine"),
         "attention": Option(
             "hardmax", "hardmax, or softmax at a derived temperature", ("hardmax", "softmax")
         ),

@@ -10,8 +10,9 @@ from tapegrad._compile import compile, compile_for
 from tapegrad._verify import verify
 from tapegrad.errors import InputError, Refused, TapegradError
 from tapegrad.machines import library as machines
+from tapegrad.machines import room
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.targets.tape import target
+from tapegrad.machines.room import look_ahead
 from tests.targets.tape.random_machines import random_machine, random_start
 
 
@@ -23,7 +24,9 @@ def test_touched_cells_are_those_of_the_input_and_of_the_heads(seed, tapes, step
     touched = {cell for tape in start.tapes for cell in tape}
     for state in islice(machine.run(start), steps + 1):
         touched |= set(state.heads)
-    assert target.touched_cells(machine, start, steps) == range(min(touched), max(touched) + 1)
+    ahead = look_ahead(machine, start, steps)
+    assert ahead is not None
+    assert ahead.cells == range(min(touched), max(touched) + 1)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +66,7 @@ def test_a_very_long_tape_must_be_asked_for():
 
 
 def test_machines_with_too_many_readings_get_the_usual_tape(monkeypatch):
-    monkeypatch.setattr(target, "MOST_READINGS", 1)
+    monkeypatch.setattr(room, "MOST_READINGS", 1)
     assert compile_for(machines.ready("increment"), "tape", ("1",), 100).options == {}
 
 
