@@ -296,11 +296,20 @@ main()
 @pytest.mark.slow
 def test_ctrl_c_stops_a_large_search_at_once(tmp_path):
     file = tmp_path / "search.sqlite"
-    process = subprocess.Popen([sys.executable, "-c", STOPPED, str(file)], stderr=subprocess.PIPE, text=True)
-    while _shards(file) < 1 and process.poll() is None:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(file)],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts what runs in the background without Ctrl-C, and children without it too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        while _shards(file) < 1 and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "goes on from" in said
     assert _shards(file) >= 1
