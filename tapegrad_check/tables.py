@@ -27,6 +27,8 @@ INPUTS = (b"", b"7", b"ab\n")
 """On which a program is tried that reads its input."""
 STEPS_AT_LEAST, STEPS_PER_RULE = 1 << 18, 8
 """Steps of the table on each of them. The table of RV32IM has 89,216 rules, that of SUBLEQ 3,008."""
+WORDS_PER_STEP = 4
+"""A comparison of so many words, or bytes, of memory takes the time of a step at most."""
 STEPS_OF_ONE = 1 << 18
 """Steps of one instruction on the small memory on which instructions are tried by themselves."""
 SMALL = 64
@@ -111,7 +113,7 @@ def followed(program: Program, table: Table, given: bytes, most: int) -> Run:
         after = table.instruction(name, tapes, heads, most)
         if after.state is None:
             return Run(instructions, False, blind)
-        most -= after.steps
+        most -= after.steps + len(state.memory) // WORDS_PER_STEP
         wanted = stepped(program, state)
         blind = blind and not wanted.looked and after.lowest >= 0
         _same(program, after.state, tapes, heads, wanted.state, f"after {instructions + 1:,} instructions")

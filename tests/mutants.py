@@ -72,7 +72,7 @@ ON_TAPES = ["tests/check/test_programs_on_tapes.py"]
 TEXTS = ["tests/targets/test_decoder.py", "tests/attention/test_tokens.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.attention": HEADS,
-    "tapegrad_check.boundary": ["tests/test_boundary.py"],
+    "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
     "tapegrad_check.cases": PROOFS,
     "tapegrad_check.circuits": CHECK,
     "tapegrad_check.datapath": PROOFS,
