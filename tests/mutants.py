@@ -68,7 +68,7 @@ REFUSALS = [f"tests/check/test_refusals{of}.py" for of in ("", "_of_circuits", "
 EMULATOR = [EXACT, *REFUSALS, *(f"tests/targets/emulator/test_{name}.py" for name in ("numbers", "saved"))]
 PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py"]
 PROOFS = [f"tests/check/test_{name}.py" for name in ("instructions", "refusals_of_programs", "programs")]
-ON_TAPES = ["tests/check/test_programs_on_tapes.py"]
+ON_TAPES = [f"tests/check/test_{name}.py" for name in ("programs_on_tapes", "refusals_of_tables")]
 TEXTS = ["tests/targets/test_decoder.py", "tests/attention/test_tokens.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.attention": HEADS,

@@ -86,7 +86,9 @@ def test_tracebacks_are_shown_to_who_asks(
 ) -> None:
     monkeypatch.setenv(TRACEBACK, asked)
     guarded(lambda: raises(ValueError()))
-    assert ("Traceback" in capsys.readouterr().err) == shown
+    out, err = capsys.readouterr()
+    assert ("Traceback" in err) == shown
+    assert out == ""
 
 
 def test_signals_are_handled_while_the_program_runs_and_given_back(capsys: Capture) -> None:
@@ -133,6 +135,10 @@ def test_colours_are_for_terminals(
         monkeypatch.setenv("NO_COLOR", "")
     complain(ERROR)
     assert said.getvalue().startswith("\x1b[1;31merror: \x1b[0m" if coloured else "error: ")
+    said.seek(0)
+    said.truncate()
+    guarded(lambda: raises(KeyboardInterrupt()))
+    assert said.getvalue() == "interrupted\n"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The compiled interpreter against the plain one."""
 
+import itertools
 import os
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from tapegrad.programs.compiled import BUFFER, run
 from tapegrad.programs.instructions import INSTRUCTIONS
 from tapegrad.programs.library import READY, random_rv32, random_subleq
 from tapegrad.programs.model import Program
+from tapegrad.programs.subleq import Subleq
 from tests.programs.states import MACHINE, NAMES, after, random_state
 
 TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"
@@ -57,6 +59,30 @@ def test_traps(name):
 def test_ready(name):
     entry = READY[name]
     same_run(entry.build(), entry.example)
+
+
+@pytest.mark.parametrize("number", [62, 63, 64, 65, 93, 94, 95])
+@pytest.mark.parametrize("file", [-1, 0, 1, 2, 3])
+def test_system_calls(number, file):
+    """Every call on every file, with bytes to move, with none, and beyond the end of memory."""
+    for at, count in ((40, 3), (40, 0), (62, 3), (-1, 1)):
+        text = f"li a7, {number}\nli a0, {file}\nli a1, {at}\nli a2, {count}\necall\nebreak"
+        same_run(read_assembler(f".equ __ram, 64\n{text}".encode()), b"xy")
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_instructions_of_subleq(width):
+    """Addresses outside, at both ends of memory and in it; jumps to every place; results of each sign."""
+    size, count = width // 8, 9
+    machine = Subleq(count * size, width=width)
+    places = (-2, -1, 0, 3, count - 1, count)
+    for a, b, c in itertools.product(places, places, (-2, -1, 0, 3, count - 3, count)):
+        words = [a, b, c, 1, 0, -1, 5, -7, 2]
+        image = b"".join(word.to_bytes(size, "little", signed=True) for word in words)
+        for start, given in ((0, b"z"), (0, b""), (count - 3, b"z"), (count - 2, b"")):
+            one = Program("one", machine, image, start)
+            first = one.start(given)
+            assert run(one, first, 1).final == list(islice(one.run(first), 2))[-1]
 
 
 def test_random_programs():
