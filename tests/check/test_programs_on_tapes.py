@@ -130,6 +130,12 @@ def test_it_is_known_which_instructions_look_at_the_input() -> None:
         assert execution.stepped(source, state).looked
 
 
+def test_a_program_that_has_stopped_stays_as_it_is_and_looks_at_nothing() -> None:
+    source = checked(program(ECHO))
+    stopped = replace(execution.first(source, b"xy"), trap=1)
+    assert execution.stepped(source, stopped) == execution.Stepped(stopped, False)
+
+
 # Where a program lies
 
 

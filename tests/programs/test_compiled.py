@@ -61,6 +61,14 @@ def test_ready(name):
     same_run(entry.build(), entry.example)
 
 
+@pytest.mark.parametrize("name", ["lb", "lbu", "lh", "lhu", "lw", "sb", "sh", "sw"])
+def test_both_ends_of_memory(name):
+    """Every address near the end, and around 0, which is near the end of all addresses."""
+    for at in (*range(-5, 3), *range(58, 67)):
+        text = f".equ __ram, 64\nli t0, {at}\nli t1, 0x8899aabb\n{name} t1, 0(t0)\nebreak"
+        same_run(read_assembler(text.encode()))
+
+
 @pytest.mark.parametrize("number", [62, 63, 64, 65, 93, 94, 95])
 @pytest.mark.parametrize("file", [-1, 0, 1, 2, 3])
 def test_system_calls(number, file):
