@@ -1,7 +1,6 @@
 """Nets of programs: proved for what the compiler makes of a machine, and refused for every other machine."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -118,7 +117,9 @@ def test_formulas_of_subleq_are_its_interpreter(seed: int) -> None:
 
 
 def test_an_entry_between_instructions_is_not_proved() -> None:
-    bound = bound_source(folder_of(replace(rv32(), entry=2), "emulator", **ROOM))
+    folder = folder_of(rv32(), "emulator", **ROOM)
+    folder.config["source"]["entry"] = 2  # the compiler refuses such a program itself
+    bound = bound_source(folder)
     assert bound.source is None
     assert "no multiple of 4" in bound.reason
 
