@@ -145,12 +145,14 @@ def test_a_program_that_has_stopped_stays_as_it_is_and_looks_at_nothing() -> Non
         (Program("a", Subleq(10, width=8), bytes(range(10)), 3), b"input"),
         (Program("b", Subleq(12, width=32), bytes(range(200, 212)), 1), b""),
         (Program("c", RV32(32), bytes(range(32)), 4), b"\xff\x00"),
+        (Program("d", Subleq(9, width=8), bytes(9)), b"\x00"),
+        (Program("e", RV32(16), bytes(16)), b"\x00"),
     ],
 )
 def test_tapes_are_laid_out_as_the_compiler_does(source: Program, given: bytes) -> None:
     (way,) = [lowering.program_machine(source)]
-    start = replace(source.start(given), taken=min(len(given), 1), output=b"so\x80")
-    start = replace(start, copied=5 if source.machine.kind == "rv32im" else 0, written=3)
+    start = replace(source.start(given), taken=min(len(given), 1), output=b"s\x00\x80")
+    start = replace(start, copied=5 if source.name == "c" else 0, written=3)
     own = seen(source, start)
     configuration = way.encode(start)
     tapes = laid_out(checked(source), own)

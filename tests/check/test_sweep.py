@@ -99,5 +99,7 @@ def test_a_proof_looks_at_so_many_nodes_and_no_more(variables: int, seen: bool) 
         right = nodes.and_(right, bit)
     merging = sweep._Merging(nodes, 0)
     assert merging.failures == 0
+    assert not merging.is_rare(FALSE)
+    assert not merging.is_rare(TRUE)
     assert merging.same(left, right) == seen
     assert merging.failures == (not seen)
