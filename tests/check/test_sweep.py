@@ -103,3 +103,13 @@ def test_a_proof_looks_at_so_many_nodes_and_no_more(variables: int, seen: bool) 
     assert not merging.is_rare(TRUE)
     assert merging.same(left, right) == seen
     assert merging.failures == (not seen)
+
+
+def test_a_guess_looks_no_further_than_a_proof_could() -> None:
+    nodes = Nodes()
+    first, *bits = nodes.variables(1000)
+    for bit in bits:
+        first = nodes.and_(first, bit)
+    near = sweep._Merging(nodes, 0)._near(first >> 1)
+    assert len(near) == 2 * sweep.INNER
+    assert min(near) > 1000  # the highest first, and the variables are lowest
