@@ -107,7 +107,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.tapes": HEADS,
     "tapegrad_check.transformer": CHECK,
     "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
-    "tapegrad_check.words": PAGE,
+    "tapegrad_check.words": ["tests/check/test_words.py", *PAGE],
     "tapegrad._lockstep": VERIFY,
     "tapegrad._verify": VERIFY,
     "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],

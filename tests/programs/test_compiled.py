@@ -1,5 +1,6 @@
 """The compiled interpreter against the plain one."""
 
+import dataclasses
 import itertools
 import os
 from itertools import islice
@@ -59,6 +60,22 @@ def test_traps(name):
 def test_ready(name):
     entry = READY[name]
     same_run(entry.build(), entry.example)
+
+
+OPCODES = (0x03, 0x0F, 0x13, 0x17, 0x23, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x73, 0x7B)
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_what_tells_instructions_apart(opcode):
+    """Every third and seventh field that matters, and some that do not, with both signs of the immediate."""
+    random = np.random.default_rng(opcode)
+    for f3, top, rest in itertools.product(range(8), (0, 1, 2, 0x1F, 0x20, 0x21, 0x60, 0x7F), range(2)):
+        state = random_state(random, INSTRUCTIONS["add"])
+        code = opcode | f3 << 12 | top << 25 | (int(random.integers(1 << 25)) & 0x1FF8F80) * rest
+        memory = bytearray(state.memory)
+        memory[state.pc : state.pc + 4] = code.to_bytes(4, "little")
+        state = dataclasses.replace(state, memory=bytes(memory))
+        assert run(Program("one", MACHINE, b""), state, 1).final == after(state)
 
 
 @pytest.mark.parametrize("name", ["lb", "lbu", "lh", "lhu", "lw", "sb", "sh", "sw"])
