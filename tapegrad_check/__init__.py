@@ -24,6 +24,7 @@ from tapegrad_check.folder import (
     NotProved,
     Unchecked,
     read_folder,
+    tested_on,
 )
 from tapegrad_check.passes import bound_source
 from tapegrad_check.sources import Model
@@ -99,6 +100,8 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
     if bound.source is None:
         statements.append(f"the source was not checked: {bound.reason}")
         verdict = OWN_TABLE if verdict == COMPUTES_SOURCE else verdict
+    elif bound.tested is not None and verdict == COMPUTES_SOURCE:
+        verdict = tested_on(bound.tested)
     statements += [*bound.statements, *checked.statements]
     if folder.config["version"] == 1:
         statements.append("the folder is of format 1, which does not record how its source was lowered")

@@ -9,7 +9,7 @@ checker of a target binds the net to that.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tapegrad_check import circuits, machines, plans, programs
+from tapegrad_check import circuits, machines, plans, programs, tables
 from tapegrad_check.folder import Folder, NotProved, require
 from tapegrad_check.sources import Model, digest, lowered_of, source_of
 from tapegrad_check.step import IN_THE_NET, Step
@@ -17,7 +17,13 @@ from tapegrad_check.step import IN_THE_NET, Step
 Pass = Callable[[Model, Step], Model]
 """Proves one pass: `CheckError` if it does not hold, `NotProved` if that cannot be told."""
 
-PASSES: dict[str, Pass] = {**circuits.PASSES, **machines.PASSES, **plans.PASSES, **programs.PASSES}
+PASSES: dict[str, Pass] = {
+    **circuits.PASSES,
+    **machines.PASSES,
+    **plans.PASSES,
+    **programs.PASSES,
+    **tables.PASSES,
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Bound:
     source: Model | None
     reason: str
     statements: tuple[str, ...]
+    tested: int | None = None
+    """Where a pass was not proved for all inputs, on how many it was tested."""
 
 
 def bound_source(folder: Folder, *, proves: bool = True) -> Bound:
@@ -34,6 +42,7 @@ def bound_source(folder: Folder, *, proves: bool = True) -> Bound:
     and have the sums under which the folder names them. Who wants to know only that everything is in bounds
     leaves out long proofs."""
     statements: list[str] = []
+    tested: list[int] = []
     try:
         current = source_of(folder)
         for number, name in enumerate(folder.pass_names):
@@ -44,12 +53,13 @@ def bound_source(folder: Folder, *, proves: bool = True) -> Bound:
             if name not in IN_THE_NET:
                 _named(current, step)
             statements += step.statements
+            tested += step.tested
         if "lowered" in folder.config:
             same = digest(lowered_of(folder)) == digest(current)
             require(same, "the lowered source is not the one that the passes give")
     except NotProved as reason:
         return Bound(None, str(reason), ())
-    return Bound(current, "", tuple(statements))
+    return Bound(current, "", tuple(statements), min(tested, default=None))
 
 
 def _named(model: Model, step: Step) -> None:

@@ -19,6 +19,8 @@ class Step:
     name: str
     statements: list[str] = field(default_factory=list)
     """What was proved of it, in sentences; the pass adds them."""
+    tested: list[int] = field(default_factory=list)
+    """Where it was not proved for all inputs, on how many it was tested."""
     proves: bool = True
     """Otherwise a pass may leave out long proofs, once it is known that what it stands for is in bounds."""
 

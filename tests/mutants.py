@@ -29,7 +29,6 @@ import resource
 import select
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
@@ -52,6 +51,10 @@ PATIENCE = 15.0
 """Seconds of tests that a mutant may cost, unless told otherwise. Where more tests call its function, the
 longest are left out."""
 
+PLAIN_SECONDS = 10
+"""Of one test, where functions that numba would compile are plain Python. Those that take longer are left
+out."""
+
 CHECK = ["tests/check", "tests/test_saved.py", "tests/targets/test_relu_proof.py"]
 VERIFY = [
     "tests/test_played_nets.py",
@@ -64,32 +67,54 @@ EXACT = "tests/targets/test_exactness.py"
 REFUSALS = [f"tests/check/test_refusals{of}.py" for of in ("", "_of_circuits", "_of_learners")]
 EMULATOR = [EXACT, *REFUSALS, *(f"tests/targets/emulator/test_{name}.py" for name in ("numbers", "saved"))]
 PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py"]
+PAGE = ["tests/check/test_instructions.py"]
+PROOFS = [f"tests/check/test_{name}.py" for name in ("instructions", "refusals_of_programs", "programs")]
+ON_TAPES = [f"tests/check/test_{name}.py" for name in ("programs_on_tapes", "refusals_of_tables")]
+TEXTS = ["tests/targets/test_decoder.py", "tests/attention/test_tokens.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.attention": HEADS,
+    "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
+    "tapegrad_check.cases": PAGE,
     "tapegrad_check.circuits": CHECK,
+    "tapegrad_check.datapath": PAGE,
+    "tapegrad_check.decoder": TEXTS,
     "tapegrad_check.emulator": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.exact_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
+    "tapegrad_check.execution": ON_TAPES,
     "tapegrad_check.extended": [*CHECK, "tests/targets/extended/test_saved.py"],
     "tapegrad_check.folder": CHECK,
+    "tapegrad_check.heads": [*HEADS, *PROOFS],
+    "tapegrad_check.likely": PAGE,
     "tapegrad_check.machines": CHECK,
     "tapegrad_check.nodes": CHECK,
     "tapegrad_check.noise_tolerant_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
+    "tapegrad_check.on_tapes": ON_TAPES,
     "tapegrad_check.passes": CHECK,
     "tapegrad_check.plans": CHECK,
+    "tapegrad_check.ports": PROOFS,
+    "tapegrad_check.programs": PROOFS,
     "tapegrad_check.rcnn": CHECK,
+    "tapegrad_check.records": TEXTS,
     "tapegrad_check.relu": CHECK,
+    "tapegrad_check.rv32": PAGE,
     "tapegrad_check.simplex": CHECK,
     "tapegrad_check.sources": CHECK,
     "tapegrad_check.step": CHECK,
+    "tapegrad_check.subleq": ON_TAPES,
+    "tapegrad_check.sweep": ["tests/check/test_sweep.py"],
+    "tapegrad_check.tables": ON_TAPES,
     "tapegrad_check.tape": CHECK,
     "tapegrad_check.tapes": HEADS,
     "tapegrad_check.transformer": CHECK,
     "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
+    "tapegrad_check.words": ["tests/check/test_words.py", *PAGE],
     "tapegrad._lockstep": VERIFY,
     "tapegrad._verify": VERIFY,
     "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
     "tapegrad.attention.analysis": ["tests/attention", *HEADS],
+    "tapegrad.attention.language": TEXTS[1:],
+    "tapegrad.attention.tokens": TEXTS[1:],
     "tapegrad.circuits.model": [
         f"tests/circuits/test_{name}.py" for name in ("model", "evaluator", "bad_input")
     ],
@@ -332,20 +357,28 @@ def plant(mutant: Mutant) -> None:
     change = next(islice(changes(tree), mutant.number, None))
     code = compile(change.carried_out(tree), str(place_of(mutant.module)), "exec")
     old, new = _loaded(mutant), _inside(code, mutant.owner)
-    if old is not None and new is not None and old.__code__.co_freevars == new.co_freevars:
+    plain = compiles(mutant.module)
+    if not plain and old is not None and new is not None and old.__code__.co_freevars == new.co_freevars:
         old.__code__ = new
         return
-    if "njit" in source_of(mutant.module):  # no compiled code from before, and none for others
-        os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()
-    for name in list(sys.modules):
-        if name.partition(".")[0] in OURS and name not in (
-            "tests",
-            "tests.conftest",
-            "tests.shapes",
-            __name__,
-        ):
-            del sys.modules[name]
+    _unload(plain=plain)
     sys.meta_path.insert(0, _InPlace(mutant.module, code))
+
+
+def compiles(module: str) -> bool:
+    """Whether numba compiles functions of a module. Mutants of these are tried as plain Python: they need not
+    be compiled anew each time, and it can be seen which tests call them."""
+    return "njit" in source_of(module)
+
+
+def _unload(*, plain: bool) -> None:
+    """Everything of ours will be loaded anew; with `plain`, numba compiles none of it."""
+    if plain:
+        importlib.import_module("numba").config.DISABLE_JIT = 1
+    kept = ("tests", "tests.conftest", "tests.shapes", __name__)
+    for name in list(sys.modules):
+        if name.partition(".")[0] in OURS and name not in kept:
+            del sys.modules[name]
 
 
 def _loaded(mutant: Mutant) -> FunctionType | None:
@@ -370,9 +403,12 @@ def _inside(code: CodeType, owner: str) -> CodeType | None:
 class _Watch:
     """A plugin of pytest: which of our functions each test calls, and how long it takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, plain: bool) -> None:
         self.files = {str(place_of(module)): module for module in TRUSTED}
+        self.plain = plain
+        """Whether tests may fail or take too long, because numba compiles nothing. They are left out."""
         self.tests: dict[str, tuple[float, list[str]]] = {}
+        self.failed: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -383,13 +419,25 @@ class _Watch:
 
         began = time.process_time()
         sys.settrace(note)
+        if self.plain:
+            signal.signal(signal.SIGPROF, _too_long)
+            signal.setitimer(signal.ITIMER_PROF, PLAIN_SECONDS)
         try:
             return (yield)
         finally:
             sys.settrace(None)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             ours = {(self.files.get(code.co_filename), code.co_qualname) for code in called}
             names = {f"{module}:{name.partition('.<')[0]}" for module, name in ours if module}
             self.tests[item.nodeid] = time.process_time() - began, sorted(names)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and self.plain:
+            self.failed.add(report.nodeid)
+
+
+def _too_long(number: int, frame: FrameType | None) -> None:
+    raise TimeoutError("too long in plain Python")
 
 
 class _Chosen:
@@ -408,8 +456,8 @@ class _Chosen:
             os.write(self.said, report.nodeid.encode())
 
 
-def _pytest(files: list[str], plugin: object) -> int:
-    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+def _pytest(files: list[str], plugin: object, *, stop: bool = True) -> int:
+    options = [*(["-x"] if stop else []), "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
     return int(pytest.main([*options, *files], plugins=[plugin]))
 
 
@@ -468,34 +516,38 @@ Reach = dict[str, tuple[float, list[str]]]
 """Tests: how long each takes, and which of our functions it calls."""
 
 
-def reach(files: list[str], known: Path) -> Reach:
-    """What the tests in these files do; found out once for each version of a file and of the table."""
-    table = repr(sorted(TRUSTED)).encode()
+def reach(files: list[str], known: Path, *, plain: bool = False) -> Reach:
+    """What the tests in these files do; found out once for each version of a file and of the table. With
+    `plain`, numba compiles nothing."""
+    table = repr((sorted(TRUSTED), plain)).encode()
     entries = json.loads(known.read_text()) if known.exists() else {}
     tests: Reach = {}
     for file in files:
         digest = hashlib.sha256((ROOT / file).read_bytes() + table).hexdigest()
-        if entries.get(file, {}).get("digest") != digest:
+        entry = f"{file} in plain Python" if plain else file
+        if entries.get(entry, {}).get("digest") != digest:
 
             def work(says: int, file: str = file) -> int:
-                watch = _Watch()
-                code = _pytest([file], watch)
-                known.with_suffix(".new").write_text(json.dumps(watch.tests))
-                return code
+                if plain:
+                    _unload(plain=True)
+                watch = _Watch(plain)
+                code = _pytest([file], watch, stop=not plain)
+                tests = {test: own for test, own in watch.tests.items() if test not in watch.failed}
+                known.with_suffix(".new").write_text(json.dumps(tests))
+                return 0 if plain and tests else code
 
             code, said = _in_a_child(work, 600)
             if code:
                 raise SystemExit(f"{said or file} does not pass on the code as it is")
-            entries[file] = {"digest": digest, "tests": json.loads(known.with_suffix(".new").read_text())}
+            entries[entry] = {"digest": digest, "tests": json.loads(known.with_suffix(".new").read_text())}
             known.write_text(json.dumps(entries))
-        tests |= entries[file]["tests"]
+        tests |= entries[entry]["tests"]
     return tests
 
 
 def chosen(mutant: Mutant, tests: Reach, patience: float = PATIENCE) -> list[str]:
     """The quickest of the tests that call the function of a mutant, or one that reads what it sets, file by
-    file. Compiled functions are not seen to be called: there, of the tests that call anything in the module,
-    or else of all."""
+    file. Where no test is seen to call it, of the tests that call anything in the module, or else of all."""
     names = {f"{mutant.module}:{name}" for name in (mutant.owner or mutant.function, *mutant.readers)}
 
     def in_module(called: str) -> bool:
@@ -571,7 +623,8 @@ def _run(module: str, results: dict[str, bool], options: argparse.Namespace) -> 
     mutants = [mutant for mutant in mutants if results.get(mutant.key) is wanted and mutant.key not in same]
     if not mutants:
         return
-    tests = reach(_files(TRUSTED[module]), options.output.with_name("reach.json"))
+    known = options.output.with_name("reach.json")
+    tests = reach(_files(TRUSTED[module]), known, plain=compiles(module))
 
     def tried(mutant: Mutant) -> str | None:
         own = chosen(mutant, tests, options.patience)

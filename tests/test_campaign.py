@@ -15,14 +15,14 @@ import pytest
 from typer.testing import CliRunner
 
 import tapegrad as tg
-from tapegrad._campaign import watch
-from tapegrad._campaign.programs import KINDS, judge, program, shrunk
+from tapegrad._campaign import texts, watch
+from tapegrad._campaign.programs import KINDS, LENGTHS, Program, judge, program, shrunk
 from tapegrad._campaign.run import CHUNK, FAILURES, RESULTS, SUMMARY, Plan, run
 from tapegrad._sources import written
 from tapegrad.circuits.model import Circuit
 from tapegrad.cli import app
 from tapegrad.errors import FormatError, InputError
-from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.model import Rule, TuringMachine
 
 
 def programs(target: str, count: int, first: int = 0) -> list[Any]:
@@ -145,6 +145,68 @@ def test_circuits_are_made_smaller(monkeypatch):
     assert isinstance(smaller.source, Circuit)
     assert isinstance(failed[0].source, Circuit)
     assert smaller.source.size < failed[0].source.size
+
+
+TOKENS = texts.TapeTokens
+true_text = texts.Fast.advance
+
+
+@pytest.mark.parametrize(
+    ("slot", "token", "other"),
+    [
+        (0, TOKENS.DIGITS, TOKENS.DIGITS + 2),  # where the head is
+        (1, TOKENS.DIGITS, TOKENS.DIGITS + 8),
+        (2, TOKENS.SYMBOLS, TOKENS.SYMBOLS + 1),  # what it sees
+        (2, TOKENS.SYMBOLS + 1, TOKENS.SYMBOLS),
+        (3, TOKENS.SYMBOLS + 3, TOKENS.SYMBOLS + 5),  # what the machine does
+    ],
+)
+def test_every_token_of_a_record_is_compared(slot, token, other, monkeypatch):
+    """One machine with one tape and two symbols, whose records have four tokens; some of them are others."""
+    rules = {
+        ("a", ("0",)): Rule(("1",), (1,), "b"),
+        ("a", ("1",)): Rule(("0",), (1,), "a"),
+        ("b", ("0",)): Rule(("0",), (1,), "a"),
+        ("b", ("1",)): Rule(("1",), (-1,), "a"),
+    }
+    machine = TuringMachine(rules, "a", blank="0", alphabet=("0", "1"))
+    one = Program("decoder", machine, (("10",),), {"tokens": 480})
+    (genuine,) = judge([one], "fast")
+    assert genuine.states == LENGTHS["decoder"]
+    changed = []
+
+    def another(self, tokens, last):
+        text = true_text(self, tokens, last)
+        for place in range(len(tokens) + slot, len(text), 4):
+            if text[place] == token and not changed:
+                text[place] = other
+                changed.append(place)
+        return text
+
+    monkeypatch.setattr(texts.Fast, "advance", another)
+    assert judge([one], "fast")[0].mismatch
+    assert changed
+
+
+def test_a_text_that_ends_early_or_goes_on_is_a_mismatch(monkeypatch):
+    halting = TuringMachine({("a", ("0",)): Rule(("1",), (1,), "b")}, "a", blank="0", alphabet=("0", "1"))
+    one = Program("decoder", halting, ((),), {"tokens": 480})
+    assert judge([one], "fast")[0].states == 2
+    for change in (lambda text: [*text[:-1], TOKENS.START], lambda text: text[:-4]):
+        monkeypatch.setattr(texts.Fast, "advance", lambda *a, change=change: change(true_text(*a)))
+        assert judge([one], "fast")[0].mismatch
+
+
+def test_texts_are_compared_as_verify_does():
+    """As many states as `verify` compares, which takes one record after the other."""
+    for one, verdict in zip(programs("decoder", 6), judge(programs("decoder", 6), "fast"), strict=True):
+        net = tg.compile(one.source, "decoder", **one.options)
+        steps = LENGTHS["decoder"] - 1
+        assert verdict.states == tg.verify(net, one.inputs, steps=steps, engine="fast").states
+
+
+def test_horizons_differ():
+    assert {one.options["tokens"] for one in programs("decoder", 200)} == {480, 3_000, 60_000}
 
 
 def test_a_value_that_is_no_number_is_a_mismatch(monkeypatch):

@@ -72,6 +72,22 @@ class Seen(NamedTuple):
 class Watch(ABC):
     """How the nets of one target are followed."""
 
+    @abstractmethod
+    def fast(self, net: Any, start: State, length: int) -> Seen:
+        """What a net passes by the engine `fast`, which takes one step after the other."""
+
+    def prepared(self, net: Any) -> Any:
+        """The net as `fast` wants it, made once for all inputs."""
+        return net
+
+    @abstractmethod
+    def marks(self, net: Any, states: Sequence[State]) -> NDArray[np.int64]:
+        """The marks of these states."""
+
+
+class Batched(Watch):
+    """How they are followed many at once, by the reference engine."""
+
     double = True
     """Whether its numbers are of 64 bits."""
 
@@ -87,18 +103,6 @@ class Watch(ABC):
     def seen(self, net: Any, traced: Tree) -> Seen:
         """The marks of what it has passed."""
 
-    @abstractmethod
-    def fast(self, net: Any, start: State, length: int) -> Seen:
-        """The same by the engine `fast`, which takes one step after the other."""
-
-    def prepared(self, net: Any) -> Any:
-        """The net as `fast` wants it, made once for all inputs."""
-        return net
-
-    @abstractmethod
-    def marks(self, net: Any, states: Sequence[State]) -> NDArray[np.int64]:
-        """The marks of these states."""
-
 
 def follow(
     watch: Watch, nets: Sequence[Any], starts: Sequence[Sequence[State]], length: int, engine: str
@@ -109,6 +113,7 @@ def follow(
         return [
             [watch.fast(net, start, length) for start in own] for net, own in zip(ready, starts, strict=True)
         ]
+    assert isinstance(watch, Batched)
     found: list[list[Seen]] = [[] for _ in nets]
     together: dict[Any, list[tuple[int, Tree]]] = {}
     for number, (net, own) in enumerate(zip(nets, starts, strict=True)):
@@ -137,12 +142,12 @@ def _in_precision(double: bool) -> Any:
 
 
 @partial(jax.jit, static_argnames=("watch", "length"))
-def _traced(watch: Watch, own: Tree, inputs: Tree, length: int) -> Tree:
+def _traced(watch: Batched, own: Tree, inputs: Tree, length: int) -> Tree:
     one = partial(watch.trace, length=length)
     return jax.vmap(jax.vmap(one, (None, 0)))(own, inputs)
 
 
-class _Descent(Watch):
+class _Descent(Batched):
     """Training runs the machine. The first gradient step reads the labels; a state stands after it and after
     each further one."""
 
@@ -249,7 +254,7 @@ class _Tape(_Descent):
         return rows
 
 
-class _Transformer(Watch):
+class _Transformer(Batched):
     """A mark: state, head, the symbol under it, and what the step before has written and where. The whole
     tape is the input and these writes."""
 
@@ -335,7 +340,7 @@ class _Transformer(Watch):
         return marks
 
 
-class _Emulator(Watch):
+class _Emulator(Batched):
     """A mark: the bits of the memory, then the answer: 2 while it learns."""
 
     def parts(self, net: PracticalNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
@@ -394,7 +399,7 @@ class _Emulator(Watch):
         return Seen(_joined(cells < 0, answer[:, None]), done, off)
 
 
-class _Relu(Watch):
+class _Relu(Batched):
     """A mark: the values of a circuit layer, pattern by pattern, 0 where it has fewer than `ROWS`."""
 
     ROWS = 64
@@ -458,7 +463,7 @@ class _Relu(Watch):
         return Seen(bits.reshape(steps + 1, -1), np.arange(steps + 1) == steps, off)
 
 
-class _Rcnn(Watch):
+class _Rcnn(Batched):
     """A mark: the content of every cell."""
 
     def parts(self, net: RcnnNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
@@ -514,7 +519,7 @@ class _Rcnn(Watch):
 LONGEST = 3
 """Rows and columns of an input on the grid, at most."""
 
-WATCHES: dict[str, Watch] = {
+BATCHED: dict[str, Batched] = {
     "simplex": _Simplex(),
     "tape": _Tape(),
     "transformer": _Transformer(),

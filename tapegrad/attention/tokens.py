@@ -88,8 +88,9 @@ class TokenProgram:
             sides = {side for pair in head.compared for side in pair if isinstance(side, str)}
             _known(head.name, sides, known)
             _known(head.name, {there for there, _ in head.copies}, own)
+        every = known | recalled
         for case in self.cases:
-            _known(self.tokens[case.token].word, set(case.holds), known | recalled)
+            _known(self.tokens[case.token].word, set(case.holds), every)
             if len(recalled.intersection(case.holds)) > 1:
                 raise SourceError(f"the case for {self.tokens[case.token].word!r} reads two recalled bits")
         words = [token.word for token in self.tokens]

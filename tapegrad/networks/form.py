@@ -194,20 +194,16 @@ class Rows:
 
     def add(self, entries: Iterable[tuple[int, float]], bias: float = 0.0, reason: str = "") -> int:
         """One more row; its number is given back."""
-        self.entries.append({})
-        self.bias.append(0.0)
-        self.reasons.append("")
-        self.set(len(self.bias) - 1, entries, bias, reason)
+        self.entries.append(_summed(entries))
+        self.bias.append(bias)
+        self.reasons.append(reason)
         return len(self.bias) - 1
 
     def set(
         self, row: int, entries: Iterable[tuple[int, float]], bias: float = 0.0, reason: str = ""
     ) -> None:
         """What a row is, whatever it was; weights of one column add up."""
-        own: dict[int, float] = {}
-        for column, weight in entries:
-            own[column] = own.get(column, 0.0) + weight
-        self.entries[row], self.bias[row], self.reasons[row] = own, bias, reason
+        self.entries[row], self.bias[row], self.reasons[row] = _summed(entries), bias, reason
 
     def affine(self, width: int, dtype: type[np.floating] = np.float64) -> Affine:
         """The map on vectors of this width."""
@@ -218,6 +214,13 @@ class Rows:
         return Affine(
             rows, np.array(columns, np.int64), np.array(values, dtype), np.array(self.bias, dtype), width
         )
+
+
+def _summed(entries: Iterable[tuple[int, float]]) -> dict[int, float]:
+    own: dict[int, float] = {}
+    for column, weight in entries:
+        own[column] = own.get(column, 0.0) + weight
+    return own
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,9 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "transformer of a processor": (
         PROCESSOR, OTHER_PROCESSOR, "transformer", {"steps": 30, "input": 1, "output": 2},
     ),
+    "tape of a program": (COUNTING, "subleq-echo", "tape", {"cells": 400}),
+    "tape of a program with input": ("subleq-echo", COUNTING, "tape", {"cells": 400}),
+    "simplex of a program": ("subleq-echo", COUNTING, "simplex", {"inputs": [("",)]}),
     "relu of a program": (COUNTING, ECHO, "relu", {"instructions": 2, "input": 1, "output": 1}),
     "rcnn": (BB2, OTHER, "rcnn", {"margin": 4}),
     "rcnn, ternary": (BB2, OTHER, "rcnn", {"margin": 4, "encoding": "ternary"}),
@@ -85,8 +88,14 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
 }  # fmt: skip
 """Two sources of one target, and its options."""
 
-LARGE = ("emulator of a processor", "transformer of a processor")
-"""Of these not everything is forged: they have thousands of names, and a check of theirs takes seconds."""
+LARGE = (
+    *("emulator of a processor", "transformer of a processor"),
+    *("tape of a program", "tape of a program with input", "simplex of a program"),
+)
+"""Of these not everything is forged: they have thousands of names and rules, and a check of theirs may take
+seconds."""
+TESTED = {"tape of a program with input": "tested on 3 inputs"}
+"""What is said of genuine nets that are not proved for all inputs."""
 
 
 class Nets(NamedTuple):
@@ -103,7 +112,8 @@ def made(name: str, folder: Path) -> Nets:
     sources: list[Source] = [read(one) if isinstance(one, str) else one for one in pair]
     for place, source in zip(("genuine", "other"), sources, strict=True):
         save(compile(source, target, **options), folder / place)
-        assert check(folder / place).verdict == COMPUTES_SOURCE
+        said = check(folder / place).verdict
+        assert said == COMPUTES_SOURCE or said in TESTED.values()
     return Nets(Saved.of(folder / "genuine"), Saved.of(folder / "other"), load(folder / "genuine"))
 
 

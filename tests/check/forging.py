@@ -53,6 +53,10 @@ class Saved:
         """Another one, to be altered."""
         return Saved(deepcopy(self.config), dict(self.arrays), deepcopy(self.claims))
 
+    def with_arrays(self, arrays: Arrays) -> "Saved":
+        """The same with other arrays; the rest is shared, and must not be altered."""
+        return Saved(self.config, arrays, self.claims)
+
     def write(self, path: Path) -> None:
         """The folder, its sums renewed."""
         shutil.rmtree(path, ignore_errors=True)
@@ -187,8 +191,7 @@ def forgeries(genuine: Saved, other: Saved, seed: int = 0, places: int = 1) -> I
                 with np.errstate(all="ignore"):
                     altered = alter(array, place)
                 if altered is not None and not _identical(altered, array):
-                    forged = genuine.copy()
-                    forged.arrays[name] = altered
+                    forged = genuine.with_arrays({**genuine.arrays, name: altered})
                     yield Forgery(kind, f"{name}[{place}]", forged)
         yield from _missing(genuine, name)
     for where, names in _lists_of_names(genuine.config):
@@ -220,12 +223,10 @@ def _identical(a: NDArray[Any], b: NDArray[Any]) -> bool:
 
 
 def _missing(genuine: Saved, name: str) -> Iterator[Forgery]:
-    forged = genuine.copy()
-    array = forged.arrays.pop(name)
-    yield Forgery("an array missing", name, forged)
-    renamed = forged.copy()
-    renamed.arrays[f"{name}_"] = array
-    yield Forgery("an array renamed", name, renamed)
+    others = {other: array for other, array in genuine.arrays.items() if other != name}
+    yield Forgery("an array missing", name, genuine.with_arrays(others))
+    renamed = {**others, f"{name}_": genuine.arrays[name]}
+    yield Forgery("an array renamed", name, genuine.with_arrays(renamed))
 
 
 def _lists_of_names(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], list[str]]]:

@@ -182,3 +182,26 @@ def test_cases_that_leave_something_out(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(cases, "cases", lambda: every[:-1])
     with pytest.raises(CheckError, match="leave something out"):
         cases.prove(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [("ram", "instruction is read"), ("input", "input is read"), ("output", "output is kept")],
+)
+def test_ports_that_look_elsewhere(memory: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data path that does the same with what it reads, and reads it from another address."""
+    true_step = cases.datapath.step
+
+    def step(n: Nodes, layout: Layout, registers: Any, read: Any) -> Any:
+        seen: list[str] = []
+
+        def elsewhere(name: str, address: Word, span: int) -> list[int]:
+            first = name == memory and name not in seen
+            seen.append(name)
+            return read(name, [address[0] ^ 1, *address[1:]] if first else address, span)
+
+        return true_step(n, layout, registers, elsewhere)
+
+    monkeypatch.setattr(cases.datapath, "step", step)
+    with pytest.raises(CheckError, match=f"{said} elsewhere"):
+        cases.prove(SMALL)

@@ -84,3 +84,32 @@ def test_one_algorithm_built_in_two_ways() -> None:
     assert not unproved(nodes, pairs)
     wrong = [(x, y) for (x, _), (_, y) in pairwise(pairs)]
     assert unproved(nodes, wrong) == wrong
+
+
+@pytest.mark.parametrize(("variables", "seen"), [(sweep.LEAVES - 1, True), (sweep.LEAVES, False)])
+def test_a_proof_looks_at_so_many_nodes_and_no_more(variables: int, seen: bool) -> None:
+    """The same conjunction, from the left and from the right: nothing in between is shared, and when all
+    variables but one are there, so is a node that is yet to be opened."""
+    nodes = Nodes()
+    bits = nodes.variables(variables)
+    left, right = bits[0], bits[-1]
+    for bit in bits[1:]:
+        left = nodes.and_(left, bit)
+    for bit in bits[-2::-1]:
+        right = nodes.and_(right, bit)
+    merging = sweep._Merging(nodes, 0)
+    assert merging.failures == 0
+    assert not merging.is_rare(FALSE)
+    assert not merging.is_rare(TRUE)
+    assert merging.same(left, right) == seen
+    assert merging.failures == (not seen)
+
+
+def test_a_guess_looks_no_further_than_a_proof_could() -> None:
+    nodes = Nodes()
+    first, *bits = nodes.variables(1000)
+    for bit in bits:
+        first = nodes.and_(first, bit)
+    near = sweep._Merging(nodes, 0)._near(first >> 1)
+    assert len(near) == 2 * sweep.INNER
+    assert min(near) > 1000  # the highest first, and the variables are lowest

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.errors import InputError, Refused
-from tapegrad.machines import Configuration, GridMachine, GridRule, Rule, TuringMachine, compiled
+from tapegrad.machines import (
+    Configuration,
+    GridConfiguration,
+    GridMachine,
+    GridRule,
+    Rule,
+    TuringMachine,
+    compiled,
+)
 from tapegrad.machines.formats import read
 from tapegrad.machines.model import MOVES
 from tests.machines.strategies import machines_with_words
@@ -71,6 +79,18 @@ def test_tapes_agree_with_the_plain_interpreter():
 @pytest.mark.usefixtures("guards")
 def test_grids_agree_with_the_plain_interpreter():
     _grids_agree()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.parametrize("place", [(0, 0), (3, -2), (-5, 7)])
+def test_a_grid_lies_where_it_was_put(place, steps):
+    """Cells and head anywhere, in rows and columns of both signs."""
+    rules = {("a", "0"): GridRule("1", "down", "b"), ("b", "1"): GridRule("x", "right", "a")}
+    rules |= {("a", "x"): GridRule("0", "up", "b"), ("b", "0"): GridRule("1", "left", "a")}
+    machine = GridMachine(rules, "a", alphabet=("0", "1", "x"))
+    row, column = place
+    cells = {(row, column): "x", (row - 1, column): "1", (row + 2, column - 3): "x"}
+    check_beside_plain(machine, GridConfiguration("a", cells, place), steps)
 
 
 def test_five_state_champion():

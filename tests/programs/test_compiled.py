@@ -1,5 +1,7 @@
 """The compiled interpreter against the plain one."""
 
+import dataclasses
+import itertools
 import os
 from itertools import islice
 from pathlib import Path
@@ -13,6 +15,7 @@ from tapegrad.programs.compiled import BUFFER, run
 from tapegrad.programs.instructions import INSTRUCTIONS
 from tapegrad.programs.library import READY, random_rv32, random_subleq
 from tapegrad.programs.model import Program
+from tapegrad.programs.subleq import Subleq
 from tests.programs.states import MACHINE, NAMES, after, random_state
 
 TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"
@@ -57,6 +60,54 @@ def test_traps(name):
 def test_ready(name):
     entry = READY[name]
     same_run(entry.build(), entry.example)
+
+
+OPCODES = (0x03, 0x0F, 0x13, 0x17, 0x23, 0x33, 0x37, 0x63, 0x67, 0x6F, 0x73, 0x7B)
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_what_tells_instructions_apart(opcode):
+    """Every third and seventh field that matters, and some that do not, with both signs of the immediate."""
+    random = np.random.default_rng(opcode)
+    for f3, top, rest in itertools.product(range(8), (0, 1, 2, 0x1F, 0x20, 0x21, 0x60, 0x7F), range(2)):
+        state = random_state(random, INSTRUCTIONS["add"])
+        code = opcode | f3 << 12 | top << 25 | (int(random.integers(1 << 25)) & 0x1FF8F80) * rest
+        memory = bytearray(state.memory)
+        memory[state.pc : state.pc + 4] = code.to_bytes(4, "little")
+        state = dataclasses.replace(state, memory=bytes(memory))
+        assert run(Program("one", MACHINE, b""), state, 1).final == after(state)
+
+
+@pytest.mark.parametrize("name", ["lb", "lbu", "lh", "lhu", "lw", "sb", "sh", "sw"])
+def test_both_ends_of_memory(name):
+    """Every address near the end, and around 0, which is near the end of all addresses."""
+    for at in (*range(-5, 3), *range(58, 67)):
+        text = f".equ __ram, 64\nli t0, {at}\nli t1, 0x8899aabb\n{name} t1, 0(t0)\nebreak"
+        same_run(read_assembler(text.encode()))
+
+
+@pytest.mark.parametrize("number", [62, 63, 64, 65, 93, 94, 95])
+@pytest.mark.parametrize("file", [-1, 0, 1, 2, 3])
+def test_system_calls(number, file):
+    """Every call on every file, with bytes to move, with none, and beyond the end of memory."""
+    for at, count in ((40, 3), (40, 0), (62, 3), (-1, 1)):
+        text = f"li a7, {number}\nli a0, {file}\nli a1, {at}\nli a2, {count}\necall\nebreak"
+        same_run(read_assembler(f".equ __ram, 64\n{text}".encode()), b"xy")
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
+def test_instructions_of_subleq(width):
+    """Addresses outside, at both ends of memory and in it; jumps to every place; results of each sign."""
+    size, count = width // 8, 9
+    machine = Subleq(count * size, width=width)
+    places = (-2, -1, 0, 3, count - 1, count)
+    for a, b, c in itertools.product(places, places, (-2, -1, 0, 3, count - 3, count)):
+        words = [a, b, c, 1, 0, -1, 5, -7, 2]
+        image = b"".join(word.to_bytes(size, "little", signed=True) for word in words)
+        for start, given in ((0, b"z"), (0, b""), (count - 3, b"z"), (count - 2, b"")):
+            one = Program("one", machine, image, start)
+            first = one.start(given)
+            assert run(one, first, 1).final == list(islice(one.run(first), 2))[-1]
 
 
 def test_random_programs():

@@ -5,11 +5,10 @@ continuations; notes on timing are passed over. Latches and sub-circuits are ref
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
-from typing import NamedTuple
 
 from tapegrad.circuits.builder import Wire
 from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
@@ -117,13 +116,26 @@ class Cover:
     def add(self, gates: Gates, operands: Sequence[Wire]) -> Wire:
         """The gates that compute it: a single one where it is the function of a gate, else ANDs of the
         literals of each cube, ORed."""
-        kind = _single_gate(self)
+        kind = self.single_gate
         if kind is not None:
-            if kind.arity == 0:
+            if not operands or kind in (Gate.FALSE, Gate.TRUE):
                 return gates.constant(kind is Gate.TRUE)
             return gates.negated(operands[0]) if kind is Gate.NOT else gates.build.gate(kind, *operands)
         inside = gates.tree(Gate.OR, [self._cube(gates, operands, cube) for cube in self.cubes])
         return inside if self.value else gates.negated(inside)
+
+    @cached_property
+    def single_gate(self) -> Gate | None:
+        """The gate with this truth table, if there is one: its bit 2 a + b is the value for a, b."""
+        if not self.cubes:
+            return Gate.FALSE if self.value else Gate.TRUE
+        if self.operands > 2:
+            return None
+        patterns = product((0, 1), repeat=2)
+        table = sum(self(pattern[: self.operands]) << place for place, pattern in enumerate(patterns))
+        kind = next((gate for gate in Gate if gate == table), None)
+        # Of two operands, an identity or a negation reads the first and ignores the second: not one gate.
+        return kind if kind is not None and kind.arity in (0, self.operands) else None
 
     @staticmethod
     def _cube(gates: Gates, operands: Sequence[Wire], cube: str) -> Wire:
@@ -133,20 +145,6 @@ class Cover:
             if place != "-"
         ]
         return gates.tree(Gate.AND, literals) if literals else gates.constant(True)
-
-
-@lru_cache(maxsize=1024)
-def _single_gate(cover: Cover) -> Gate | None:
-    """The gate with the truth table of a cover, if there is one: its bit 2 a + b is the value for a, b."""
-    if not cover.cubes:
-        return Gate.FALSE if cover.value else Gate.TRUE
-    if cover.operands > 2:
-        return None
-    patterns = product((0, 1), repeat=2)
-    table = sum(cover(pattern[: cover.operands]) << place for place, pattern in enumerate(patterns))
-    kind = next((gate for gate in Gate if gate == table), None)
-    # Of two operands, an identity or a negation reads the first and ignores the second: not one gate.
-    return kind if kind is not None and kind.arity in (0, cover.operands) else None
 
 
 EXAMPLE = """\
@@ -179,9 +177,8 @@ _TIMING = {
 }
 
 
-class _Line(NamedTuple):
-    number: int
-    words: list[str]
+_Line = tuple[int, list[str]]
+"""Its number, and its words."""
 
 
 def detect(data: bytes) -> bool:
@@ -221,8 +218,7 @@ def netlist(data: bytes) -> Netlist:
             if not rest:
                 raise FormatError(".names without a net", where=where)
             *reads, name = rest
-            cover = _cover(lines, len(reads))
-            found.define(name, Net(tuple(reads), cover.add, number))
+            found.define(name, Net(tuple(reads), _cover(lines, len(reads)), number))
         elif head == ".end":
             _refuse_more_models(lines)
             break
@@ -250,13 +246,17 @@ class _Lines(Iterator[_Line]):
         words: list[str] = []
         start = 0
         for number, line in enumerate(text.split("\n"), 1):
+            if not start and "#" not in line and "\\" not in line:  # as most lines are
+                if own := line.split():
+                    yield number, own
+                continue
             start = start or number
             content = line.split("#", 1)[0].rstrip()
             goes_on = content.endswith("\\")
             words += content.removesuffix("\\").split()
             if not goes_on:
                 if words:
-                    yield _Line(start, words)
+                    yield start, words
                 words, start = [], 0
         if words:
             raise FormatError(
@@ -266,32 +266,43 @@ class _Lines(Iterator[_Line]):
             )
 
 
-def _cover(lines: _Lines, operands: int) -> Cover:
-    """The rows up to the next line that starts with a dot."""
+def _cover(lines: _Lines, operands: int) -> Callable[[Gates, Sequence[Wire]], Wire]:
+    """What adds the gates of the rows up to the next line that starts with a dot."""
     cubes: list[str] = []
     values: set[str] = set()
-    while lines.next is not None and not lines.next.words[0].startswith("."):
+    while lines.next is not None and lines.next[1][0][0] != ".":
         number, words = next(lines)
-        where = f"line {number}"
         *places, value = words
         cube = "".join(places)
-        if value not in ("0", "1") or len(places) > 1 or set(cube) - set("01-"):
+        if value not in ("0", "1") or len(places) > 1 or cube.strip("01-"):
             raise FormatError(
                 f"{quoted(' '.join(words))} is no row of a cover",
-                where=where,
+                where=f"line {number}",
                 advice="A row is a cube of 0, 1 and -, a space, and 0 or 1.",
             )
         if len(cube) != operands:
-            raise FormatError(f"a cube of {len(cube)} places for {operands} operands", where=where)
+            raise FormatError(f"a cube of {len(cube)} places for {operands} operands", where=f"line {number}")
         values.add(value)
         if len(values) == 2:
             raise FormatError(
                 "a cover lists rows of value 0 and of value 1",
-                where=where,
+                where=f"line {number}",
                 advice="List either the patterns with value 1 or those with value 0.",
             )
         cubes.append(cube)
-    return Cover(operands, tuple(cubes), value=values != {"0"})
+    own = operands, tuple(cubes), values != {"0"}
+    return _shared(*own) if operands * len(cubes) <= SMALL else Cover(*own).add
+
+
+SMALL = 64
+"""Places of a cover that is shared."""
+
+
+@lru_cache(maxsize=1024)
+def _shared(operands: int, cubes: tuple[str, ...], value: bool) -> Callable[[Gates, Sequence[Wire]], Wire]:
+    """Large files have few different covers. What is the same for many nets is there once, so that there is
+    less to hold, and less for Python to look through again and again."""
+    return Cover(operands, cubes, value).add
 
 
 def _unreadable(head: str, where: str) -> FormatError:

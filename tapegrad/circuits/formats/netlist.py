@@ -31,10 +31,15 @@ def in_order(keys: Iterable[Key], reads: Callable[[Key], Sequence[Key]]) -> list
     for key in keys:
         if key in done:
             continue
-        path, todo = {key: None}, [(key, iter(reads(key)))]  # the path is kept in order, for the message
+        operands = reads(key)
+        if done.issuperset(operands):  # as in most files
+            done.add(key)
+            order.append(key)
+            continue
+        path, todo = {key: None}, [(key, iter(operands))]  # the path is kept in order, for the message
         while todo:
-            current, operands = todo[-1]
-            for operand in operands:
+            current, rest = todo[-1]
+            for operand in rest:
                 if operand in path:
                     whole = list(path)
                     raise CycleError([*whole[whole.index(operand) :], operand])
@@ -147,8 +152,7 @@ class Netlist:
         gates = Gates()
         wires = {name: gates.build.input(name) for name in self.inputs}
         for name in order:
-            if name in self.nets:
-                net = self.nets[name]
+            if (net := self.nets.get(name)) is not None:
                 wires[name] = net.add(gates, [wires[read] for read in net.reads])
         for name in self.outputs:
             gates.build.output(name, wires[name])

@@ -6,6 +6,7 @@ positions by address, and of the units only those are computed that can be on in
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ def read_tables(model: LanguageModel, tokens: int) -> Tables:
     cells = np.cumsum([0, *(1 << len(asks) for asks, *_ in recalls)])
     if cells[-1] > MOST_CELLS:
         raise Refused("the fast engine would need too large a table", advice="Ask for fewer tokens.")
-    units, rows = _by_row(choosing.units), range(len(choosing.units))
+    units = _by_row(choosing.units)
     known = reader.own | set(gathered.values()) | recalled
     _require(all(terms.keys() <= known for terms, _ in units))
     digits, unembedding = np.asarray(choosing.to), model.unembedding.dense().weight
@@ -115,8 +116,7 @@ def read_tables(model: LanguageModel, tokens: int) -> Tables:
         _lists([must for *_, must, _ in recalls]),
         _lists([[place for pair in copies for place in pair] for *_, copies in recalls]),
         cells.astype(np.int64),
-        _lists([[unit for unit in rows if _can_be_on(*units[unit], slot, reader.slots)]
-                for slot in reader.slots]),
+        _lists(_can_be_on(choosing.units, reader.slots)),
         _lists([list(terms) for terms, _ in units]),
         np.array([weight for terms, _ in units for weight in terms.values()], np.float32),
         np.array([bias for _, bias in units], np.float32),
@@ -269,14 +269,24 @@ class _Reader:
         return pairs
 
 
-def _can_be_on(terms: Mapping[int, float], bias: float, slot: int, slots: range) -> bool:
-    """Whether a unit can be on where this is the slot."""
-    most = sum(max(weight, 0.0) for at, weight in terms.items() if at not in slots)
-    return bias + most + terms.get(slot, 0.0) > 0
+def _can_be_on(units: Affine, slots: range) -> list[list[int]]:
+    """For each slot the units that can be on there: the bias, what is positive among the other terms, and the
+    weight of the slot, come to more than 0."""
+    of_slots = (units.columns >= slots.start) & (units.columns < slots.stop)
+    others = np.where(of_slots, 0, np.maximum(units.values, 0)).astype(np.float64)
+    most = units.bias + np.bincount(units.rows, others, len(units))
+    by_slot = np.zeros((len(slots), len(units)))
+    np.add.at(by_slot, (units.columns[of_slots] - slots.start, units.rows[of_slots]), units.values[of_slots])
+    return [np.flatnonzero(most + own > 0).tolist() for own in by_slot]
 
 
 def _by_row(own: Affine) -> list[Row]:
-    return [(dict(own.row(row)), float(own.bias[row])) for row in range(len(own))]
+    ends = np.searchsorted(own.rows, np.arange(len(own) + 1)).tolist()
+    columns, values = own.columns.tolist(), own.values.tolist()
+    return [
+        (dict(zip(columns[first:last], values[first:last], strict=True)), bias)
+        for (first, last), bias in zip(pairwise(ends), own.bias.tolist(), strict=True)
+    ]
 
 
 def _lists(parts: list[list[int]]) -> Lists:
