@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tapegrad._sources import parse_inputs, route
+from tapegrad._sources import kind_of, parse_inputs, route
 from tapegrad.errors import Refused
-from tapegrad.source import Rewriting, Source, State
+from tapegrad.source import Rewriting, Source, State, imported
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
@@ -153,8 +153,11 @@ def compile_for(
     source: Source, target: str, inputs: Iterable[Any], steps: int, /, **options: Any
 ) -> Compiled:
     """`compile`, where the net is to run on this one input: options that depend on the input and on the
-    number of steps are chosen to suit, unless they are given."""
+    number of steps are chosen to suit, unless they are given; and so is the size of the source, where that is
+    not a part of what it says."""
     words = tuple(inputs)
+    if (fitted := kind_of(source).fitted) is not None:
+        source = imported(fitted)(source, words, steps)
     first = source.start(*words)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [tuple(map(_as_text, words))])

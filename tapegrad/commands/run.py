@@ -72,6 +72,8 @@ def run(
             every = every or _leap(compiled, words, steps)
         asked, engine = engine, engine or compiled.net.engine_for(compiled.start(*words), steps)
     chosen = {name: value for name, value in compiled.options.items() if name not in {"inputs", *given}}
+    if compiled.source is not found.source:
+        chosen |= kind_of(found.source).sizes(compiled.source)
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
     passes = [rewriting.name for rewriting in compiled.passes]
