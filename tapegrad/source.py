@@ -271,6 +271,9 @@ class SourceKind:
     written: Callable[[Any, State], tuple[int, bytes]] | None = None
     """Of a source that writes while it runs: how many bytes so far, and the last of them."""
     view: Callable[[Any], View] = TextView
+    refuses: str | None = None
+    """`module:function`, which takes a source, the name of a target, and a first state or None, and refuses
+    what cannot fit. It is asked before the target is loaded, which takes a second or two."""
     fitted: str | None = None
     """`module:function`, which takes a source, the arguments of `source.start` and a number of steps, and
     gives the source in a size that suits this run, where its size is not a part of what it says."""

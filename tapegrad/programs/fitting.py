@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tapegrad.programs.compiled import run
 from tapegrad.programs.elf import HEAP_SYMBOL, RAM_SYMBOL
 from tapegrad.programs.model import Program
 from tapegrad.programs.rv32 import RV32
@@ -46,6 +45,8 @@ def _with(program: Program, ram: int) -> Program:
 
 def _done(program: Program, words: Sequence[Any], steps: int) -> tuple[Any, ...]:
     """All that a program does which does not tell the size of its memory."""
+    from tapegrad.programs.compiled import run  # which takes half a second to load
+
     found = run(program, program.start(*words), steps)
     final = found.final
     code = final.registers[10] if final.trap == "exit" else None

@@ -111,6 +111,7 @@ PROGRAM = SourceKind(
     written=lambda program, state: (state.written, state.output),
     view=ProgramView,
     one_by_one=True,
+    refuses="tapegrad.programs.limits:refuse",
     fitted="tapegrad.programs.fitting:fitted",
     sizes=lambda program: {"memory": program.machine.ram},
     compiled_run="tapegrad.programs.compiled:run",
