@@ -16,6 +16,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from tapegrad._files import files_are_read
 from tapegrad.errors import FormatError, InputError
 from tapegrad.programs.elf import constants, line_numbers, read_elf
 from tapegrad.programs.model import Program, SourceText
@@ -62,6 +63,8 @@ def read_c(data: bytes, name: str = "program.c", folder: Path | None = None) -> 
     found = compiler()
     if found is None:
         raise InputError("there is no compiler for C programs", advice=ADVICE)
+    if not files_are_read():
+        _refuse_names_of_files(data)
     with tempfile.TemporaryDirectory(prefix="tapegrad-") as own:
         source = Path(own, "program.c")
         source.write_bytes(data)
@@ -74,6 +77,20 @@ def read_c(data: bytes, name: str = "program.c", folder: Path | None = None) -> 
         elf = _compiled(found, source, [*near, *more]) if more else elf
         text = tuple(data.decode("utf-8", "replace").splitlines())
         return replace(read_elf(elf), name=name, source=SourceText(text, line_numbers(elf, source.name)))
+
+
+def _refuse_names_of_files(data: bytes) -> None:
+    """Refuses whatever a compiler might open a file for, but for the headers there are. It would print what
+    the file holds as a mistake. Words that are made of parts, or by macros, are refused as such."""
+    text = re.sub(rb"\\\r?\n", b"", data)
+    known = "|".join(re.escape(name) for name in _headers().split(", ")).encode()
+    rest = re.sub(rb"^[ \t]*#[ \t]*include[ \t]*[<\"](?:" + known + rb")[>\"]", b"", text, flags=re.MULTILINE)
+    word = re.search(rb"include|import|embed|pragma|asm|inc\W*bin|##|%:|\?\?", rest, re.IGNORECASE)
+    if word is not None:
+        raise FormatError(
+            f"no files are opened for this C program, and it has {word[0].decode()!r}",
+            advice=f"Include no other headers than {_headers()}, or save it as a file, for `tapegrad run`.",
+        )
 
 
 def _compiled(found: tuple[list[str], list[str]], source: Path, options: list[str]) -> bytes:

@@ -6,6 +6,7 @@ import pytest
 
 from tapegrad import _sources
 from tapegrad._compile import compile_for
+from tapegrad._files import no_files
 from tapegrad.errors import FormatError
 from tapegrad.programs import read_assembler, read_c
 from tapegrad.programs.compiled import run
@@ -74,6 +75,37 @@ def test_files_beside_a_program_are_included(tmp_path: Path) -> None:
         FormatError, match=r"(?s)add\.h.*There are assert\.h, ctype\.h, .*, unistd\.h, and files in"
     ):
         _sources.find_text(main)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "line",
+    [
+        '#include "/etc/hostname"',
+        "#  include </etc/hostname>",
+        '#inc\\\nlude "/etc/hostname"',
+        '%:include "/etc/hostname"',
+        '#/**/include "/etc/hostname"',
+        "#define NAME </etc/hostname>\n#include NAME",
+        '__asm__(".inc" "bin \\"/etc/hostname\\"");',
+        "#define both(a, b) a##b",
+        "const char text[] = {\n#embed </etc/hostname>\n};",
+        '_Pragma("once")',
+    ],
+)
+def test_a_page_of_the_studio_cannot_open_files(line: str) -> None:
+    with no_files(), pytest.raises(FormatError, match="no files are opened for this C program"):
+        _sources.find_text(f"{line}\nint main(void) {{ return 0; }}")
+
+
+@needs_compiler
+def test_a_page_of_the_studio_has_the_headers() -> None:
+    with no_files():
+        program = _sources.find_text(
+            '#include <stdio.h>\n#include "ctype.h"\nint main(void) { return 7; }'
+        ).source
+    *_, final = program.run(program.start())
+    assert final.registers[10] == 7
 
 
 # How much memory
