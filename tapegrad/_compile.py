@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tapegrad._sources import as_source, kind_of, parse_inputs, route
 from tapegrad.errors import Refused
-from tapegrad.source import Rewriting, Source, State
+from tapegrad.source import Rewriting, Source, State, imported
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
@@ -174,9 +174,13 @@ def compile_for(
     source: Source, target: str, inputs: Iterable[Any], steps: int, /, **options: Any
 ) -> Compiled:
     """`compile`, where the net is to run on this one input: options that depend on the input and on the
-    number of steps are chosen to suit, unless they are given."""
+    number of steps are chosen to suit, unless they are given; and so is the size of the source, where that is
+    not a part of what it says."""
     words = tuple(inputs)
+    if (fitted := kind_of(source).fitted) is not None:
+        source = imported(fitted)(source, words, steps)
     first = source.start(*words)
+    _refuse_early(source, target, first)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
     options = _suiting(source, target_named(target), first, steps) | options
@@ -228,6 +232,7 @@ def defaults(source: Source, target: Target) -> list[Defaults]:
 def _prepared(
     source: Source, target: str, options: dict[str, Any], then: Sequence[Defaults] | None = None
 ) -> tuple[Target, tuple[Rewriting, ...], dict[str, Any]]:
+    _refuse_early(source, target, None)
     chosen = target_named(target)
     passes: list[Rewriting] = []
     own = dict(options)
@@ -251,6 +256,12 @@ def _prepared(
         starts = [source.start(*words) for words in _words(source, settings["inputs"])]
         settings["inputs"] = [(_encoded(passes, state),) for state in starts]
     return chosen, tuple(passes), settings
+
+
+def _refuse_early(source: Source, target: str, first: State | None) -> None:
+    """Refuses what is known not to fit before anything is loaded that takes time."""
+    if (refuses := kind_of(source).refuses) is not None:
+        imported(refuses)(source, target, first)
 
 
 def _words(source: Source, inputs: Any) -> Iterable[Iterable[Any]]:

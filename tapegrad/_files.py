@@ -57,6 +57,11 @@ def no_files() -> Iterator[None]:
         _files_are_read.reset(token)
 
 
+def files_are_read() -> bool:
+    """Whether a text may name files."""
+    return _files_are_read.get()
+
+
 def content_of(name: str) -> bytes | None:
     """What a file holds; None where no file has this name, or none could, since it is a text. A device or a
     pipe may block or never end, so it is refused."""

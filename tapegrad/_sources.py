@@ -113,7 +113,7 @@ def find(text: str) -> Found:
         return Found(as_source(defined_in(*named)), str(named[0]))
     content = content_of(text)
     if content is not None:
-        return _parsed(content, str(Path(text)))
+        return _parsed(content, str(Path(text)), Path(text).parent)
     if "\n" not in text and (os.sep in text or Path(text).suffix in _ENDINGS):
         raise InputError(f"there is no file {text!r}")
     return find_text(text)
@@ -151,13 +151,14 @@ def as_source(given: Any) -> Source:
 _ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf"}
 
 
-def _parsed(data: bytes, origin: str) -> Found:
+def _parsed(data: bytes, origin: str, folder: Path | None = None) -> Found:
     if data.startswith(_WRITTEN):
         return Found(_from_written(data), f"{origin}, saved source")
     for kind in all_kinds():
         for known in kind.formats:
             if known.detect(data):
-                source, inputs = kind.found(known.read(data))
+                options = {"folder": folder} if known.names_files else {}
+                source, inputs = kind.found(known.read(data, **options))
                 return Found(source, f"{origin}, {known.name}", inputs)
     listed = ", ".join(known.name for known in all_formats())
     shown = repr(data[:60].decode(errors="replace")) if origin == "text" else origin

@@ -101,6 +101,8 @@ class Format:
     read: Callable[..., Any]
     """Takes the bytes; a format may have options besides, such as further symbols of a machine."""
     write: Callable[[Any], str | bytes] | None = None
+    names_files: bool = False
+    """Whether it can name other files; then `read` takes the `folder` of a file to look for them."""
 
 
 def opening(data: bytes) -> str:
@@ -286,6 +288,14 @@ class SourceKind:
     written: Callable[[Any, State], tuple[int, bytes]] | None = None
     """Of a source that writes while it runs: how many bytes so far, and the last of them."""
     view: Callable[[Any], View] = TextView
+    refuses: str | None = None
+    """`module:function`, which takes a source, the name of a target, and a first state or None, and refuses
+    what cannot fit. It is asked before the target is loaded, which takes a second or two."""
+    fitted: str | None = None
+    """`module:function`, which takes a source, the arguments of `source.start` and a number of steps, and
+    gives the source in a size that suits this run, where its size is not a part of what it says."""
+    sizes: Callable[[Any], dict[str, int]] = lambda source: {}
+    """What `fitted` chooses, for people."""
     compiled_run: str | None = None
     """`module:function` of a compiled interpreter, with which runs of millions of steps are compared."""
     lowerings: tuple[Lowering, ...] = ()

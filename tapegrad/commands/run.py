@@ -102,6 +102,8 @@ def run(
         asked, engine = engine, engine or _engine(compiled, words, steps, ahead)
     own = {} if saved is not None else compiled.options
     chosen = {name: value for name, value in own.items() if name not in {"inputs", *given}}
+    if compiled.source is not found.source:
+        chosen |= kind_of(found.source).sizes(compiled.source)
     if figure is not None:
         _draw(compiled, words, min(steps, DRAWN), figure)
     passes = [rewriting.name for rewriting in compiled.passes]

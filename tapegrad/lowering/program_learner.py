@@ -19,21 +19,18 @@ import numpy as np
 
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder, Wire, copied
-from tapegrad.circuits.layered import LARGEST
 from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.types import UInt
 from tapegrad.circuits.values import IntValue
 from tapegrad.errors import Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState, Memory, Response
 from tapegrad.programs.compiled import run
+from tapegrad.programs.limits import bits_of_memory, refuse_many_cells, refuse_many_gates
 from tapegrad.programs.model import Contents, Machine, Program, ProgramState, Read, Write, follow
 from tapegrad.source import Rewriting
 
 Word = Sequence[Wire]
 
-MOST_CELLS = (1 << 21) + (1 << 14)
-"""Bits of memory that a learner may have: a memory of 256 KiB, with registers, input and output. On
-`emulator`, that is a network of 90 million weights, which takes 8 GB while it is trained."""
 MOST_OUTPUT = 1024
 """Bytes of output that are kept unless more are asked for."""
 
@@ -169,14 +166,7 @@ def program_learner(program: Program, steps: int, input: int = 64, output: int =
     """The learner that takes a step of the program for each of `steps` samples. The samples are empty, and
     their labels 1; every guess is wrong, so that every sample is learned from."""
     machine = program.with_room(input=input, output=output).machine
-    sizes = [*(of.width for of in machine.registers.values())]
-    sizes += [of.width * of.words for of in machine.memories.values()]
-    if sum(sizes) > MOST_CELLS:
-        raise Refused(
-            f"the program {program.name!r} has a memory of {machine.ram:,} bytes: the learner would have "
-            f"{sum(sizes):,} cells, more than {MOST_CELLS:,}",
-            advice="Give it a smaller memory: a symbol `__ram` in the program is its size in bytes.",
-        )
+    refuse_many_cells(program, machine)
     learner = ProgramLearner(machine, program.name)
 
     def encode(state: ProgramState) -> LearnerState:
@@ -212,12 +202,12 @@ def program_circuit(program: Program, instructions: int, input: int = 64, output
     """The circuit that takes registers and memories to what they are after so many instructions, or where
     the program stops if that is earlier."""
     machine = program.with_room(input=input, output=output).machine
-    bits = sum(of.width * of.words for of in machine.memories.values())
+    bits = bits_of_memory(machine)
     # First with next to no memory: its step is quickly built, and no deeper.
     small = replace(machine, ram=min(machine.ram, 64), input=1, output=1)
-    _refuse_many_gates(program, instructions, bits, step_circuit(small, program.name).depth)
+    refuse_many_gates(program, instructions, bits, step_circuit(small, program.name).depth)
     one = step_circuit(machine, program.name)
-    _refuse_many_gates(program, instructions, bits, one.depth)
+    refuse_many_gates(program, instructions, bits, one.depth)
     build = CircuitBuilder()
     wires = [build.input(name) for name in one.inputs[:-2]]
     off = build.constant(False)
@@ -245,17 +235,6 @@ def suiting_circuit(program: Program, first: ProgramState, steps: int) -> dict[s
     """`suiting`, by the name that the option has here: the net's own steps are layers."""
     chosen = suiting(program, first, steps)
     return {"instructions": chosen.pop("steps"), **chosen}
-
-
-def _refuse_many_gates(program: Program, count: int, bits: int, depth: int) -> None:
-    """In layers, every bit of memory is carried through all of them."""
-    if bits * depth * count > LARGEST:
-        raise Refused(
-            f"{count:,} instructions of the program {program.name!r}, one after the other, take at least "
-            f"{bits * depth * count:,} gates: {bits:,} bits of memory pass through {depth:,} layers each, "
-            f"and the limit is {LARGEST:,}",
-            advice=f"Ask for fewer, --set instructions={max(1, LARGEST // (bits * depth))}, or less memory.",
-        )
 
 
 def _bits(machine: Machine, contents: Contents) -> tuple[int, ...]:

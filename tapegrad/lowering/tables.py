@@ -19,6 +19,7 @@ from tapegrad.machines.model import (
     TuringMachine,
     refuse_if_huge,
 )
+from tapegrad.programs.limits import refuse_many_states
 from tapegrad.source import Rewriting, chained
 
 
@@ -393,23 +394,11 @@ class _Fold:
         return Configuration(name, tuple(tapes), heads)
 
 
-MOST_ON_GRID = 1 << 13
-"""States of a machine on the grid that was made of one with several tapes. A filter has some 40 weights for
-each pair of states, so that none is built of more than a fourth of this; the ternary encoding has fewer."""
-
-
 def on_grid(machine: TuringMachine) -> Rewriting:
     """The machine on a grid, its tape a row of it; several tapes go on one tape first."""
     if machine.tapes == 1:
         return to_grid(machine)
-    sweeping = machine.tapes * len(machine.rules)  # for each rule a sweep that does it, tape by tape
-    if sweeping > MOST_ON_GRID:
-        raise Refused(
-            f"the machine {machine.name!r} has {len(machine.states):,} states and {len(machine.rules):,} "
-            f"rules on {machine.tapes} tapes: with one head it would have at least {sweeping:,} states, and "
-            f"the limit is {MOST_ON_GRID:,}",
-            advice="Use the target `tape`, whose machines have several heads.",
-        )
+    refuse_many_states(machine.name, len(machine.states), len(machine.rules), machine.tapes)
     single = one_tape(machine)
     assert isinstance(single.after, TuringMachine)
     return chained(single, to_grid(single.after))

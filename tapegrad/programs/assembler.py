@@ -451,7 +451,8 @@ class Assembler:
         }
         if not self.sections[".text"].size:
             raise FormatError("the assembler text has no instructions")
-        machine = RV32(room_for(end, self.constants.get(RAM_SYMBOL)))
+        symbols |= {RAM_SYMBOL: asked} if (asked := self.constants.get(RAM_SYMBOL)) is not None else {}
+        machine = RV32(room_for(end, asked))
         return Program(name, machine, bytes(image).rstrip(b"\0"), symbols.get("_start", 0), symbols)
 
 

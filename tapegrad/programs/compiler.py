@@ -1,4 +1,10 @@
-"""C files, by whatever compiler for RISC-V is there: `ziglang` from PyPI, or gcc or clang on the PATH."""
+"""C files, by whatever compiler for RISC-V is there: `ziglang` from PyPI, or gcc or clang on the PATH.
+
+A library of our own is linked to them, `c/runtime.c`, of which a program gets what it uses. Of some parts the
+linker cannot tell: how floating-point numbers are printed and read, for one, takes more than most programs.
+They are left out at first. What comes out shows which are needed, by its names and by the formats among its
+constants, and then the program is compiled once more.
+"""
 
 import os
 import re
@@ -10,8 +16,9 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from tapegrad._files import files_are_read
 from tapegrad.errors import FormatError, InputError
-from tapegrad.programs.elf import line_numbers, read_elf
+from tapegrad.programs.elf import constants, line_numbers, read_elf
 from tapegrad.programs.model import Program, SourceText
 
 HERE = Path(__file__).parent / "c"
@@ -20,14 +27,22 @@ SECONDS = 120
 FLAGS = (
     *("-Os", "-w", "-g", "-ffreestanding", "-fno-builtin", "-fno-pic", "-fno-stack-protector"),
     *("-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections", "-fno-ident"),
-    *("-nostartfiles", "-static", "-Wl,--gc-sections"),
+    *("-nostartfiles", "-static", "-Wl,--gc-sections", "-UNDEBUG"),
+    *("-Wno-error=implicit-function-declaration", "-Wno-error=implicit-int", "-Wno-error=int-conversion"),
 )
 """For small programs; `-g` for the lines of the source, and for the names of functions, which zig would leave
-out."""
+out. It would also leave out assertions. Old programs declare less than compilers now ask for."""
+NEEDED_BY = {"atexit": "-DTAPEGRAD_ATEXIT", "feof": "-DTAPEGRAD_FEOF"}
+"""Parts of the library that programs with these functions need."""
+FLOATS = "-DTAPEGRAD_FLOATS"
+FLOAT_FORMAT = re.compile(rb"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[lL]?[fFeEgG]")
 GCC = ("riscv32-unknown-elf-gcc", "riscv64-unknown-elf-gcc", "riscv-none-elf-gcc", "riscv64-linux-gnu-gcc")
 _ARCHITECTURE = ["-march=rv32im", "-mabi=ilp32", "-nostdlib"]
 ADVICE = "Install one with `pip install tapegrad[c]`, or put clang or gcc for RISC-V on the PATH."
 LONGEST_MESSAGE = 1500
+ARGUMENTS, TAKES_ARGUMENTS = "-DTAPEGRAD_ARGUMENTS", re.compile(rb"\bmain\s*\(\s*(?!void\s*\))[^\s)]")
+COMPILERS_OWN = {"float.h", "iso646.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h"}
+"""Headers that are there without any library."""
 
 
 def compiler() -> tuple[list[str], list[str]] | None:
@@ -43,44 +58,82 @@ def compiler() -> tuple[list[str], list[str]] | None:
     return None
 
 
-def read_c(data: bytes, name: str = "program.c") -> Program:
-    """The program that a C file compiles to."""
+def read_c(data: bytes, name: str = "program.c", folder: Path | None = None) -> Program:
+    """The program that a C file compiles to. Files that it includes by name are looked for in `folder`."""
     found = compiler()
     if found is None:
         raise InputError("there is no compiler for C programs", advice=ADVICE)
-    command, last = found
-    with tempfile.TemporaryDirectory(prefix="tapegrad-") as folder:
-        source, built = Path(folder, "program.c"), Path(folder, "program.elf")
+    if not files_are_read():
+        _refuse_names_of_files(data)
+    with tempfile.TemporaryDirectory(prefix="tapegrad-") as own:
+        source = Path(own, "program.c")
         source.write_bytes(data)
-        files = ["-I", str(HERE), "-T", str(HERE / "link.ld"), str(source), str(HERE / "runtime.c")]
-        try:
-            done = subprocess.run(
-                [*command, *FLAGS, *files, "-o", str(built), *last],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=SECONDS,
-                cwd=folder,
-                env={**os.environ, "ZIG_LOCAL_CACHE_DIR": folder},
-            )
-        except subprocess.TimeoutExpired as error:
-            raise FormatError(f"the C compiler took more than {SECONDS} seconds") from error
-        except OSError as error:
-            raise InputError(f"the C compiler cannot be run: {error.strerror}", advice=ADVICE) from error
-        if done.returncode or not built.is_file():
-            raise _not_compiled(done.stderr.decode(errors="replace"), folder)
-        elf = built.read_bytes()
+        near = [f"-fmacro-prefix-map={own}{os.sep}="]  # for __FILE__
+        near += [] if folder is None else ["-iquote", str(folder.absolute())]
+        near += [ARGUMENTS] if TAKES_ARGUMENTS.search(data) else []
+        elf = _compiled(found, source, near)
+        more = [part for name, part in NEEDED_BY.items() if name in read_elf(elf).symbols]
+        more += [FLOATS] if FLOAT_FORMAT.search(constants(elf)) else []
+        elf = _compiled(found, source, [*near, *more]) if more else elf
         text = tuple(data.decode("utf-8", "replace").splitlines())
         return replace(read_elf(elf), name=name, source=SourceText(text, line_numbers(elf, source.name)))
 
 
+def _refuse_names_of_files(data: bytes) -> None:
+    """Refuses whatever a compiler might open a file for, but for the headers there are. It would print what
+    the file holds as a mistake. Words that are made of parts, or by macros, are refused as such."""
+    text = re.sub(rb"\\\r?\n", b"", data)
+    known = "|".join(re.escape(name) for name in _headers().split(", ")).encode()
+    rest = re.sub(rb"^[ \t]*#[ \t]*include[ \t]*[<\"](?:" + known + rb")[>\"]", b"", text, flags=re.MULTILINE)
+    word = re.search(rb"include|import|embed|pragma|asm|inc\W*bin|##|%:|\?\?", rest, re.IGNORECASE)
+    if word is not None:
+        raise FormatError(
+            f"no files are opened for this C program, and it has {word[0].decode()!r}",
+            advice=f"Include no other headers than {_headers()}, or save it as a file, for `tapegrad run`.",
+        )
+
+
+def _compiled(found: tuple[list[str], list[str]], source: Path, options: list[str]) -> bytes:
+    """The ELF file of a C file and the library."""
+    command, last = found
+    folder, built = source.parent, source.with_suffix(".elf")
+    files = ["-I", str(HERE), "-T", str(HERE / "link.ld"), str(source), str(HERE / "runtime.c")]
+    try:
+        done = subprocess.run(
+            [*command, *FLAGS, *options, *files, "-o", str(built), *last],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECONDS,
+            cwd=folder,
+            env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)},
+        )
+    except subprocess.TimeoutExpired as error:
+        raise FormatError(f"the C compiler took more than {SECONDS} seconds") from error
+    except OSError as error:
+        raise InputError(f"the C compiler cannot be run: {error.strerror}", advice=ADVICE) from error
+    if done.returncode or not built.is_file():
+        raise _not_compiled(done.stderr.decode(errors="replace"), str(folder))
+    return built.read_bytes()
+
+
 def _not_compiled(message: str, folder: str) -> FormatError:
     """The compiler's own words, from the first error on."""
-    text = message.replace(folder + os.sep, "").strip()
+    text = re.sub(r"\bo/[0-9a-f]{32}/", "", message.replace(folder + os.sep, "")).strip()
     errors = re.search(r"^.*\berror: .*", text, re.MULTILINE)
     shown = text[errors.start() :] if errors else text
     shown = re.sub(r"\n\d+ errors? generated\.?\Z", "", shown)
+    advice = ""
+    if re.search(r"undefined (?:symbol|reference)", shown):
+        advice = f"The headers of the library: {_headers()}. A program of several files includes them."
+    elif re.search(r"\.h'? file not found|\.h: No such file", shown):
+        advice = f"There are {_headers()}, and files in the folder of the program."
     if len(shown) > LONGEST_MESSAGE:
         shown = shown[:LONGEST_MESSAGE] + "..."
     place = re.match(r"program\.c:(\d+):(\d+):", shown)
     where = f"line {place[1]}, column {place[2]}" if place else ""
-    return FormatError(f"the C program does not compile: {shown}", where=where)
+    return FormatError(f"the C program does not compile: {shown}", where=where, advice=advice)
+
+
+def _headers() -> str:
+    """What can be included: ours, and those that come with every compiler."""
+    return ", ".join(sorted({path.name for path in HERE.glob("*.h")} | COMPILERS_OWN))

@@ -18,7 +18,10 @@ MAGIC = b"\x7fELF"
 STACK = 2048
 """Bytes that a program has for its stack, unless it says how much memory it wants."""
 RAM_SYMBOL = "__ram"
-"""A symbol of this name has the size of the memory as its value."""
+"""A symbol of this name has the size of the memory as its value. A program keeps it, as a sign that this was
+asked for."""
+HEAP_SYMBOL = "__heap"
+"""The end of a program that we have linked, its variables included."""
 MOST_SEGMENTS, MOST_SECTIONS, MOST_SYMBOLS, LONGEST_NAME = 256, 4096, 20_000, 200
 _FLOAT_ABI, _EMBEDDED = 6, 8
 _BUILD = "Compile for rv32im and link statically, for instance with `-march=rv32im -mabi=ilp32 -static`."
@@ -39,7 +42,7 @@ def read_elf(data: bytes, name: str = "") -> Program:
     machine = RV32(room_for(len(image), symbols.get(RAM_SYMBOL)))
     if entry % 4 or entry >= len(image):
         raise FormatError(f"the ELF file starts at {entry:#x}, where it has no instruction")
-    kept = {symbol: value for symbol, value in symbols.items() if value < machine.ram}
+    kept = {name: value for name, value in symbols.items() if value < machine.ram or name == RAM_SYMBOL}
     return Program(name or file_name or "program", machine, image.rstrip(b"\0"), entry, kept)
 
 
@@ -83,6 +86,12 @@ def line_numbers(data: bytes, file: str) -> dict[int, int]:
             elif state.line:  # 0 is what belongs to no line of its own
                 found[state.address] = state.line
     return _without_repetitions(found)
+
+
+def constants(data: bytes) -> bytes:
+    """What an ELF file that was just compiled holds besides its code."""
+    sections = ELFFile(io.BytesIO(data)).iter_sections()
+    return b"".join(section.data() for section in sections if section.name in (".rodata", ".data"))
 
 
 def _without_repetitions(lines: dict[int, int]) -> dict[int, int]:

@@ -85,7 +85,7 @@ def _is_assembler(data: bytes) -> bool:
 
 FORMATS = (
     Format("ELF", "a 32-bit RISC-V program", "", lambda data: data.startswith(MAGIC), read_elf),
-    Format("C", "a C file with `main`, compiled for RISC-V", C_EXAMPLE, _is_c, read_c),
+    Format("C", "a C file with `main`, compiled for RISC-V", C_EXAMPLE, _is_c, read_c, names_files=True),
     Format("RISC-V assembler", "RV32IM", FIBONACCI, _is_assembler, read_assembler),
     Format("SUBLEQ", "words of three", HELLO, lambda data: looks_like_subleq(opening(data)), read_subleq),
 )
@@ -140,6 +140,9 @@ PROGRAM = SourceKind(
     written=lambda program, state: (state.written, state.output),
     view=ProgramView,
     one_by_one=True,
+    refuses="tapegrad.programs.limits:refuse",
+    fitted="tapegrad.programs.fitting:fitted",
+    sizes=lambda program: {"memory": program.machine.ram},
     compiled_run="tapegrad.programs.compiled:run",
     lowerings=(
         Lowering(

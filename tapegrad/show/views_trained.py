@@ -189,13 +189,16 @@ def _next_step(net: PracticalNet, carry: EmulatorCarry) -> tuple[list[int], list
         input_rows(carry.samples, carry.steps, carry.steps + 1)[0],
         _label(carry.samples, carry.steps),
     )
-    gradient = fast.gradient(net.graph, carry.weights, row, label)
-    after = carry.weights - carry.weights.dtype.type(net.constants.rate) * gradient
-    changed = np.flatnonzero(after != carry.weights)
-    flips = np.flatnonzero(np.signbit(after[net.cells]) != np.signbit(carry.weights[net.cells])).tolist()
+    edges, derivatives = fast.gradient(net.graph, carry.weights, row, label)
+    before = carry.weights[edges]
+    after = before - before.dtype.type(net.constants.rate) * derivatives
+    changed = edges[after != before]
+    turned = edges[np.signbit(after) != np.signbit(before)]
+    flips = np.flatnonzero(np.isin(net.cells, turned)).tolist()
+    all_cells = np.isin(changed, net.cells).all()
     fields = {
-        "touches": f"{np.count_nonzero(gradient):,} of {net.graph.edges:,} weights",
-        "changes": f"{len(changed):,}" + (", all of them cells" if set(changed) <= set(net.cells) else ""),
+        "touches": f"{len(edges):,} of {net.graph.edges:,} weights",
+        "changes": f"{len(changed):,}" + (", all of them cells" if all_cells else ""),
         "flips": shortened("; ".join(_by_word([net.names[cell] for cell in flips])) or "nothing", WIDEST),
     }
     return flips, [fields]

@@ -202,7 +202,7 @@ def test_steps_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("target", "name", "why"),
     [
-        ("relu", "rv32-fibonacci", "2,065 bits of memory pass through 3,117 layers each"),
+        ("relu", "rv32-fibonacci", "2,065 bits of memory pass through 3,113 layers each"),
         ("rcnn", "subleq-hello", "at least 12,032 states"),
         ("simplex", "subleq-hello", "does not halt within 10,000 steps"),
     ],

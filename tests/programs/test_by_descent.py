@@ -21,6 +21,7 @@ from tapegrad.programs.compiled import run
 from tapegrad.programs.library import READY
 from tapegrad.programs.model import Machine
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
+from tests.programs.test_c import INPUTS
 from tests.targets.emulator.test_differences import Beside
 
 TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"
@@ -153,6 +154,26 @@ def test_sudoku_by_descent() -> None:
     for steps in np.random.default_rng(0).integers(1, 20_000, 10):
         both.advance(int(steps))
         both.spot_check()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(compiler.compiler() is None, reason="no compiler for RISC-V")
+@pytest.mark.parametrize("target", ["emulator", "transformer"])
+@pytest.mark.parametrize("name", INPUTS)
+def test_examples_to_their_end(name: str, target: str) -> None:
+    """Each of them on the last of its inputs, with registers and memory compared now and then."""
+    input = INPUTS[name][-1]
+    program = read_c((EXAMPLE.parent / f"{name}.c").read_bytes(), name)
+    compiled = compile_for(program, target, (input,), 3_000_000)
+    outcome: Any
+    outcome, report = run_and_verify(compiled, input, steps=3_000_000, engine="fast", every=5_000)
+    assert report.agreed, report
+    assert report.complete
+    expected = run(program, program.start(input)).final
+    assert outcome.state.trap == expected.trap == "exit"
+    kept = len(outcome.state.output)
+    assert outcome.state.output == expected.output[-kept:]
+    assert outcome.state.written == expected.written >= kept > 0
 
 
 @pytest.mark.slow

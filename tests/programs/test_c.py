@@ -82,7 +82,7 @@ def same_outcomes(source: str, inputs: list[bytes], folder: Path) -> list[bytes]
     """What the program writes to each input, here as there, with the same exit code."""
     program = read_c(source.encode())
     (folder / "p.c").write_text(source)
-    subprocess.run(["cc", "-O1", "-w", "-fwrapv", "-o", "p", "p.c"], cwd=folder, check=True)
+    subprocess.run(["cc", "-O1", "-w", "-fwrapv", "-o", "p", "p.c", "-lm"], cwd=folder, check=True)
     outputs = []
     for input in inputs:
         final = run(program, program.start(input), 10**8).final
@@ -135,7 +135,7 @@ def test_memory_and_names():
     program = read_c(b"#include <tapegrad.h>\nTAPEGRAD_RAM(2048);\nint main(void) { return 3; }", "three")
     assert (program.machine.ram, program.name, program.entry) == (2048, "three", 0)
     assert {"main", "_start"} <= program.symbols.keys()
-    assert len(program.image) < 64
+    assert len(program.image) < 100
 
 
 @needs_compiler
@@ -144,7 +144,7 @@ def test_memory_and_names():
     [
         ("int main(void)\n{ return x; }", "line 2, column 10", "undeclared identifier 'x'"),
         ("int main(void) { return 0 }", "line 1, column 26", "expected ';'"),
-        ("#include <math.h>\nint main(void) { return 0; }", "line 1, column 10", "math.h"),
+        ("#include <signal.h>\nint main(void) { return 0; }", "line 1, column 10", "signal.h"),
         ("int main(void) { return f(); } int f(void);", "", "f"),
         ("int helper(void) { return 1; }", "", "main"),
     ],

@@ -63,7 +63,7 @@ def elf(
 def test_a_whole_file():
     program = read_elf(elf(symbols=[("main", 4, 2), ("p.c", 0, 4), ("__ram", 64, 0), ("$x", 0, 0)]))
     assert program.name == "p.c"
-    assert dict(program.symbols) == {"main": 4}
+    assert dict(program.symbols) == {"main": 4, "__ram": 64}
     assert program.machine.ram == 64
     last = run(program, program.start()).final
     assert (last.trap, last.registers[10], last.pc) == ("exit", 7, 8)

@@ -13,7 +13,7 @@ from tapegrad.programs.library import READY, random_subleq
 from tapegrad.programs.model import Program
 from tapegrad.targets.transformer.gates import read_gates, table_of
 from tapegrad.targets.transformer.mapping import VARIABLES, WIDEST, merged
-from tapegrad.targets.transformer.memory_net import MemoryNet
+from tapegrad.targets.transformer.memory_net import LONG_BY_REFERENCE, MemoryNet
 from tests.targets.memory_nets import same_outputs
 
 
@@ -47,6 +47,17 @@ def test_engines_do_not_mix(echo):
     carry = net.advance(net.start(READY["subleq-echo"].build().start(b"a")), 1)
     with pytest.raises(InputError, match="another engine"):
         net.advance(carry, 1, "fast")
+
+
+def test_engine_is_chosen_for_the_length_of_the_run(echo):
+    program = READY["subleq-echo"].build()
+    start = echo.start(program.start(b"a"))
+    assert echo.engine_for(start, 10**9) == "reference"  # for it was compiled for 64 steps
+    long = compiled(program, steps=1 << 22)
+    most = LONG_BY_REFERENCE // long.parameters
+    assert most < 1 << 22
+    for steps, engine in ((most, "reference"), (most + 1, "fast"), (10**9, "fast")):
+        assert long.engine_for(long.start(program.start(b"a")), steps) == engine
 
 
 @pytest.mark.parametrize(

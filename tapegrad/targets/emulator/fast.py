@@ -80,27 +80,37 @@ def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen
 
 
 @njit()
-def _gradient(weights, offsets, sources, inputs, label):
-    vertices = len(inputs) + len(offsets) - 1
-    values, slopes, errors = np.zeros((3, vertices), weights.dtype)
+def _gradient(weights, offsets, sources, inputs, label, values, slopes, errors):
+    """Edges whose weight the loss depends on, from the last to the first, and the derivatives by them."""
+    given = len(inputs)
     _forward(weights, offsets, sources, inputs, values, slopes)
-    found = np.zeros_like(weights)
     errors[-1] = 2 * (values[-1] - label)
-    for v in range(vertices - 1, len(inputs) - 1, -1):
+    reached = 0
+    for v in range(len(values) - 1, given - 1, -1):
         d = errors[v] * slopes[v]
         if d != 0:
-            for e in range(offsets[v - len(inputs)], offsets[v - len(inputs) + 1]):
+            reached += offsets[v - given + 1] - offsets[v - given]
+            for e in range(offsets[v - given], offsets[v - given + 1]):
                 errors[sources[e]] += weights[e] * d
-                found[e] = d * values[sources[e]]
-    return found
+    edges, found = np.zeros(reached, np.int64), np.zeros(reached, weights.dtype)
+    at = 0
+    for v in range(len(values) - 1, given - 1, -1):
+        d = errors[v] * slopes[v]
+        if d != 0:
+            for e in range(offsets[v - given], offsets[v - given + 1]):
+                edges[at], found[at] = e, d * values[sources[e]]
+                at += 1
+    return edges[found != 0], found[found != 0]
 
 
 def gradient(
     graph: Graph, weights: NDArray[np.floating], row: NDArray[Any], label: float
-) -> NDArray[np.floating]:
-    """The derivative of (output - label)^2 by every weight, for one row of inputs."""
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """The derivatives of (output - label)^2 that are not 0, for one row of inputs: the edges, and by their
+    weights."""
     kind = weights.dtype
-    return _gradient(weights, graph.offsets, graph.sources, row.astype(kind), kind.type(label))
+    room = np.zeros((3, graph.vertices), kind)
+    return _gradient(weights, graph.offsets, graph.sources, row.astype(kind), kind.type(label), *room)
 
 
 class Trained(NamedTuple):

@@ -33,6 +33,10 @@ NO_FORM = "a transformer of heads and gates has no form in {} yet"
 ADVICE = "A Turing machine can be compiled with construction=paper."
 
 
+LONG_BY_REFERENCE = 400_000_000
+"""Parameters times steps, beyond which the reference engine takes ten seconds and more."""
+
+
 class Write(NamedTuple):
     """A write that has been decoded."""
 
@@ -133,6 +137,10 @@ class MemoryNet(Net):
     def step(self, carry: Decoding) -> Decoding:
         """One decoder step, by the reference engine."""
         return self.advance(carry, 1)
+
+    def engine_for(self, carry: Decoding, steps: int) -> str:
+        ahead = min(steps, self.scales.steps - carry.steps)
+        return "fast" if ahead * self.parameters > LONG_BY_REFERENCE else "reference"
 
     def advance(self, carry: Decoding, steps: int, engine: str = "reference") -> Decoding:
         """Decoder steps, until the machine has stopped."""

@@ -1,0 +1,135 @@
+/* Numbers, sorting and searching. */
+
+LIBRARY int abs(int n) { return n < 0 ? -n : n; }
+
+LIBRARY long labs(long n) { return n < 0 ? -n : n; }
+
+LIBRARY long long llabs(long long n) { return n < 0 ? -n : n; }
+
+LIBRARY div_t div(int a, int b) { return (div_t){a / b, a % b}; }
+
+LIBRARY ldiv_t ldiv(long a, long b) { return (ldiv_t){a / b, a % b}; }
+
+LIBRARY lldiv_t lldiv(long long a, long long b) { return (lldiv_t){a / b, a % b}; }
+
+static unsigned digit_of(int c)
+{
+    return isdigit(c) ? (unsigned)(c - '0') : isalpha(c) ? (unsigned)(tolower(c) - 'a' + 10) : 99;
+}
+
+/* The size of a number in a text, and its sign. Where it is beyond `most`, it is that. */
+static unsigned long long number_in(const char *text, char **end, int base, unsigned long long most, int *negative)
+{
+    const char *at = text;
+    unsigned long long value = 0;
+    int some = 0, over = 0;
+    while (isspace(*at)) at++;
+    *negative = *at == '-';
+    if (*at == '-' || *at == '+') at++;
+    if ((base == 0 || base == 16) && at[0] == '0' && (at[1] | 32) == 'x' && digit_of(at[2]) < 16) {
+        at += 2;
+        base = 16;
+    }
+    if (base == 0) base = *at == '0' ? 8 : 10;
+    for (; digit_of(*at) < (unsigned)base; at++, some = 1) {
+        unsigned long long more = value * (unsigned)base + digit_of(*at);
+        over |= value >> 58 && (more - digit_of(*at)) / (unsigned)base != value;
+        over |= more < value || more > most + *negative;
+        value = more;
+    }
+    if (end) *end = (char *)(some ? at : text);
+    if (over) errno = ERANGE;
+    return over ? most + (most < ~0ULL && *negative) : value;
+}
+
+#define READS(type, name, most)                                                                          \
+    LIBRARY type name(const char *text, char **end, int base)                                            \
+    {                                                                                                    \
+        int negative;                                                                                    \
+        unsigned long long size = number_in(text, end, base, most, &negative);                          \
+        return (type)(negative ? 0 - size : size);                                                       \
+    }
+READS(long, strtol, 0x7fffffff)
+READS(unsigned long, strtoul, 0xffffffff)
+READS(long long, strtoll, 0x7fffffffffffffff)
+READS(unsigned long long, strtoull, 0xffffffffffffffff)
+
+LIBRARY int atoi(const char *text)
+{
+    int value = 0, negative;
+    while (isspace(*text)) text++;
+    negative = *text == '-';
+    if (*text == '-' || *text == '+') text++;
+    while (isdigit(*text)) value = 10 * value + *text++ - '0';
+    return negative ? -value : value;
+}
+
+LIBRARY long atol(const char *text)
+{
+    int negative;
+    unsigned long long size = number_in(text, 0, 10, 0x7fffffff, &negative);
+    return (long)(negative ? 0 - size : size);
+}
+
+LIBRARY long long atoll(const char *text)
+{
+    int negative;
+    unsigned long long size = number_in(text, 0, 10, 0x7fffffffffffffff, &negative);
+    return (long long)(negative ? 0 - size : size);
+}
+
+static unsigned seed_now = 1;
+
+LIBRARY void srand(unsigned seed) { seed_now = seed ? seed : 1; }  /* 0 would stay 0 */
+
+LIBRARY int rand(void)
+{
+    seed_now ^= seed_now << 13;
+    seed_now ^= seed_now >> 17;
+    seed_now ^= seed_now << 5;
+    return (int)(seed_now & RAND_MAX);
+}
+
+static void exchange(char *a, char *b, size_t size)
+{
+    for (; size; size--, a++, b++) {
+        char kept = *a;
+        *a = *b;
+        *b = kept;
+    }
+}
+
+/* As a heap: the largest item first, then taken to the end. */
+LIBRARY void qsort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    char *all = items;
+    for (size_t begin = count / 2, end = count; end > 1;) {
+        size_t parent;
+        if (begin)
+            begin--;
+        else
+            exchange(all, all + --end * size, size);
+        for (size_t child = 2 * (parent = begin) + 1; child < end; child = 2 * (parent = child) + 1) {
+            if (child + 1 < end && compare(all + child * size, all + (child + 1) * size) < 0) child++;
+            if (compare(all + parent * size, all + child * size) >= 0) break;
+            exchange(all + parent * size, all + child * size, size);
+        }
+    }
+}
+
+LIBRARY void *bsearch(const void *key, const void *items, size_t count, size_t size,
+                      int (*compare)(const void *, const void *))
+{
+    const char *first = items;
+    while (count) {
+        const char *middle = first + count / 2 * size;
+        int order = compare(key, middle);
+        if (order == 0) return (void *)middle;
+        if (order > 0) {
+            first = middle + size;
+            count--;
+        }
+        count /= 2;
+    }
+    return 0;
+}

@@ -1,0 +1,51 @@
+"""How much memory a program gets that does not say how much it wants.
+
+How deep its stack grows, and how much it asks `malloc` for, depends on what it reads. So it is run, with much
+memory, and then with less: it gets the smallest power of two with which it does the same. A stack that grows
+into the program's data would do something else. (The compiled interpreter takes a thousandth of the time that
+a network will.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tapegrad.programs.elf import HEAP_SYMBOL, RAM_SYMBOL
+from tapegrad.programs.model import Program
+from tapegrad.programs.rv32 import RV32
+
+MUCH = 1 << 20
+"""Bytes: four times the largest memory that a network is built for."""
+
+
+def fitted(program: Program, words: Sequence[Any], steps: int) -> Program:
+    """The program, with the memory that it needs for this input; as it is, if it says how much it wants, or
+    if what it does depends on where its stack is."""
+    if not isinstance(program.machine, RV32) or RAM_SYMBOL in program.symbols:
+        return program
+    least = max(len(program.image), program.symbols.get(HEAP_SYMBOL, 0), 16)
+    if least > MUCH:
+        return program
+    much = _done(_with(program, MUCH), words, steps)
+    size = 1 << (least - 1).bit_length()
+    while size < MUCH:
+        one = _with(program, size)
+        if _done(one, words, steps) == much:
+            return one
+        size *= 2
+    return program
+
+
+def _with(program: Program, ram: int) -> Program:
+    """The same in a memory of another size."""
+    return replace(program, machine=replace(program.machine, ram=ram))
+
+
+def _done(program: Program, words: Sequence[Any], steps: int) -> tuple[Any, ...]:
+    """All that a program does which does not tell the size of its memory."""
+    from tapegrad.programs.compiled import run  # which takes half a second to load
+
+    found = run(program, program.start(*words), steps)
+    final = found.final
+    code = final.registers[10] if final.trap == "exit" else None
+    return found.steps, final.trap, final.pc, code, final.taken, final.written, final.output
