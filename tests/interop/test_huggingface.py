@@ -8,7 +8,6 @@ import pytest
 from safetensors.numpy import load as parse_tensors
 from typer.testing import CliRunner
 
-import tapegrad as tg
 from tapegrad.cli import app
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop import huggingface, stock
@@ -94,12 +93,6 @@ def test_families_on_the_command_line(tmp_path):
         assert words in str(result.exception)
     result = CliRunner().invoke(app, ["export", "increment", *options, "transformer-lens"])
     assert "--to huggingface" in str(result.exception)
-
-
-def test_other_exports_say_what_to_do():
-    net = decoder(ready("increment"))
-    with pytest.raises(Refused, match="to=huggingface"):
-        tg.to_onnx(net)
 
 
 def test_tables_of_positions_that_are_too_large_are_refused(monkeypatch):
