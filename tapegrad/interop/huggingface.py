@@ -57,11 +57,8 @@ def files(compiled: Compiled | Net, source: Source, family: str = FAMILY) -> dic
         | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
         for number in (END, BEGIN)
     ]
-    ends = {"bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": END}
-    return {
-        "config.json": _json(stock.config()),
-        "generation_config.json": _json({"do_sample": False, "max_length": net.tokens, **ends}),
-        "model.safetensors": tensors_to_bytes(stock.weights(), {"format": "pt"}),
+    return settings(stock) | {
+        "model.safetensors": tensors_to_bytes(stock.weights() | stock.positions(), {"format": "pt"}),
         "tokenizer.json": _json(
             {
                 "version": "1.0",
@@ -93,6 +90,15 @@ def files(compiled: Compiled | Net, source: Source, family: str = FAMILY) -> dic
         ),
         "labels.json": _json(labels(stock)),
         "README.md": _card(stock, source).encode(),
+    }
+
+
+def settings(stock: Stock) -> dict[str, bytes]:
+    """The configuration of the model, and how it generates: greedily, up to the horizon."""
+    ends = {"bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": END}
+    return {
+        "config.json": _json(stock.config()),
+        "generation_config.json": _json({"do_sample": False, "max_length": stock.net.tokens, **ends}),
     }
 
 

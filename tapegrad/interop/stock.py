@@ -95,7 +95,11 @@ class Stock(ABC):
 
     @abstractmethod
     def weights(self) -> Weights:
-        """Every tensor by its name in the checkpoint."""
+        """Every tensor by its name in the checkpoint, but for a table of positions."""
+
+    def positions(self) -> Weights:
+        """The table of positions, where the class has one."""
+        return {}
 
     def does(self, head: LookBack) -> str:
         """A head in words."""
@@ -208,12 +212,14 @@ class Gpt2(Stock):
             "resid_pdrop": 0.0,
         }
 
-    def weights(self) -> Weights:
+    def positions(self) -> Weights:
         table, tokens = self.net.model.positions, self.net.tokens
-        positions = np.zeros((tokens, self.width), np.float32)
-        positions[:, table.first : table.first + table.width] = table.rows(np.arange(tokens))
+        rows = np.zeros((tokens, self.width), np.float32)
+        rows[:, table.first : table.first + table.width] = table.rows(np.arange(tokens))
+        return singles({"transformer.wpe.weight": self.spread(rows)})
+
+    def weights(self) -> Weights:
         found = self.ends("transformer.wte.weight", "lm_head.weight")
-        found["transformer.wpe.weight"] = self.spread(positions)
         norms = ["transformer.ln_f"]
         for number, layer in enumerate(self.layers):
             name, own = f"transformer.h.{number}", self.written(layer)
