@@ -17,13 +17,14 @@ from tests.interop.texts import decoder, two_tapes
 HORIZON = 100_000
 
 
-def scores_of_the_first_token(folder: dict[str, bytes], heads: int) -> np.ndarray:
-    """Of the heads that find places, at all positions: by the weights of a Llama, in single precision."""
+def scores_of_the_first_token(folder: dict[str, bytes], heads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of the heads that find places, at all positions: by the weights of a Llama, in single precision. And
+    the largest score that each could have."""
     config, w = json.loads(folder["config.json"]), parse_tensors(folder["model.safetensors"])
     size, count = config["head_dim"], config["num_attention_heads"]
     angles = np.arange(HORIZON, dtype=np.float32)[:, None] * frequencies(config)
     cosine, sine = np.cos(angles), np.sin(angles)
-    begin, found = w["model.embed_tokens.weight"][BEGIN], []
+    begin, found, largest = w["model.embed_tokens.weight"][BEGIN], [], []
     for head in range(heads):
         name, place = f"model.layers.{head // count}.self_attn", head % count
         own = slice(place * size, (place + 1) * size)
@@ -31,9 +32,10 @@ def scores_of_the_first_token(folder: dict[str, bytes], heads: int) -> np.ndarra
         key = (w[f"{name}.k_proj.weight"] @ begin)[own].reshape(2, -1)
         turned = query[0] * cosine - query[1] * sine, query[1] * cosine + query[0] * sine
         found.append((turned[0] @ key[0] + turned[1] @ key[1]) / np.float32(np.sqrt(size)))
+        largest.append(np.linalg.norm(query) * np.linalg.norm(key) / np.sqrt(size))
         assert not (w[f"{name}.q_proj.weight"][own]).any()
         assert not w[f"{name}.k_proj.bias"][own].any()
-    return np.array(found)
+    return np.array(found), np.array(largest)
 
 
 @pytest.mark.parametrize("machine", [ready("busy-beaver-4x2"), two_tapes()])
@@ -41,9 +43,12 @@ def test_every_place_up_to_a_hundred_thousand(machine):
     net = decoder(machine, HORIZON)
     stock = stock_of(net, "llama")
     assert isinstance(stock, Rotary)
-    scores = scores_of_the_first_token(files(net, machine, "llama"), len(stock.halves))
+    scores, largest = scores_of_the_first_token(files(net, machine, "llama"), len(stock.halves))
     # Softmax over 100,000 keys: by 25 the first token is beyond all others, or they are beyond it.
     assert np.abs(scores).min() > 25
+    # Half a token's turn from 0 at least, but for the share that rounding may take.
+    turns = np.pi / (net.words.record << np.array([number for number, _ in stock.halves]))
+    assert (np.abs(scores).min(axis=1) > (1 - lost(HORIZON)) * largest * np.sin(turns / 2)).all()
     half = dict(zip(stock.halves, scores > 0, strict=True))
     table, record = net.model.positions, net.words.record
     rows = table.rows(np.arange(HORIZON)).astype(bool)[:, : table.width]
