@@ -177,3 +177,19 @@ def test_nothing_is_right_past_the_horizon(opened, family):
             generated(model, prompt, len(run))
     else:
         assert generated(model, prompt, len(run)) != run
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_products_rounded_as_by_tf32_are_survived(opened, family):
+    """This is not proved, and nothing claims it; it is what was seen."""
+    from tests.interop.tf32 import Tf32, rounded
+
+    assert rounded(torch.tensor([1 + 2**-10, 1 + 2**-12, -3.0])).tolist() == [1 + 2**-10, 1.0, -3.0]
+    machine = ready("busy-beaver-2x4")
+    net, model, _ = opened(machine, 60_000, family, attn_implementation="eager")
+    prompt, run = run_of(net, machine, (), 600)
+    with torch.no_grad(), Tf32() as products:
+        found = model(torch.tensor([prompt + run])).logits[0, len(prompt) - 1 : -1].argmax(1)
+    assert products.count >= 6 * model.config.num_hidden_layers - 1
+    assert found.tolist() == run
