@@ -1,25 +1,40 @@
-"""A Turing machine in TransformerLens: generate its run, then look at the heads that make it.
+"""A Turing machine in TransformerLens: generate its run, look at its heads, and make one of them misread.
 
+tapegrad export increment --target decoder --set tokens=500 --to huggingface -o increment
 python examples/transformer_lens_heads.py
 """
 
-import torch
+import json
+from pathlib import Path
+from typing import Any
 
-import tapegrad as tg
-from tapegrad.interop.lens import to_transformer_lens
+from transformer_lens.model_bridge import TransformerBridge
 
-machine = tg.read("busy-beaver-3x2")
-lens = to_transformer_lens(tg.compile(machine, "transformer", steps=32), context=32)
-print(f"d_model {lens.model.cfg.d_model}, {lens.model.cfg.n_layers} blocks, {lens.model.cfg.d_vocab} tokens")
-for head in lens.heads:
-    print(f"  L{head.block}H{head.head} {head.name}: {head.does}")
+model: Any = TransformerBridge.boot_transformers("increment", device="cpu")
+tokens = model.to_tokens("<begin> 0 0 sees:_ cell:1 1 0 sees:_ cell:1 0 0 sees:_ <start>", prepend_bos=False)
+text = model.generate(tokens, max_new_tokens=100, do_sample=False, verbose=False, return_type="tokens")
 
-first = machine.start()
-generated = lens.generate(first)
-tokens = torch.cat([lens.prompt(first), torch.tensor([generated[:-1]])], 1)  # without the last, "halt"
-logits, cache = lens.model.run_with_cache(tokens)
-print("\nposition  token                      cell  last write to it")
-for position, token in enumerate(tokens[0].tolist()):
-    cell = cache["resid_mid", 0][0, position, lens.coordinates.at("place")].item()
-    source = cache["pattern", 2][0, 0, position].argmax().item()
-    print(f"{position:>8}  {lens.vocabulary.names[token]:<25}  {cell:>4.0f}  {source:>4}")
+labels = json.loads(Path("increment", "labels.json").read_text())
+for head, does in labels["heads"].items():
+    print(f"L{head.replace('.', 'H')} {does}")
+[last_write] = [head for head, does in labels["heads"].items() if does.startswith("last write to tape 0:")]
+layer, head = map(int, last_write.split("."))
+
+words = [labels["tokens"][number] for number in text[0].tolist()]
+_, cache = model.run_with_cache(text)
+print("\nposition  next    looks at")
+for position in range(14, len(words) - 1, 4):  # the last digit of a record: a symbol comes next
+    source = int(cache["pattern", layer][0, head, position].argmax())
+    print(f"{position:>8}  {words[position + 1]:<6}  {source:>2} {words[source]}")
+
+
+def look_at_the_first_token(pattern, hook):
+    """The first token stands for the blank."""
+    pattern[:, head, 14] = 0
+    pattern[:, head, 14, 0] = 1
+    return pattern
+
+
+hooks = [(f"blocks.{layer}.attn.hook_pattern", look_at_the_first_token)]
+misread = int(model.run_with_hooks(text[:, :15], fwd_hooks=hooks)[0, -1].argmax())
+print(f"\nThe tape has a 1 there; with the head turned to the first token: {labels['tokens'][misread]}")

@@ -116,7 +116,9 @@ def export(
         str | None, typer.Option("--target", "-t", help="The construction, where SOURCE is no folder.")
     ] = None,
     settings: SetOption = None,
-    context: Annotated[int, typer.Option(help="Longest run of tokens, for --to transformer-lens.")] = 256,
+    family: Annotated[
+        str | None, typer.Option(help="Class of a checkpoint, for --to huggingface: gpt2, llama, gpt-neox.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a network, circuit or machine in the form of another tool.
@@ -125,7 +127,7 @@ def export(
     """
     check_form(to)
     subject = _subject(source, target, settings)
-    files = exported(subject, to, context)
+    files = exported(subject, to, family)
     if isinstance(files, bytes):
         write_atomically(output, files)
         sizes = {output.name: len(files)}

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad._compile import Compiled
 from tapegrad.circuits import formats as circuit_formats
@@ -61,6 +60,12 @@ Files = bytes | dict[str, bytes]
 """One file, or a folder of files by name."""
 
 MODEL, CONFIG = "model.safetensors", "config.json"
+HUGGINGFACE, FAMILY = "huggingface", "gpt2"
+"""The form that comes in families, and the one that is meant where none is named."""
+MOVED = {
+    "transformer-lens": f"Use --target decoder --to {HUGGINGFACE}: TransformerLens opens that folder.",
+}
+"""Forms of earlier versions, and what is in their place."""
 
 LARGEST_DENSE = 1 << 28
 """Most entries of the matrices of a network that is written as PyTorch's own layers."""
@@ -102,7 +107,7 @@ class Subject:
         return self.source
 
 
-def _to_torch(subject: Subject, context: int) -> Files:
+def _to_torch(subject: Subject, family: str) -> Files:
     """The module's state, and a description. `relu` is written as `nn.Linear`s, the channels of `rcnn` as
     `nn.Conv2d`s, so that both load without this package."""
     from safetensors.torch import save
@@ -121,38 +126,23 @@ def _to_torch(subject: Subject, context: int) -> Files:
     return {MODEL: save(state), CONFIG: _json(config)}
 
 
-def _to_onnx(subject: Subject, context: int) -> Files:
+def _to_onnx(subject: Subject, family: str) -> Files:
     return to_onnx(subject.net).SerializeToString()
 
 
-def _to_transformer_lens(subject: Subject, context: int) -> Files:
-    """The parameters of a HookedTransformer by name, its configuration, tokens, coordinates and heads."""
-    from tapegrad.interop.decoder import HEADS, MEANING, SETTINGS, decoder_of, sizes, weights
-
-    here = decoder_of(subject.net, context)
-    config = {
-        "config": asdict(sizes(here)) | SETTINGS,
-        "tokens": here.vocabulary.names,
-        "coordinates": here.names,
-        "meaning": MEANING,
-        "heads": [asdict(head) for head in HEADS],
-    }
-    return {MODEL: tensors_to_bytes(weights(here)), CONFIG: _json(config)}
-
-
-def _to_huggingface(subject: Subject, context: int) -> Files:
+def _to_huggingface(subject: Subject, family: str) -> Files:
     """A stock checkpoint, its tokenizer and its model card."""
     from tapegrad.interop.huggingface import files  # brings JAX
 
-    return files(subject.net, subject.source)
+    return files(subject.net, subject.source, family)
 
 
-def _circuit_as(name: str) -> Callable[[Subject, int], Files]:
-    return lambda subject, context: _written(circuit_formats.FORMATS, name, subject.circuit)
+def _circuit_as(name: str) -> Callable[[Subject, str], Files]:
+    return lambda subject, family: _written(circuit_formats.FORMATS, name, subject.circuit)
 
 
-def _machine_as(name: str) -> Callable[[Subject, int], Files]:
-    return lambda subject, context: _written(machine_formats.FORMATS, name, subject.machine)
+def _machine_as(name: str) -> Callable[[Subject, str], Files]:
+    return lambda subject, family: _written(machine_formats.FORMATS, name, subject.machine)
 
 
 def _written(formats: tuple[Format, ...], name: str, source: Any) -> bytes:
@@ -162,11 +152,10 @@ def _written(formats: tuple[Format, ...], name: str, source: Any) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-FORMS: dict[str, Callable[[Subject, int], Files]] = {
+FORMS: dict[str, Callable[[Subject, str], Files]] = {
     "torch": _to_torch,
     "onnx": _to_onnx,
-    "huggingface": _to_huggingface,
-    "transformer-lens": _to_transformer_lens,
+    HUGGINGFACE: _to_huggingface,
     "aiger": _circuit_as("aiger-ascii"),
     "aiger-binary": _circuit_as("aiger-binary"),
     "blif": _circuit_as("blif"),
@@ -179,13 +168,16 @@ FORMS: dict[str, Callable[[Subject, int], Files]] = {
 def check_form(form: str) -> None:
     """Refuses a form that there is not."""
     if form not in FORMS:
-        raise InputError(f"there is no form {form!r}", advice=f"Choose one of {', '.join(FORMS)}.")
+        advice = MOVED.get(form, f"Choose one of {', '.join(FORMS)}.")
+        raise InputError(f"there is no form {form!r}", advice=advice)
 
 
-def exported(subject: Subject, form: str, context: int = 256) -> Files:
-    """The files of this form; `context` is the context length of `transformer-lens`."""
+def exported(subject: Subject, form: str, family: str | None = None) -> Files:
+    """The files of this form; `family` is the class of a checkpoint."""
     check_form(form)
-    return FORMS[form](subject, context)
+    if family is not None and form != HUGGINGFACE:
+        raise InputError(f"the form {form!r} has no families", advice=f"Use --to {HUGGINGFACE}.")
+    return FORMS[form](subject, family or FAMILY)
 
 
 def _json(data: dict[str, Any]) -> bytes:

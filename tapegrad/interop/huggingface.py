@@ -1,37 +1,24 @@
-"""A net of target `decoder` as a stock checkpoint of GPT-2, with tokenizer and model card. NumPy is enough.
-
-Every coordinate x of the residual stream stands there twice, as x and -x, so that means are 0, and layer
-norms are made the identity by an epsilon of 2^60 and a gain of 2^30 (why that is exact:
-`tapegrad.attention.language`). Heads have a size that is a power of 4: its root, by which scores are divided,
-is a power of two and is part of the queries. Biases of heads and units are those of GPT-2; logits have none.
-"""
+"""A net of target `decoder` as the folder of a stock checkpoint, with tokenizer and model card."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad._compile import Compiled
 from tapegrad.attention.tokens import BEGIN, END
-from tapegrad.errors import Refused
-from tapegrad.interop.exporting import net_of
-from tapegrad.networks.form import Affine
+from tapegrad.errors import InputError, Refused
+from tapegrad.interop.exporting import FAMILY, net_of
+from tapegrad.interop.rotary import GptNeox, Llama
+from tapegrad.interop.stock import Gpt2, Stock
 from tapegrad.source import Source, State
 from tapegrad.targets.decoder.fast import Fast, read_tables
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.net import Net
 
-EPSILON, GAIN = 2.0**60, 2.0**30
-LEAST_HEAD = 16
-LARGEST = 8 << 30
-"""Most bytes of weights."""
 CANARY = 200
 """Most tokens of the run that the model card shows."""
-
-Weights = dict[str, NDArray[np.float32]]
 
 
 def decoder_net(compiled: Compiled | Net) -> DecoderNet:
@@ -45,134 +32,33 @@ def decoder_net(compiled: Compiled | Net) -> DecoderNet:
     return net
 
 
-class Gpt2:
-    """The sizes of a stock model that holds the net."""
-
-    def __init__(self, net: DecoderNet) -> None:
-        self.net, model = net, net.model
-        self.width = model.width
-        heads = [head for layer in model.layers for head in layer.heads]
-        rows = max(max(len(head.key), len(head.value)) for head in heads)
-        self.head = LEAST_HEAD
-        while self.head < rows:
-            self.head *= 4
-        self.heads = max(*(len(layer.heads) for layer in model.layers), -(-2 * self.width // self.head))
-        self.inner = max(len(layer.units) for layer in model.layers)
-        if 4 * net.tokens * self.embedded > LARGEST:
-            raise Refused(
-                f"the table of positions would take {4 * net.tokens * self.embedded / 2**30:.1f} GiB",
-                advice="Compile with fewer tokens.",
-            )
-
-    @property
-    def embedded(self) -> int:
-        """The width of the residual stream."""
-        return self.head * self.heads
-
-    def config(self) -> dict[str, Any]:
-        """What `GPT2Config` takes."""
-        return {
-            "architectures": ["GPT2LMHeadModel"],
-            "model_type": "gpt2",
-            "vocab_size": len(self.net.model.embedding),
-            "n_positions": self.net.tokens,
-            "n_embd": self.embedded,
-            "n_layer": len(self.net.model.layers),
-            "n_head": self.heads,
-            "n_inner": self.inner,
-            "activation_function": "relu",
-            "layer_norm_epsilon": EPSILON,
-            "scale_attn_weights": True,
-            "attn_pdrop": 0.0,
-            "embd_pdrop": 0.0,
-            "resid_pdrop": 0.0,
-            "tie_word_embeddings": False,
-            "dtype": "float32",
-            "bos_token_id": BEGIN,
-            "eos_token_id": END,
-            "pad_token_id": END,
-        }
-
-    def weights(self) -> Weights:
-        """Every tensor by its name in the checkpoint."""
-        model, table = self.net.model, self.net.model.positions
-        positions = np.zeros((self.net.tokens, self.width), np.float32)
-        positions[:, table.first : table.first + table.width] = table.rows(np.arange(self.net.tokens))
-        found = {
-            "transformer.wte.weight": self._written(np.asarray(model.embedding.dense().weight)),
-            "transformer.wpe.weight": self._written(positions),
-            "lm_head.weight": self._read(model.unembedding).T,
-        }
-        norms = ["transformer.ln_f"]
-        for number, layer in enumerate(model.layers):
-            name = f"transformer.h.{number}"
-            norms += [f"{name}.ln_1", f"{name}.ln_2"]
-            found |= self._attention(f"{name}.attn", number)
-            found |= {
-                f"{name}.mlp.c_fc.weight": self._padded(self._read(layer.units), 1, self.inner),
-                f"{name}.mlp.c_fc.bias": self._padded(layer.units.bias, 0, self.inner),
-            }
-            sums, bias = np.zeros((self.inner, self.width)), np.zeros(self.width)
-            sums[: len(layer.units), np.asarray(layer.to)] = layer.sums.dense().weight.T
-            bias[np.asarray(layer.to)] = layer.sums.bias
-            found |= {
-                f"{name}.mlp.c_proj.weight": self._written(sums),
-                f"{name}.mlp.c_proj.bias": self._written(bias),
-            }
-        for norm in norms:
-            found[f"{norm}.weight"] = np.full(self.embedded, GAIN)
-            found[f"{norm}.bias"] = np.zeros(self.embedded)
-        return {name: np.ascontiguousarray(array, np.float32) for name, array in found.items()}
-
-    def _attention(self, name: str, layer: int) -> Mapping[str, NDArray[np.floating]]:
-        """Queries, keys and values of all heads side by side, and what becomes of values."""
-        together, bias = np.zeros((self.embedded, 3, self.embedded)), np.zeros((3, self.embedded))
-        out = np.zeros((self.embedded, self.width))
-        root = float(np.sqrt(self.head))
-        for place, head in enumerate(self.net.model.layers[layer].heads):
-            first = place * self.head
-            for part, side in enumerate((head.query, head.key, head.value)):
-                scale = root if part == 0 else 1.0
-                together[:, part, first : first + len(side)] = scale * self._read(side)
-                bias[part, first : first + len(side)] = scale * side.bias
-            out[first + np.arange(len(head.to)), np.asarray(head.to)] = 1
-        return {
-            f"{name}.c_attn.weight": together.reshape(self.embedded, -1),
-            f"{name}.c_attn.bias": bias.reshape(-1),
-            f"{name}.c_proj.weight": self._written(out),
-            f"{name}.c_proj.bias": np.zeros(self.embedded),
-        }
-
-    def _read(self, own: Affine) -> NDArray[np.floating]:
-        """A map as a matrix from the residual stream, of which it reads the first copy."""
-        return self._padded(np.asarray(own.dense().weight).T, 0, self.embedded)
-
-    def _written(self, rows: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Rows of coordinates as rows of the residual stream: x, then -x, then nothing."""
-        return self._padded(np.concatenate([rows, -rows], axis=-1), -1, self.embedded)
-
-    @staticmethod
-    def _padded(array: NDArray[np.floating], axis: int, size: int) -> NDArray[np.floating]:
-        room = [(0, 0)] * array.ndim
-        room[axis] = 0, size - array.shape[axis]
-        return np.pad(array, room)
+FAMILIES: dict[str, Callable[[DecoderNet], Stock]] = {
+    Gpt2.family: Gpt2,
+    Llama.family: Llama,
+    GptNeox.family: GptNeox,
+}
+"""Classes of transformers by the name that the command line takes."""
 
 
-def files(compiled: Compiled | Net, source: Source) -> dict[str, bytes]:
+def stock_of(compiled: Compiled | Net, family: str) -> Stock:
+    """The net in a class of transformers."""
+    if family not in FAMILIES:
+        raise InputError(f"there is no family {family!r}", advice=f"Choose one of {', '.join(FAMILIES)}.")
+    return FAMILIES[family](decoder_net(compiled))
+
+
+def files(compiled: Compiled | Net, source: Source, family: str = FAMILY) -> dict[str, bytes]:
     """The folder of a stock checkpoint, file by file."""
-    net = decoder_net(compiled)
-    stock = Gpt2(net)
+    stock = stock_of(compiled, family)
+    net = stock.net
     words = [token.word for token in net.words.program.tokens]
     specials = [
         {"id": number, "content": words[number], "special": True}
         | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
         for number in (END, BEGIN)
     ]
-    ends = {"bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": END}
-    return {
-        "config.json": _json(stock.config()),
-        "generation_config.json": _json({"do_sample": False, "max_length": net.tokens, **ends}),
-        "model.safetensors": tensors_to_bytes(stock.weights(), {"format": "pt"}),
+    return settings(stock) | {
+        "model.safetensors": tensors_to_bytes(stock.weights() | stock.positions(), {"format": "pt"}),
         "tokenizer.json": _json(
             {
                 "version": "1.0",
@@ -202,20 +88,33 @@ def files(compiled: Compiled | Net, source: Source) -> dict[str, bytes]:
                 "clean_up_tokenization_spaces": False,
             }
         ),
-        "labels.json": _json(labels(net)),
-        "README.md": _card(net, stock, source).encode(),
+        "labels.json": _json(labels(stock)),
+        "README.md": _card(stock, source).encode(),
     }
 
 
-def labels(net: DecoderNet) -> dict[str, Any]:
-    """What heads do and what coordinates mean, by number; the second copy of each is its negative."""
+def settings(stock: Stock) -> dict[str, bytes]:
+    """The configuration of the model, and how it generates: greedily, up to the horizon."""
+    ends = {"bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": END}
+    return {
+        "config.json": _json(stock.config()),
+        "generation_config.json": _json({"do_sample": False, "max_length": stock.net.tokens, **ends}),
+    }
+
+
+def labels(stock: Stock) -> dict[str, Any]:
+    """What heads do and what coordinates mean, by number. Where there are two copies, the second is the
+    negative."""
+    net = stock.net
+    halves = stock.width - net.model.width
     return {
         "heads": {
-            f"{number}.{place}": net.explain(f"head {number}.{place}").partition(": ")[2]
-            for number, layer in enumerate(net.model.layers)
-            for place in range(len(layer.heads))
+            f"{number}.{place}": stock.does(head)
+            for number, own in enumerate(stock.layers)
+            for place, head in enumerate(own.layer.heads)
         },
-        "coordinates": {name: net.explain(name).partition(": ")[2] for name in net.stream.names},
+        "coordinates": {name: net.explain(name).partition(": ")[2] for name in net.stream.names}
+        | {f"half[{number}]": "where in its period a position is, not rounded" for number in range(halves)},
         "tokens": [token.word for token in net.words.program.tokens],
     }
 
@@ -232,25 +131,30 @@ def canary(net: DecoderNet, first: State) -> tuple[str, str]:
     )
 
 
-def _card(net: DecoderNet, stock: Gpt2, source: Source) -> str:
+def _card(stock: Stock, source: Source) -> str:
     """The model card."""
+    net = stock.net
     claims = net.certificate()
     prompt, follows = canary(net, source.start())
-    heads = "\n".join(f"| {name} | {does} |" for name, does in labels(net)["heads"].items())
+    heads = "\n".join(f"| {name} | {does} |" for name, does in labels(stock)["heads"].items())
     return CARD.format(
         name=source.name,
+        architecture=stock.architecture,
+        places=stock.places.format(finding=len(stock.layers) - len(net.model.layers)),
+        copies=" and ".join(["x", "-x"][: stock.copies]),
+        often=["once", "twice"][stock.copies - 1],
         tokens=net.tokens,
         record=net.words.record,
         slots=", ".join(net.words.program.slots),
         width=stock.embedded,
-        layers=claims["layers"],
+        layers=len(stock.layers),
         score=claims["largest_score"],
         beta=claims["temperature"],
         stray=claims["softmax_error"],
         heads=heads,
         prompt=prompt,
         follows=follows,
-        count=len(follows.split()),
+        count=len(prompt.split()) + len(follows.split()),
     )
 
 
@@ -261,15 +165,15 @@ tags: [tapegrad, interpretability, algorithm]
 ---
 # {name}, as a language model
 
-This checkpoint was compiled, not trained. Greedy decoding runs the machine `{name}` step by step: the prompt
-is its input, and the text that follows is its run, up to `<halt>`.
+This checkpoint of the stock class `{architecture}` was compiled, not trained. Greedy decoding runs the
+machine `{name}` step by step: the prompt is its input, and the text that follows is its run, up to `<halt>`.
 
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     model = AutoModelForCausalLM.from_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     prompt = tokenizer("{prompt}", return_tensors="pt")
-    print(tokenizer.decode(model.generate(**prompt, max_new_tokens={count})[0]))
+    print(tokenizer.decode(model.generate(**prompt, max_length={count})[0]))
 
 After `<begin>` come records of {record} tokens: {slots}. A digit is hexadecimal, the lowest first; together
 they tell how far a head is from where it started. A prompt has a record for each cell that is not blank, then
@@ -284,8 +188,10 @@ all others by 1 at least. Layer norms may find means, which are 0, up to 2^-20. 
 from the weights.
 
 It holds for greedy decoding in float32, with or without a cache, in eager and SDPA attention, batched with
-padding on the left. It does not hold in float16 or bfloat16, with TF32 (off by default in PyTorch), with
-sampling, or beyond {tokens:,} tokens.
+padding on the left. It does not hold in float16, where the epsilon of norms is no number; nor in bfloat16,
+where scores are rounded to 8 bits and old writes are taken for the last one; nor with sampling, nor beyond
+{tokens:,} tokens, where `generate()` stops by itself. It is not proved with TF32, which is off by default in
+PyTorch.
 
 ## Canary
 
@@ -295,8 +201,8 @@ The prompt `{prompt}` must be followed by
 
 ## Heads
 
-{layers} layers, residual stream of width {width}: every coordinate stands there twice, as x and -x, and layer
-norms are the identity. `labels.json` names all coordinates.
+{layers} layers, residual stream of width {width}: every coordinate stands there {often}, as {copies}, and
+norms are the identity. {places} `labels.json` names all coordinates.
 
 | head | what it does |
 |---|---|

@@ -8,6 +8,7 @@ import onnx
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
+from tapegrad.networks.language_onnx import add_language_model
 from tapegrad.networks.onnx import LARGEST, GraphWriter
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.net import Net
@@ -19,7 +20,7 @@ from tapegrad.targets.transformer.net import TransformerNet
 
 def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
     """The net as a checked ONNX model, straight from its arrays: the whole pass of `relu`, one decoder step
-    of `transformer`, one application of the filter of `rcnn`."""
+    of `transformer`, one application of the filter of `rcnn`, more tokens of a text of `decoder`."""
     net = net_of(compiled)
     if sum(array.nbytes for array in net.arrays().values()) > LARGEST:
         raise Refused("the net has more parameters than an ONNX file in one piece can hold (2 GiB)")
@@ -33,13 +34,10 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
         case MemoryNet():
             raise Refused(NO_FORM.format("ONNX"), advice=ADVICE)
         case DecoderNet():
-            raise Refused(
-                "a language model has no form in ONNX of its own",
-                advice="Use to=huggingface; the stock checkpoint can be exported further.",
-            )
+            return decoder_model(net)
     raise Refused(
         f"target {net.target!r} runs while it is trained, and an ONNX model is not trained",
-        advice="Use to=torch, or one of the targets relu, transformer and rcnn.",
+        advice="Use to=torch, or one of the targets relu, transformer, decoder and rcnn.",
     )
 
 
@@ -118,3 +116,16 @@ def rcnn_model(net: RcnnNet) -> onnx.ModelProto:
     after = graph.convolve(built.convolution, graph.input("grid", built.dtype, shape))
     graph.output("next_grid", after, built.dtype, shape)
     return graph.model("rcnn", {"encoding": net.encoding.name})
+
+
+def decoder_model(net: DecoderNet) -> onnx.ModelProto:
+    """Tokens to logits, with the keys and values so far going in and out: a prompt at once, then a token at a
+    time. The greatest logit of the last row is the next token."""
+    graph = GraphWriter()
+    add_language_model(graph, net.model)
+    notes = {
+        "words": json.dumps([token.word for token in net.words.program.tokens]),
+        "coordinates": json.dumps(net.stream.names),
+        "tokens": str(net.tokens),
+    }
+    return graph.model("decoder", notes)

@@ -16,6 +16,7 @@ from torch import Tensor, nn, relu
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
+from tapegrad.networks.language_pytorch import LanguageModule
 from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, StackModule, convolution
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError
@@ -273,9 +274,9 @@ class EmulatorModule(nn.Module):
 
 
 def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
-    """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, the filter of
-    `rcnn`) give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid learner's network)
-    take the net's steps under PyTorch's automatic differentiation and its optimisers."""
+    """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, `decoder`,
+    the filter of `rcnn`) give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid
+    learner's network) take the net's steps under PyTorch's automatic differentiation and its optimisers."""
     net = compiled if isinstance(compiled, Rcnn) else net_of(compiled)
     match net:
         case ReluNet():
@@ -293,10 +294,7 @@ def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
         case MemoryNet():
             raise Refused(NO_FORM.format("PyTorch"), advice=ADVICE)
         case DecoderNet():
-            raise Refused(
-                "a language model has no module of its own",
-                advice="Use to=huggingface; transformers opens it as a module of PyTorch.",
-            )
+            return DecoderNetModule(net)
     raise Refused(f"target {net.target!r} has no form in PyTorch")
 
 
@@ -318,6 +316,16 @@ class TransformerModule(DecoderModule):
         super().__init__(net.decoder, net.layout.steps)
         self.theta_cls = nn.Parameter(torch.tensor(net.theta_cls))
         self.coordinates = net.layout.names
+
+
+class DecoderNetModule(LanguageModule):
+    """`module(tokens)` gives logits after every token of a text, `torch.tensor(net.start(...).tokens)` say;
+    the greatest is the next token. `words` are those of tokens, `coordinates` those of the stream."""
+
+    def __init__(self, net: DecoderNet) -> None:
+        super().__init__(net.model)
+        self.words = [token.word for token in net.words.program.tokens]
+        self.coordinates = net.stream.names
 
 
 class RcnnModule(RecurrenceModule):

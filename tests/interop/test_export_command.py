@@ -80,18 +80,6 @@ def test_torch_folder_opens_in_plain_pytorch(adder, tmp_path, monkeypatch):
     assert found["names"][:2] == ["a[0]", "a[1]"]
 
 
-def test_transformer_lens_folder_opens_in_transformer_lens(tmp_path, monkeypatch):
-    pytest.importorskip("transformer_lens", exc_type=ImportError)
-    options = ("--target", "transformer", "--set", "steps=8", "--context", 32)
-    export("busy-beaver-3x2", *options, "--to", "transformer-lens", "-o", tmp_path / "bb3.lens")
-    monkeypatch.chdir(tmp_path)
-    found: dict = {}
-    exec(recipe("lens"), found)
-    steps = [found["tokens"][number] for number in found["run"][2:-1]]
-    states = list(ready("busy-beaver-3x2").run(ready("busy-beaver-3x2").start()))
-    assert [step.split("enter ")[1] for step in steps] == [state.state for state in states[1:]]
-
-
 def test_what_cannot_be_written_leaves_nothing(adder, tmp_path, monkeypatch):
     out = tmp_path / "out"
     cases = [
@@ -100,8 +88,7 @@ def test_what_cannot_be_written_leaves_nothing(adder, tmp_path, monkeypatch):
         ((adder, "--target", "relu", "--to", "onnx"), InputError, "already"),
         (("increment", "--to", "aiger"), Refused, "no circuit"),
         (("adder8", "--to", "bbchallenge"), Refused, "no machine"),
-        ((adder, "--to", "transformer-lens"), Refused, "transformer"),
-        (("increment", "-t", "transformer", "--to", "transformer-lens", "--context", 10**6), Refused, "long"),
+        (("increment", "-t", "decoder", "--to", "transformer-lens"), InputError, "huggingface"),
     ]
     for arguments, error, words in cases:
         with pytest.raises(error, match=words):

@@ -1,97 +1,32 @@
-"""Stock checkpoints: what the folder holds, a GPT-2 in NumPy, and the real one in transformers."""
+"""Stock checkpoints: what the folder holds, and that its weights predict every token, in NumPy."""
 
 import json
-from typing import Any
+import re
 
 import numpy as np
 import pytest
 from safetensors.numpy import load as parse_tensors
 from typer.testing import CliRunner
 
-import tapegrad as tg
-from tapegrad.attention.tokens import END, Interpreter
 from tapegrad.cli import app
-from tapegrad.errors import Refused
-from tapegrad.interop import huggingface
+from tapegrad.errors import InputError, Refused
+from tapegrad.interop import huggingface, stock
 from tapegrad.interop.huggingface import files
 from tapegrad.machines.library import ready
-from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.machines.sampler import random_machine
-from tapegrad.targets.decoder import DecoderNet
-
-TOKENS = 1500
+from tests.interop.stock_in_numpy import logits
+from tests.interop.texts import CASES, FAMILIES, TOKENS, decoder, run_of, said
 
 
-def decoder(machine: TuringMachine, tokens: int = TOKENS) -> DecoderNet:
-    net = tg.compile(machine, "decoder", tokens=tokens).net
-    assert isinstance(net, DecoderNet)
-    return net
-
-
-def two_tapes() -> TuringMachine:
-    """Copies a word to the second tape, in the order in which it is read, and stops at the blank."""
-    rules = {("copy", (a, "_")): Rule((a, a), (1, -1), "copy") for a in "ab"}
-    return TuringMachine(rules, "copy", alphabet=("_", "a", "b"), name="to the other tape")
-
-
-CASES: list[tuple[TuringMachine, list[tuple[str, ...]], int]] = [
-    (ready("palindrome"), [("",), ("ab",), ("abba",)], TOKENS),
-    (ready("increment"), [("1011",), ("",)], 60_000),
-    (two_tapes(), [("abba",), ("b",)], TOKENS),
-    (random_machine(3, tapes=2, symbols=3, states=4), [("",)], TOKENS),
-]
-
-
-def run_of(net: DecoderNet, machine: TuringMachine, words: tuple[str, ...]) -> tuple[list[int], list[int]]:
-    """A prompt and the run, by the interpreter of tokens."""
-    prompt = net.words.prompt(machine.start(*words), net.tokens)
-    run = []
-    for token in Interpreter(net.words.program).run(prompt):
-        run.append(token)
-        if len(run) == 150:
-            break
-    return prompt, run
-
-
-def gpt2(folder: dict[str, bytes], text: list[int]) -> np.ndarray:
-    """Logits after every token: GPT-2 as its paper has it, in single precision."""
-    config, w = json.loads(folder["config.json"]), parse_tensors(folder["model.safetensors"])
-    heads, width = config["n_head"], config["n_embd"]
-
-    def norm(x: np.ndarray, name: str) -> np.ndarray:
-        mean = x.mean(1, keepdims=True, dtype=np.float32)
-        scale = np.sqrt(x.var(1, keepdims=True, dtype=np.float32) + np.float32(config["layer_norm_epsilon"]))
-        return (x - mean) / scale * w[f"{name}.weight"] + w[f"{name}.bias"]
-
-    def linear(x: np.ndarray, name: str) -> np.ndarray:
-        return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
-
-    x = w["transformer.wte.weight"][text] + w["transformer.wpe.weight"][: len(text)]
-    later = np.triu(np.ones((len(text), len(text)), bool), 1)
-    for number in range(config["n_layer"]):
-        name = f"transformer.h.{number}"
-        parts = linear(norm(x, f"{name}.ln_1"), f"{name}.attn.c_attn").reshape(len(text), 3, heads, -1)
-        q, k, v = parts.transpose(1, 2, 0, 3)
-        scores = q @ k.transpose(0, 2, 1) / np.float32(np.sqrt(width // heads))
-        scores[:, later] = -np.inf
-        weights = np.exp(scores - scores.max(2, keepdims=True))
-        mean = (weights / weights.sum(2, keepdims=True)) @ v
-        x = x + linear(mean.transpose(1, 0, 2).reshape(len(text), -1), f"{name}.attn.c_proj")
-        units = np.maximum(linear(norm(x, f"{name}.ln_2"), f"{name}.mlp.c_fc"), 0)
-        x = x + linear(units, f"{name}.mlp.c_proj")
-    assert x.dtype == np.float32
-    return norm(x, "transformer.ln_f") @ w["lm_head.weight"].T
-
-
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
-def test_gpt2_in_numpy_predicts_every_token(machine, inputs, tokens):
+def test_stock_models_in_numpy_predict_every_token(machine, inputs, tokens, family):
     net = decoder(machine, tokens)
-    folder = files(net, machine)
+    folder = files(net, machine, family)
     for words in inputs:
         prompt, run = run_of(net, machine, words)
-        logits = gpt2(folder, prompt + run)[len(prompt) - 1 : -1]
-        assert logits.argmax(1).tolist() == run
-        first, second = np.sort(logits, axis=1)[:, [-1, -2]].T
+        found = logits(folder, prompt + run)[len(prompt) - 1 : -1]
+        assert found.argmax(1).tolist() == run
+        first, second = np.sort(found, axis=1)[:, [-1, -2]].T
         assert (first - second).min() > 1.9
 
 
@@ -116,16 +51,22 @@ def test_what_the_folder_holds():
     assert list(labels["coordinates"]) == list(net.stream.names)
 
 
-def test_the_canary_of_the_card_is_what_follows():
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_canary_of_the_card_is_what_follows(family):
+    """The card is read as a person would, and replayed by the weights beside it."""
     machine = ready("busy-beaver-3x2")
     net = decoder(machine)
-    prompt, run = run_of(net, machine, ())
-    shown = huggingface.canary(net, machine.start())
-    words = [token.word for token in net.words.program.tokens]
-    assert shown == tuple(" ".join(words[number] for number in part) for part in (prompt, run))
-    card = files(net, machine)["README.md"].decode()
+    folder = files(net, machine, family)
+    card, vocabulary = folder["README.md"].decode(), json.loads(folder["tokenizer.json"])["model"]["vocab"]
     assert f"**{TOKENS:,} tokens**" in card
-    assert f"\n    {shown[1]}\n" in card
+    assert json.loads(folder["config.json"])["architectures"][0] in card
+    found = re.search(r"The prompt `(.+)` must be followed by\n\n    (.+)\n", card)
+    assert found is not None
+    prompt, follows = ([vocabulary[word] for word in part.split()] for part in found.groups())
+    assert (prompt, follows) == run_of(net, machine, ())
+    said_next = logits(folder, prompt + follows)[len(prompt) - 1 : -1].argmax(1)
+    assert said_next.tolist() == follows
+    assert huggingface.canary(net, machine.start()) == (said(net, prompt), said(net, follows))
 
 
 def test_on_the_command_line(tmp_path):
@@ -141,77 +82,20 @@ def test_on_the_command_line(tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-def test_other_exports_say_what_to_do():
-    net = decoder(ready("increment"))
-    with pytest.raises(Refused, match="to=huggingface"):
-        tg.to_onnx(net)
+def test_families_on_the_command_line(tmp_path):
+    options = ["--target", "decoder", "--set", f"tokens={TOKENS}", "-o", str(tmp_path / "net"), "--to"]
+    result = CliRunner().invoke(app, ["export", "increment", *options, "huggingface", "--family", "llama"])
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "net" / "config.json").read_text())["model_type"] == "llama"
+    for form, family, words in (("huggingface", "mamba", "no family"), ("torch", "llama", "no families")):
+        result = CliRunner().invoke(app, ["export", "increment", *options, form, "--family", family])
+        assert isinstance(result.exception, InputError)
+        assert words in str(result.exception)
+    result = CliRunner().invoke(app, ["export", "increment", *options, "transformer-lens"])
+    assert "--to huggingface" in str(result.exception)
 
 
 def test_tables_of_positions_that_are_too_large_are_refused(monkeypatch):
-    monkeypatch.setattr(huggingface, "LARGEST", 1 << 20)
+    monkeypatch.setattr(stock, "LARGEST", 1 << 20)
     with pytest.raises(Refused, match="table of positions"):
         files(decoder(ready("increment"), 20_000), ready("increment"))
-
-
-# In transformers itself
-
-
-@pytest.fixture(scope="module")
-def stock(tmp_path_factory):
-    """A folder, its model by the kind of attention, its tokenizer and its net."""
-    pytest.importorskip("torch")
-    transformers: Any = pytest.importorskip("transformers")
-    opened: dict[str, Any] = {}
-
-    def opening(machine: TuringMachine, tokens: int, attention: str) -> Any:
-        net = decoder(machine, tokens)
-        key = f"{machine.name} {tokens}"
-        if key not in opened:
-            opened[key] = tmp_path_factory.mktemp("stock")
-            for name, content in files(net, machine).items():
-                (opened[key] / name).write_bytes(content)
-        model = transformers.AutoModelForCausalLM.from_pretrained(opened[key], attn_implementation=attention)
-        assert type(model).__module__ == "transformers.models.gpt2.modeling_gpt2"
-        return net, model, transformers.AutoTokenizer.from_pretrained(opened[key])
-
-    return opening
-
-
-@pytest.mark.parametrize("attention", ["eager", "sdpa"])
-@pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
-def test_generate_is_the_run(stock, machine, inputs, tokens, attention):
-    net, model, tokenizer = stock(machine, tokens, attention)
-    words = [token.word for token in net.words.program.tokens]
-    prompts, runs = zip(*(run_of(net, machine, own) for own in inputs), strict=True)
-    for prompt, run in zip(prompts, runs, strict=True):
-        given = tokenizer(" ".join(words[number] for number in prompt), return_tensors="pt")
-        assert given["input_ids"][0].tolist() == prompt
-        for cache in (True, False):
-            found = model.generate(**given, max_new_tokens=len(run), use_cache=cache)[0].tolist()
-            assert found == prompt + run
-        assert tokenizer.decode(run) == " ".join(words[number] for number in run)
-    texts = [" ".join(words[number] for number in prompt) for prompt in prompts]
-    batch = tokenizer(texts, return_tensors="pt", padding=True)
-    found = model.generate(**batch, max_new_tokens=max(map(len, runs)))[:, batch["input_ids"].shape[1] :]
-    for own, run in zip(found.tolist(), runs, strict=True):
-        assert own[: len(run)] == run
-        assert set(own[len(run) :]) <= {END}
-
-
-def test_what_breaks_it_is_seen(stock):
-    """Sampling, and a word that is not there; and means are found as well as is assumed."""
-    import torch
-
-    machine = ready("palindrome")
-    net, model, tokenizer = stock(machine, TOKENS, "eager")
-    prompt, run = run_of(net, machine, ("abba",))
-    given = torch.tensor([prompt])
-    with torch.inference_mode():
-        layer = model.transformer.h[0].ln_1
-        mean = layer(model.transformer.wte(given) + model.transformer.wpe(torch.arange(len(prompt))))
-    assert float((mean - torch.round(mean)).abs().max()) < 2**-20
-    torch.manual_seed(0)
-    sampled = model.generate(given, do_sample=True, temperature=50.0, max_new_tokens=len(run))
-    assert sampled[0, len(prompt) :].tolist() != run
-    with pytest.raises(Exception, match="WordLevel"):
-        tokenizer("<begin> nonsense")

@@ -186,7 +186,7 @@ class DecoderNet(Net):
         if kind == "head" and len(numbers) == 2 and numbers[0] < len(layers):
             number, head = numbers
             if head < len(layers[number].heads):
-                return f"{unit}: {self._described(layers[number].heads[head])}"
+                return f"{unit}: {self.described(layers[number].heads[head])}"
         if kind == "units" and len(numbers) == 1 and numbers[0] < len(layers):
             layer = layers[numbers[0]]
             return f"{unit}: {len(layer.units)} ReLU units; the layer {layer.purpose}"
@@ -220,7 +220,8 @@ class DecoderNet(Net):
                 return f"units {number} set it to {formula(terms, float(layer.sums.bias[row]))}"
         return "not used"
 
-    def _described(self, head: LookBack) -> str:
+    def described(self, head: LookBack) -> str:
+        """A head by what it asks, answers and copies."""
         names = self.stream.names
 
         def listed(side: Affine) -> str:
