@@ -25,7 +25,7 @@ def on_cluster(
     if started:
         ray.init(log_to_driver=False)
     try:
-        remote = ray.remote(work)
+        remote: Any = ray.remote(work)
         kept = [ray.put(one) for one in shared]
         room = AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
         left, waiting = list(reversed(jobs)), {}
