@@ -1,7 +1,7 @@
 """Jobs on a Ray cluster (extra `ray`)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tapegrad.errors import Refused
 
