@@ -453,7 +453,8 @@ class Assembler:
             raise FormatError("the assembler text has no instructions")
         symbols |= {RAM_SYMBOL: asked} if (asked := self.constants.get(RAM_SYMBOL)) is not None else {}
         machine = RV32(room_for(end, asked))
-        return Program(name, machine, bytes(image).rstrip(b"\0"), symbols.get("_start", 0), symbols)
+        entry, content = symbols.get("_start", 0), bytes(image).rstrip(b"\0")
+        return Program(name, machine, content, entry, symbols, any_memory=asked is None)
 
 
 def read_assembler(data: bytes, name: str = "program") -> Program:

@@ -43,7 +43,8 @@ def read_elf(data: bytes, name: str = "") -> Program:
     if entry % 4 or entry >= len(image):
         raise FormatError(f"the ELF file starts at {entry:#x}, where it has no instruction")
     kept = {name: value for name, value in symbols.items() if value < machine.ram or name == RAM_SYMBOL}
-    return Program(name or file_name or "program", machine, image.rstrip(b"\0"), entry, kept)
+    title, content = name or file_name or "program", image.rstrip(b"\0")
+    return Program(title, machine, content, entry, kept, any_memory=RAM_SYMBOL not in symbols)
 
 
 def room_for(size: int, asked: int | None) -> int:

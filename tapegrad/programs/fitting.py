@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tapegrad.programs.elf import HEAP_SYMBOL, RAM_SYMBOL
+from tapegrad.programs.elf import HEAP_SYMBOL
 from tapegrad.programs.model import Program
-from tapegrad.programs.rv32 import RV32
 
 MUCH = 1 << 20
 """Bytes: four times the largest memory that a network is built for."""
@@ -21,7 +20,7 @@ MUCH = 1 << 20
 def fitted(program: Program, words: Sequence[Any], steps: int) -> Program:
     """The program, with the memory that it needs for this input; as it is, if it says how much it wants, or
     if what it does depends on where its stack is."""
-    if not isinstance(program.machine, RV32) or RAM_SYMBOL in program.symbols:
+    if not program.any_memory:
         return program
     least = max(len(program.image), program.symbols.get(HEAP_SYMBOL, 0), 16)
     if least > MUCH:

@@ -334,6 +334,8 @@ class Program:
     symbols: Mapping[str, int] = field(default_factory=dict, compare=False)
     """Labels and functions by name, for people."""
     source: SourceText | None = field(default=None, compare=False)
+    any_memory: bool = field(default=False, compare=False)
+    """Whether nobody has said how large its memory is, so that a run may choose."""
 
     def __post_init__(self) -> None:
         if len(self.image) > self.machine.ram:

@@ -11,6 +11,8 @@ from tapegrad.errors import FormatError
 from tapegrad.programs import read_assembler, read_c
 from tapegrad.programs.compiled import run
 from tapegrad.programs.fitting import fitted
+from tapegrad.programs.model import Program
+from tapegrad.programs.rv32 import RV32
 from tests.programs.test_c import needs_compiler, needs_host, same_outcomes
 
 SOURCES = Path(__file__).parent / "c"
@@ -144,6 +146,8 @@ def test_memory_is_as_large_as_the_run_needs() -> None:
 def test_memory_that_is_asked_for_stays() -> None:
     asked = read_assembler(b".equ __ram, 8192\nli a7, 93\necall")
     assert fitted(asked, (b"",), 100) is asked
+    built = Program("built", RV32(4096), asked.image)
+    assert fitted(built, (b"",), 100) is built
     free = read_assembler(b"li a7, 93\necall")
     assert (free.machine.ram, fitted(free, (b"",), 100).machine.ram) == (4096, 16)
     told = read_assembler(b"mv a0, sp\nli a7, 93\necall")  # ends with the size of its memory
