@@ -3,6 +3,17 @@
     python -m bench.record FOLDER --tokens 20000      # where this package is
     python -m bench.generate FOLDER                   # where PyTorch, transformers, NumPy and safetensors are
 
+On a large accelerator, a horizon of 1,000,000 tokens in one pass, and 100,000 by `generate()` in two parts,
+of which the second is given what the first was found to say:
+
+    python -m bench.record run --tokens 1000000
+    python -m bench.generate run --generate 0 --recorded 1000000
+    python -m bench.generate run --generate 0 --recorded 1000000 --tf32 on
+    python -m bench.generate run --generate 0 --recorded 1000000 --dtype bfloat16
+    python -m bench.record shorter --tokens 100000
+    python -m bench.generate shorter --recorded 0 --generate 50000
+    python -m bench.generate shorter --recorded 0 --generate 100000 --start 50000
+
 Two things are measured: `generate()`, and one pass over the whole text with a cache, in pieces of queries, so
 that no matrix of all scores is held: every argmax must be the next token, and the smallest distance of the
 best logit from the second is reported.
