@@ -18,12 +18,14 @@ from tapegrad.attention.analysis import largest_score, softmax_error
 from tapegrad.attention.build import Stream
 from tapegrad.attention.language import MEAN, build, scales_for, temperature_for
 from tapegrad.attention.packed import packed_model, unpacked_model
+from tapegrad.attention.subleq_tokens import SUBLEQ, SubleqTokens
 from tapegrad.attention.tape_tokens import TAPES, TapeTokens
 from tapegrad.attention.tokens import END, TokenProgram
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.networks.form import Affine, formula
 from tapegrad.networks.language import LanguageModel, LookBack, Positions, Reading
+from tapegrad.programs.subleq import Subleq
 from tapegrad.source import State
 from tapegrad.targets.decoder.fast import Fast, Tables, read_tables
 from tapegrad.targets.net import Net
@@ -56,6 +58,8 @@ class Words(Protocol):
 
 def words_of(data: Mapping[str, Any]) -> Words:
     """The source again, from its JSON."""
+    if data["kind"] == SUBLEQ:
+        return SubleqTokens(Subleq(int(data["ram"]), width=int(data["width"])), int(data["counted"]))
     machine = source_from_json(data["source"], {})
     if data["kind"] != TAPES or not isinstance(machine, TuringMachine):
         raise BrokenNet("the machine of the network has no tapes")

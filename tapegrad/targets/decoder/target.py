@@ -3,30 +3,51 @@
 from collections.abc import Sequence
 
 from tapegrad.attention.language import scales_for
+from tapegrad.attention.prompts import digits_for
+from tapegrad.attention.subleq_tokens import SubleqTokens
 from tapegrad.attention.tape_tokens import TapeTokens
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
-from tapegrad.targets.decoder.net import DecoderNet
+from tapegrad.programs.library import READY
+from tapegrad.programs.model import Program
+from tapegrad.programs.subleq import Subleq
+from tapegrad.targets.decoder.net import DecoderNet, Words
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 MOST_RULES = 1 << 16
 """Each takes a unit, and most of them a token."""
 
 
-def build(source: TuringMachine, **options: int) -> DecoderNet:
+def build(source: TuringMachine | Program, **options: int) -> DecoderNet:
     """The net, if single precision can carry it."""
     return DecoderNet.build(_words(source, options["tokens"]), options["tokens"])
 
 
-def estimate(source: TuringMachine, **options: int) -> Estimate:
+def estimate(source: TuringMachine | Program, **options: int) -> Estimate:
     """What the net will cost."""
     return DecoderNet.estimate(_words(source, options["tokens"]), options["tokens"])
 
 
-def _words(machine: TuringMachine, tokens: int) -> TapeTokens:
+def _words(source: TuringMachine | Program, tokens: int) -> Words:
     if not isinstance(tokens, int) or tokens < 2:
         raise Refused(f"a horizon of {tokens} tokens holds no run", advice="Ask for more.")
+    if isinstance(source, Program):
+        return _program_words(source, tokens)
+    return _machine_words(source, tokens)
+
+
+def _program_words(program: Program, tokens: int) -> Words:
+    """Of the machine; the program itself is told in the prompt."""
+    counted = digits_for(tokens + 1)  # no prompt has more bytes of input than tokens
+    if not isinstance(program.machine, Subleq):
+        raise Refused("only programs of SUBLEQ become language models", advice="Use target transformer.")
+    words = SubleqTokens(program.machine, counted)
+    scales_for(words.program, tokens)
+    return words
+
+
+def _machine_words(machine: TuringMachine, tokens: int) -> Words:
     if len(machine.rules) > MOST_RULES:
         raise Refused(
             f"the machine {machine.name!r} has {len(machine.rules):,} rules, and each takes a unit",
@@ -38,10 +59,12 @@ def _words(machine: TuringMachine, tokens: int) -> TapeTokens:
 
 
 def examples() -> Sequence[Example]:
-    """A word accepted, and a number incremented."""
+    """A word accepted, a number incremented, and a program."""
+    hello = READY["subleq-hello"]
     return [
         Example(ready("palindrome"), ("abba",), {"tokens": 500}),
         Example(ready("increment"), ("1011",), {"tokens": 500}),
+        Example(hello.build(), (hello.example,), {"tokens": 1000}),
     ]
 
 
@@ -50,6 +73,7 @@ TARGET = Target(
     summary="a language model whose greedy decoding is the run; the prompt is the input",
     paper="after Wei, Chen, Ma, section 4",
     takes=TuringMachine,
+    also_takes=(Program,),
     net=DecoderNet,
     build=build,
     estimate=estimate,
