@@ -9,6 +9,7 @@ becomes 1. Tokens have no other bits than those of their numbers; the first toke
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -64,7 +65,8 @@ class Sheet:
     """The words of all tokens."""
     cells: Sequence[Cell]
     addresses: Mapping[str, Mapping[str, str]]
-    """Heads that gather, by name: from the slot of a token to the slot that it looks at."""
+    """Heads that gather, by name: from the slot of a token to the slot that it looks at. Names `this 0`,
+    `this 1`, ... and `last 0`, ... share heads with those of cells."""
     recalls: Sequence[Recall]
     """They compare bits of those heads, and copy bits of the token."""
     _tables: dict[tuple[Callable[..., int | None], tuple[int, ...]], NDArray[np.int64]] = field(
@@ -146,7 +148,7 @@ class _Heads:
 
     def assigned(self, cell: Cell, own: int) -> Iterator[list[str]]:
         """For every part the heads of what it looks at."""
-        counts, known = {"this": 0, "last": 0}, dict[tuple[str, str], str]()
+        known: dict[tuple[str, str], str] = {}
         for part in cell.parts:
             names = []
             for look in part.looks:
@@ -154,11 +156,19 @@ class _Heads:
                 if look.where == "recalled":
                     known[place] = look.what
                 elif place not in known:
-                    known[place] = name = f"{look.where} {counts[look.where]}"
-                    counts[look.where] += 1
-                    self.slots.setdefault(name, {})[own] = self.sheet.slot[look.what]
+                    known[place] = self._free(look.where, own)
+                    self.slots.setdefault(known[place], {})[own] = self.sheet.slot[look.what]
                 names.append(known[place])
             yield names
+
+    def _free(self, where: str, own: int) -> str:
+        """The first head that does nothing else in a slot."""
+        name = self.sheet.cells[own].name
+        for number in count():
+            head = f"{where} {number}"
+            if name not in self.sheet.addresses.get(head, {}) and own not in self.slots.get(head, {}):
+                return head
+        raise AssertionError("there is always one more")
 
     def gathers(
         self, cases: Mapping[tuple[tuple[tuple[Bit, int], ...], int], list[int]], recalls: Sequence[Recall]
@@ -167,10 +177,9 @@ class _Heads:
         read = {bit for holds, _ in cases for bit, _ in holds}
         read |= {side for head in recalls for pair in head.compared for side in pair if isinstance(side, str)}
         slots = self.sheet.slot
-        named = self.slots | {
-            name: {slots[own]: slots[other] for own, other in looks.items()}
-            for name, looks in self.sheet.addresses.items()
-        }
+        named = {name: dict(looked) for name, looked in self.slots.items()}
+        for name, looks in self.sheet.addresses.items():
+            named.setdefault(name, {}).update({slots[own]: slots[other] for own, other in looks.items()})
         for name, looked in sorted(named.items()):
             copies = [(bit, f"{name}: {bit}") for bit in word(TOKEN, self.sheet.bits)]
             used = tuple(pair for pair in copies if pair[1] in read)

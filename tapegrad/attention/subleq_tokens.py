@@ -166,27 +166,25 @@ class SubleqTokens:
         looks: dict[str, dict[str, str]] = {}
         for place in range(self.address):
             asked = {self.slots[own]: f"{address} {place}" for own, address, _ in self._asking()}
-            looks[f"address {place}"] = asked
+            looks[f"this {place}"] = asked
             looks[f"write {place}"] = dict.fromkeys(row("z", self.word), f"b {place}")
         looks["writes"] = dict.fromkeys(row("z", self.word), "to")
         first = self.slots.index("x 0") - 1
         for place in range(self.counted):
             own = self.slots[first : first + self.word]
-            looks[f"last taken {place}"] = dict.fromkeys(own, f"taken {place}")
+            looks[f"last {place}"] = dict.fromkeys(own, f"taken {place}")
         area = range(self.data.first, max(self.data.area.stop, self.bytes.area.stop))
         return looks | block_addresses(self.slots, self._numbered, area)
 
     def _recalls(self) -> list[Recall]:
         bits = range(NIBBLE * self.address)
-        asked = [head_bit(f"address {bit // NIBBLE}", bit % NIBBLE) for bit in bits]
+        asked = [head_bit(f"this {bit // NIBBLE}", bit % NIBBLE) for bit in bits]
         written = [head_bit(f"write {bit // NIBBLE}", bit % NIBBLE) for bit in bits]
         low = range((self.word - 1).bit_length())
         index = [frozenset(own for own, _, place in self._asking() if place >> bit & 1) for bit in low]
         own = {self.slots.index(slot): place for place, slot in enumerate(row("z", self.word))}
         there = [frozenset(slot for slot, place in own.items() if place >> bit & 1) for bit in low]
-        taken = [
-            head_bit(f"last taken {bit // NIBBLE}", bit % NIBBLE) for bit in range(NIBBLE * self.counted)
-        ]
+        taken = [head_bit(f"last {bit // NIBBLE}", bit % NIBBLE) for bit in range(NIBBLE * self.counted)]
         return [
             Recall(
                 STORE,
