@@ -97,6 +97,8 @@ class Sheet:
                     for name, look in zip(names, part.looks, strict=True)
                     for bit in look.bits
                 ]
+                if len(set(inputs)) < len(inputs):
+                    raise SourceError(f"the cell {cell.name!r} reads a bit twice")
                 for literals, number in covered(self._table(part)):
                     holds = tuple((inputs[place], value) for place, value in literals)
                     slots = cases.setdefault((holds, number), [])

@@ -59,3 +59,13 @@ def above(limit: int) -> Callable[[int], bool]:
     """Whether a digit, with the flag F where digits before it are above those of the limit, leaves the number
     above it, whose digit here is `limit`. The argument is the digit with F."""
     return lambda seen: seen % BASE > limit or (seen % BASE == limit and seen & F > 0)
+
+
+def carrying(total: int) -> int:
+    """A digit, with the first flag where it carries."""
+    return plain(total % BASE) + flagged(total >= BASE)
+
+
+def sum_of(*terms: int) -> int:
+    """A digit of a sum."""
+    return carrying(sum(terms))

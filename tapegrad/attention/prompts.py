@@ -81,7 +81,7 @@ class Blocks:
         ]
         for bit, side in enumerate(asked[self.place :]):
             pairs.append((side, head_bit(block_head(bit // NIBBLE), bit % NIBBLE)))
-        return pairs
+        return [*pairs, (1, frozenset(self.area))]
 
     def _slots(self, bit: int) -> frozenset[int]:
         return frozenset(slot for slot in self.area if slot - self.first >> bit & 1)

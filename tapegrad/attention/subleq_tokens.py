@@ -29,6 +29,7 @@ from tapegrad.attention.digits import (
     VALUE,
     G,
     above,
+    carrying,
     digit_word,
     digits_of,
     flagged,
@@ -37,6 +38,7 @@ from tapegrad.attention.digits import (
     number_of,
     plain,
     row,
+    sum_of,
 )
 from tapegrad.attention.prompts import (
     Blocks,
@@ -237,7 +239,7 @@ class SubleqTokens:
         yield Cell("jump", (Part((*devices, look(f"z {last}", *VALUE, FLAG_G)), _jumps),))
         for place, slot in enumerate(row("taken", self.counted)):
             carry = look(f"taken {place - 1}", FLAG_F) if place else look("x 0", FLAG_F)
-            yield Cell(slot, (Part((look(f"taken {place}", where="last"), carry), _more),))
+            yield Cell(slot, (Part((look(f"taken {place}", where="last"), carry), sum_of),))
         for place, slot in enumerate(row("next", word)):
             jumps, target, here = look("jump", 0), look(f"c {place}"), look(f"pc {place}")
             if place:
@@ -395,16 +397,8 @@ def _begins(outcome: int) -> int:
 def _added(of: str, first: int, name: str, place: int) -> Part:
     """A digit of a word plus a number below 16."""
     if place == 0:
-        return Part((look(of),), lambda digit: _carrying(digit + first))
-    return Part((look(of), look(f"{name} {place - 1}", FLAG_F)), _more)
-
-
-def _carrying(total: int) -> int:
-    return plain(total % BASE) + flagged(total >= BASE)
-
-
-def _more(digit: int, carry: int) -> int:
-    return _carrying(digit + carry)
+        return Part((look(of),), partial(sum_of, first))
+    return Part((look(of), look(f"{name} {place - 1}", FLAG_F)), sum_of)
 
 
 def _all_ones(name: str, place: int) -> tuple[Part, ...]:
@@ -476,8 +470,8 @@ def _jumps(source: int, target: int, seen: int) -> int:
 
 
 def _next(jumps: int, target: int, here: int, carry: int) -> int:
-    return plain(target) if jumps else _carrying(here + carry)
+    return plain(target) if jumps else carrying(here + carry)
 
 
 def _next_first(jumps: int, target: int, here: int) -> int:
-    return plain(target) if jumps else _carrying(here + 3)
+    return plain(target) if jumps else carrying(here + 3)

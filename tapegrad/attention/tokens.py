@@ -199,7 +199,7 @@ class Interpreter:
         number = 0
         for token in following:
             if number & token:
-                raise SourceError("two cases that hold set the same bit")
+                raise SourceError(f"two cases that hold after {self.program.slots[slot]!r} set the same bit")
             number |= token
         return number
 
