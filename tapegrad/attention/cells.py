@@ -9,7 +9,7 @@ becomes 1. Tokens have no other bits than those of their numbers; the first toke
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from typing import Literal
 
 import numpy as np
@@ -69,9 +69,8 @@ class Sheet:
     `this 1`, ... and `last 0`, ... share heads with those of cells."""
     recalls: Sequence[Recall]
     """They compare bits of those heads, and copy bits of the token."""
-    _tables: dict[tuple[Callable[..., int | None], tuple[int, ...]], NDArray[np.int64]] = field(
-        default_factory=dict, repr=False
-    )
+    _covers: dict[bytes, list[tuple[Literals, int]]] = field(default_factory=dict, repr=False)
+    """Of the tables so far."""
 
     @cached_property
     def slot(self) -> dict[str, int]:
@@ -97,9 +96,10 @@ class Sheet:
                     for name, look in zip(names, part.looks, strict=True)
                     for bit in look.bits
                 ]
+                cover = self._cover(part)
                 if len(set(inputs)) < len(inputs):
                     raise SourceError(f"the cell {cell.name!r} reads a bit twice")
-                for literals, number in covered(self._table(part)):
+                for literals, number in cover:
                     holds = tuple((inputs[place], value) for place, value in literals)
                     slots = cases.setdefault((holds, number), [])
                     if own in slots:
@@ -122,23 +122,26 @@ class Sheet:
             self.words[number], frozenset(bit for place, bit in enumerate(bits) if number >> place & 1)
         )
 
-    def _table(self, part: Part) -> NDArray[np.int64]:
-        """What a function gives for all inputs, the first in the lowest bits; -1 for what cannot happen."""
-        sizes = tuple(len(look.bits) for look in part.looks)
-        key = part.function, sizes
-        if key not in self._tables:
-            if sum(sizes) > MOST_BITS:
-                raise SourceError(f"a cell reads {sum(sizes)} bits at once")
-            table = np.empty(1 << sum(sizes), np.int64)
-            for number in range(len(table)):
-                rest, values = number, []
-                for size in sizes:
-                    values.append(rest & (1 << size) - 1)
-                    rest >>= size
-                given = part.function(*values)
-                table[number] = -1 if given is None else given
-            self._tables[key] = table
-        return self._tables[key]
+    def _cover(self, part: Part) -> list[tuple[Literals, int]]:
+        table = table_of(part)
+        key = table.tobytes()
+        if key not in self._covers:
+            self._covers[key] = covered(table)
+        return self._covers[key]
+
+
+def table_of(part: Part) -> NDArray[np.int64]:
+    """What a function gives for all inputs, the first in the lowest bits; -1 for what cannot happen."""
+    sizes = [len(look.bits) for look in part.looks]
+    if sum(sizes) > MOST_BITS:
+        raise SourceError(f"a cell reads {sum(sizes)} bits at once")
+    shifts = [sum(sizes[:place]) for place in range(len(sizes))]
+    parted = [(shift, (1 << size) - 1) for shift, size in zip(shifts, sizes, strict=True)]
+    table = np.empty(1 << sum(sizes), np.int64)
+    for number in range(len(table)):
+        given = part.function(*(number >> shift & mask for shift, mask in parted))
+        table[number] = -1 if given is None else given
+    return table
 
 
 class _Heads:
@@ -199,16 +202,21 @@ def covered(table: NDArray[np.int64]) -> list[tuple[Literals, int]]:
             groups.setdefault(_support(own), []).append(bit)
     found: dict[Literals, int] = {}
     for bits in groups.values():
-        alone = [
-            (literals, number << bit)
-            for bit in bits
-            for literals, number in _paths(np.where(table < 0, -1, table >> bit & 1))
-        ]
         mask = sum(1 << bit for bit in bits)
-        together = _paths(np.where(table < 0, -1, table & mask))
+        together = _fewest(np.where(table < 0, -1, table & mask))
+        alone = [own for bit in bits for own in _fewest(np.where(table < 0, -1, table & 1 << bit))]
         for literals, number in together if len(together) < len(alone) else alone:
             found[literals] = found.get(literals, 0) | number
     return list(found.items())
+
+
+def _fewest(table: NDArray[np.int64]) -> list[tuple[Literals, int]]:
+    """Paths that ask for the first input first, as where that selects among others, or for the last."""
+    places = range((len(table) - 1).bit_length())
+    first = list(_paths(table, tuple(places)))
+    shaped = table.reshape((2,) * len(places)).transpose().reshape(-1) if places else table
+    fewer = list(islice(_paths(shaped, tuple(reversed(places))), len(first)))
+    return fewer if len(fewer) < len(first) else first
 
 
 def _support(table: NDArray[np.int64]) -> tuple[int, ...]:
@@ -227,18 +235,18 @@ def _joined(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64
     return np.where(low < 0, high, low) if agree.all() else None
 
 
-def _paths(table: NDArray[np.int64]) -> list[tuple[Literals, int]]:
-    """The ways through the inputs, the highest first, on which the value is not 0; inputs that do not matter
-    are passed over."""
-    values = set(np.unique(table).tolist()) - {-1}
-    if len(values) <= 1:
-        return [((), number) for number in values if number]
-    half, place = len(table) // 2, (len(table) - 1).bit_length() - 1
-    low, high = table[:half], table[half:]
+def _paths(table: NDArray[np.int64], places: tuple[int, ...]) -> Iterator[tuple[Literals, int]]:
+    """The ways through the inputs, the one in the lowest bit first, on which the value is not 0; inputs that
+    do not matter are passed over."""
+    most = int(table.max())
+    if ((table == most) | (table < 0)).all():
+        if most > 0:
+            yield (), most
+        return
+    low, high, (place, *rest) = table[::2], table[1::2], places
     if (joined := _joined(low, high)) is not None:
-        return _paths(joined)
-    return [
-        ((*literals, (place, side)), number)
-        for side, part in enumerate((low, high))
-        for literals, number in _paths(part)
-    ]
+        yield from _paths(joined, tuple(rest))
+        return
+    for side, part in enumerate((low, high)):
+        for literals, number in _paths(part, tuple(rest)):
+            yield ((place, side), *literals), number

@@ -157,7 +157,8 @@ class Rv32Cells:
         )
         yield Cell("final", parts)
         for place, slot in enumerate(row("s", WORD)):
-            yield Cell(slot, tuple(_last_stage(place, bit) for bit in VALUE))
+            parts = [part for bit in VALUE for part in (_last_stage(place, bit), _other_result(place, bit))]
+            yield Cell(slot, tuple(parts))
         for more in (1, 2, 3):
             name = f"at+{more}"
             for place, slot in enumerate(row(name, self.address)):
@@ -559,31 +560,39 @@ def _final_call(call: int, good: int, moves: int, ends: int) -> int:
 
 
 def _last_stage(place: int, bit: int) -> Part:
-    """A bit after the stage that shifts by 1 to 3 bits, or something else that becomes the result."""
+    """A bit after the stage that shifts by 1 to 3 bits; 0 where something else becomes the result."""
     at, sources = NIBBLE * place + bit, {}
     for distance in (1, 2, 3):
-        for way, other in (("left", at - distance), ("right", at + distance)):
+        for way, other in ((LEFT, at - distance), (RIGHT, at + distance)):
             if 0 <= other < NIBBLE * WORD:
                 sources[way, distance] = other
     read = sorted({at, *sources.values()})
-    looks = [look("final", *FOUR), *(look(f"s4 {own // NIBBLE}", own % NIBBLE) for own in read)]
-    looks += [look(f"b0 {place}", bit), look(f"s8 {place}", bit), look(f"b {place}", bit)]
 
     def last(does: int, *bits: int) -> int:
-        found, (word, before, copied) = dict(zip(read, bits, strict=False)), bits[len(read) :]
-        others = {
-            COUNT: word, STORED: word, COPIED: copied, BAD_FILE: -9 >> at & 1, NO_CALL: -38 >> at & 1, OLD: before,
-        }  # fmt: skip
-        if does in others:
-            return _bit(bit, others[does])
+        found = dict(zip(read, bits, strict=True))
+        if does in (COUNT, STORED) or does >= COPIED:
+            return _bit(bit, 0)
         if does == 0:
             return _bit(bit, found[at])
-        way, distance = ("left" if does < 4 else "right"), does % 4
-        if (way, distance) in sources:
-            return _bit(bit, found[sources[way, distance]])
-        return _bit(bit, int(does > 8))
+        source = sources.get((LEFT if does < 4 else RIGHT, does % 4))
+        return _bit(bit, int(does > 8) if source is None else found[source])
 
-    return Part(tuple(looks), last)
+    looks = [look(f"s4 {own // NIBBLE}", own % NIBBLE) for own in read]
+    return Part((look("final", *FOUR), *looks), last)
+
+
+def _other_result(place: int, bit: int) -> Part:
+    """A bit of a word to store, or of what a system call gives."""
+    at = NIBBLE * place + bit
+
+    def other(does: int, word: int, before: int, copied: int) -> int:
+        values = {
+            COUNT: word, STORED: word, COPIED: copied, BAD_FILE: -9 >> at & 1, NO_CALL: -38 >> at & 1, OLD: before,
+        }  # fmt: skip
+        return values.get(does, 0) << bit
+
+    own = look(f"b0 {place}", bit), look(f"s8 {place}", bit), look(f"b {place}", bit)
+    return Part((look("final", *FOUR), *own), other)
 
 
 def _loaded(place: int, bit: int) -> Part:

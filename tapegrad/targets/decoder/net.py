@@ -18,6 +18,7 @@ from tapegrad.attention.analysis import largest_score, softmax_error
 from tapegrad.attention.build import Stream
 from tapegrad.attention.language import MEAN, build, scales_for, temperature_for
 from tapegrad.attention.packed import packed_model, unpacked_model
+from tapegrad.attention.rv32_tokens import RISC_V, Rv32Tokens
 from tapegrad.attention.subleq_tokens import SUBLEQ, SubleqTokens
 from tapegrad.attention.tape_tokens import TAPES, TapeTokens
 from tapegrad.attention.tokens import END, TokenProgram
@@ -25,6 +26,7 @@ from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.networks.form import Affine, formula
 from tapegrad.networks.language import LanguageModel, LookBack, Positions, Reading
+from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.source import State
 from tapegrad.targets.decoder.fast import Fast, Tables, read_tables
@@ -60,6 +62,8 @@ def words_of(data: Mapping[str, Any]) -> Words:
     """The source again, from its JSON."""
     if data["kind"] == SUBLEQ:
         return SubleqTokens(Subleq(int(data["ram"]), width=int(data["width"])), int(data["counted"]))
+    if data["kind"] == RISC_V:
+        return Rv32Tokens(RV32(int(data["ram"])), int(data["counted"]))
     machine = source_from_json(data["source"], {})
     if data["kind"] != TAPES or not isinstance(machine, TuringMachine):
         raise BrokenNet("the machine of the network has no tapes")

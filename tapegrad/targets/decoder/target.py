@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tapegrad.attention.language import scales_for
 from tapegrad.attention.prompts import digits_for
+from tapegrad.attention.rv32_tokens import Rv32Tokens
 from tapegrad.attention.subleq_tokens import SubleqTokens
 from tapegrad.attention.tape_tokens import TapeTokens
 from tapegrad.errors import Refused
@@ -11,6 +12,7 @@ from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.programs.library import READY
 from tapegrad.programs.model import Program
+from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.targets.decoder.net import DecoderNet, Words
 from tapegrad.targets.target import Estimate, Example, Option, Target
@@ -40,9 +42,12 @@ def _words(source: TuringMachine | Program, tokens: int) -> Words:
 def _program_words(program: Program, tokens: int) -> Words:
     """Of the machine; the program itself is told in the prompt."""
     counted = digits_for(tokens + 1)  # no prompt has more bytes of input than tokens
-    if not isinstance(program.machine, Subleq):
-        raise Refused("only programs of SUBLEQ become language models", advice="Use target transformer.")
-    words = SubleqTokens(program.machine, counted)
+    if isinstance(program.machine, Subleq):
+        words: Words = SubleqTokens(program.machine, counted)
+    elif isinstance(program.machine, RV32):
+        words = Rv32Tokens(program.machine, counted)
+    else:
+        raise Refused(f"programs for {program.machine.kind!r} do not become language models", advice="")
     scales_for(words.program, tokens)
     return words
 
