@@ -2,16 +2,23 @@
 
 The rows, in order, with 8 digits where nothing else is said:
 
-    kind  pc  pc+1 pc+2 pc+3 (lowest digits)  ins  tail op r1 r2 rd  a  b0  b  sum  compared
-    stage16 r3  s16  call stage8  s8  file stage4  s4  moves ends final  s  at+1 at+2 at+3 (addresses)
-    load  access  taken  result  goes  next  put  outcome
+    kind  pc  pc+1 pc+2 pc+3 (lowest digits)  ins  tail op phase take with r1 r2 rd  a  b0  b  sum
+    compared signs  stage16 r3  s16  call stage8  s8  file stage4  s4  moves ends final  s
+    at+1 at+2 at+3 (addresses)  load  access  taken  result  goes  next  put  outcome
 
 `a` and `b0` are the registers that the instruction names; `b` is the second operand, a register (as its
-complement, where one subtracts) or an immediate number. `s16`, `s8`, `s4` and `s` shift by 16, 8, 4 and 1 to 3
-bits, or hand on the sum. `load` is what memory has at the sum, `result` what goes to rd or to memory.
+complement, where one subtracts) or an immediate number. `s16`, `s8`, `s4` and `s` shift by 16, 8, 4 and 1 to
+3 bits, or hand on the sum. `load` is what memory has at the sum, `result` what goes to rd or to memory.
 
 A system call uses rows that would shift for what it needs: `s16` is a7, `s8` is a0, and `s4` counts the bytes
 that have been moved, which the next record finds there if the call goes on.
+
+Multiplication and division take 36 records, rounds of one step. `s16` is the high word or the remainder, `s8`
+the low word or the quotient, and `s4` counts rounds. A round adds the first operand to the high word if the
+lowest bit of the low one is 1, and shifts both to the right; or doubles the remainder with the next bit of
+the quotient, and subtracts the second operand if it can. Signs are mended in the last two rounds: the high
+word of a product is too large by one operand where the other is negative; of quotients and remainders,
+absolute values are computed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +30,7 @@ from tapegrad.attention.digits import (
     marked, plain, row, sum_of,
 )  # fmt: skip
 from tapegrad.attention.rv32_words import (
-    ACCESS, AND, ASTRAY, BAD_FILE, BELOW, BEYOND, BRANCH, BRANCHES, BREAKPOINT, BREAKS, CALL, CALLED, CALLS,
-    CHANGED, COMPARED, COPIED, COUNT, ENDS, EQUAL, EXIT, EXITS, FILE, FINAL, FLAG, GO, GOES, IDLE, ILLEGAL,
-    JUMP, JUMP_EVEN, LEFT, LESS, LOADS, LOGIC, MISALIGNED, MORE, MOVES, NO_CALL, NONE, OF_M, OLD, ON, ONES, OP,
-    OP_BITS, OPS, OR, OTHER, PLAIN, PUT, PUTS, QUIET, READ, REGISTER, RIGHT, SAME, SETTING, SHIFTING, STAGE,
-    STAY, STEP, STORED, STORES, SUBTRACTING, SUM, TAIL, TAKES, UNKNOWN, WRITE, XOR,
+    ACCESS, AND, ASTRAY, BAD_FILE, BEGINS, BELOW, BEYOND, BRANCH, BRANCHES, BREAKPOINT, BREAKS, CALL, CALLED, CALLS, CHANGED, CLEAR, CLOSES, COMPARED, COPIED, COUNT, DIVIDE, DIVIDING, DOUBLE, ENDED, ENDS, EQUAL, EXIT, EXITS, FILE, FINAL, FIRST_NEGATIVE, FLAG, FORMS, GO, GOES, HIGH, IDLE, ILLEGAL, JUMP, JUMP_EVEN, KEEP, LEFT, LESS, LOADS, LOGIC, LOOKS, LOW, MENDS, MISALIGNED, MORE, MOVES, MULTIPLY, MULTIPLYING, NONE, NOT_HIGH, NOT_LOW, NOT_R1, NO_CALL, NO_PHASE, OF_M, OF_PC, OF_R1, OLD, ON, ONES, OP, OPS, OP_BITS, OR, OTHER, PHASE, PLAIN, PUT, PUTS, QUIET, READ, REGISTER, RIGHT, ROUND, ROUNDED, ROUNDS, SAME, SECOND, SECOND_NEGATIVE, SECOND_ZERO, SETTING, SHIFTING, SIGNS, STAGE, STAY, STEP, STEPS, STORED, STORES, SUBTRACTING, SUM, TAIL, TAKE, TAKES, UNKNOWN, WITH, WRITE, XOR, ZERO,
 )  # fmt: skip
 
 WORD = 8
@@ -41,8 +44,8 @@ THREE, FOUR = (0, 1, 2), (0, 1, 2, 3)
 def slots_of(address: int, counted: int) -> list[str]:
     """The slots, where addresses have so many digits, and so many count the input."""
     return [
-        "kind", *row("pc", WORD), "pc+1", "pc+2", "pc+3", *row("ins", WORD), "tail", "op", "r1", "r2", "rd",
-        *row("a", WORD), *row("b0", WORD), *row("b", WORD), *row("sum", WORD), "compared", "stage16", "r3",
+        "kind", *row("pc", WORD), "pc+1", "pc+2", "pc+3", *row("ins", WORD), "tail", "op", "phase", "take", "with", "r1", "r2", "rd",
+        *row("a", WORD), *row("b0", WORD), *row("b", WORD), *row("sum", WORD), "compared", "signs", "stage16", "r3",
         *row("s16", WORD), "call", "stage8", *row("s8", WORD), "file", "stage4", *row("s4", WORD), "moves",
         "ends", "final", *row("s", WORD), *row("at+1", address), *row("at+2", address), *row("at+3", address),
         *row("load", WORD), "access", *row("taken", counted), *row("result", WORD), "goes", *row("next", WORD),
@@ -81,17 +84,25 @@ class Rv32Cells:
         yield Cell("tail", (Part((look("ins 6", *VALUE, FLAG_F, FLAG_G), look("ins 7")), _tail),))
         fields = look("ins 0"), look("ins 1", 0, 1, 2), look("ins 3", 0, 1, 2), look("tail", *THREE)
         yield Cell("op", (Part(fields, _op),))
-        op = look("op", *OP_BITS)
+        op, phase = look("op", *OP_BITS), look("phase", *THREE)
+        rounds = (
+            look("outcome", ROUND_BIT, where="last"),
+            look("s4 0", where="last"),
+            look("s4 1", 0, 1, where="last"),
+        )
+        yield Cell("phase", (Part((op, *rounds), _phase),))
+        state = look("signs", *THREE, where="last"), look("s8 0", 0, where="last")
+        yield Cell("take", (Part((op, phase, *state), _take),))
+        yield Cell("with", (Part((op, phase, state[0]), _with),))
         yield Cell("r1", (Part((op, look("ins 3", 3), look("ins 4")), partial(_register, 11)),))
         yield Cell("r2", (Part((op, look("ins 5"), look("ins 6", 0)), _register_2),))
-        yield Cell("rd", (Part((op, look("ins 1", 3), look("ins 2")), _target),))
+        yield Cell("rd", (Part((op, look("ins 1", 3), look("ins 2"), phase), _target),))
 
     def _operands(self) -> Iterator[Cell]:
         op = look("op", *OP_BITS)
         for place, slot in enumerate(row("a", WORD)):
             yield Cell(slot, tuple(
-                Part((op, look(f"pc {place}", bit), Look("recalled", LAST_SET, (bit,))), partial(_first, bit))
-                for bit in VALUE
+                _first(place, bit) for bit in VALUE
             ))  # fmt: skip
         for place, slot in enumerate(row("b0", WORD)):
             parts = [Part((Look("recalled", LAST_SET, (bit,)),), partial(_bit, bit)) for bit in VALUE]
@@ -99,9 +110,9 @@ class Rv32Cells:
                 parts.append(Part((look(f"b0 {place - 1}", *VALUE, FLAG_G),), marked))
             yield Cell(slot, tuple(parts))
         for place, slot in enumerate(row("b", WORD)):
-            parts = [_second(op, place, bit) for bit in VALUE]
+            parts = [_second(place, bit) for bit in VALUE]
             if place == 0:
-                parts.append(Part((op,), lambda op: flagged(_name(op) in SUBTRACTING)))
+                parts.append(Part((look("with", *FOUR),), _carries))
             yield Cell(slot, tuple(parts))
 
     def _computed(self) -> Iterator[Cell]:
@@ -116,10 +127,14 @@ class Rv32Cells:
         signs = look(f"a {last}", 3), look(f"b {last}", 3)
         yield Cell("compared", (Part((look(f"sum {last}", *VALUE, FLAG_F, FLAG_G), *signs), _compared),))
         sign = look(f"a {last}", 3)
-        yield Cell("stage16", (Part((op, look("b 1", 0), sign), _stage16),))
+        phase, second = look("phase", *THREE), look(f"b0 {last}", *VALUE, FLAG_G)
+        yield Cell("signs", (Part((phase, sign, second), _signs),
+                             Part((phase, look("signs", *THREE, where="last")), _signs_again)))  # fmt: skip
+        yield Cell("stage16", (Part((op, look("b 1", 0), sign, phase), _stage16),))
         yield Cell("r3", (Part((), lambda: REGISTER + 17),))
         for place, slot in enumerate(row("s16", WORD)):
             parts = [_first_stage(place, bit) for bit in VALUE]
+            parts += [_high(place, bit) for bit in VALUE]
             if place == 0:
                 parts.append(Part((op, look("compared", 1, 2)), _flag))
             if place > 2:
@@ -127,20 +142,20 @@ class Rv32Cells:
             yield Cell(slot, tuple(parts))
         number = look("s16 0"), look("s16 1"), look(f"s16 {last}", *VALUE, FLAG_F)
         yield Cell("call", (Part((look("stage16", *THREE), *number), _call),))
-        yield Cell("stage8", (Part((op, look("b 0", 3), sign), _stage),))
+        yield Cell("stage8", (Part((op, look("b 0", 3), sign, phase), _stage8),))
         for place, slot in enumerate(row("s8", WORD)):
             parts = [_staged("stage8", place, 2, "s16", bit) for bit in VALUE]
-            parts += [Part((look("stage8", *THREE), Look("recalled", LAST_SET, (bit,))), partial(_called, bit))
-                      for bit in VALUE]  # fmt: skip
+            parts += [_low(place, bit) for bit in VALUE]
             if place > 1:
                 parts.append(_nonzero_before("s8", place))
             yield Cell(slot, tuple(parts))
         yield Cell(
             "file", (Part((look("call", *THREE), look("s8 0"), look(f"s8 {last}", *VALUE, FLAG_F)), _file),)
         )
-        yield Cell("stage4", (Part((op, look("b 0", 2), sign), _stage),))
+        yield Cell("stage4", (Part((op, look("b 0", 2), sign, phase), _stage4),))
         for place, slot in enumerate(row("s4", WORD)):
-            yield Cell(slot, (*(_staged("stage4", place, 1, "s8", bit) for bit in VALUE), *_copied(place)))
+            parts = [_staged("stage4", place, 1, "s8", bit) for bit in VALUE]
+            yield Cell(slot, (*parts, *_copied(place), *_counted(place)))
 
     # System calls and memory
 
@@ -150,7 +165,8 @@ class Rv32Cells:
         there = Look("recalled", BYTE, (FLAG_G,))
         yield Cell("moves", (Part((call, look("file", 0), count, there), _moves),))
         counted = look(f"s4 {last}", *VALUE, FLAG_G)
-        yield Cell("ends", (Part((look("moves", 0, 1), counted, look(f"b0 {last}")), _ends),))
+        ended = look("moves", 0, 1), counted, look(f"b0 {last}"), look("phase", *THREE)
+        yield Cell("ends", (Part(ended, _ends),))
         parts = (
             Part((op, look("b 0", 0, 1), look(f"a {last}", 3)), _final),
             Part((call, look("file", 0), look("moves", 0, 1), look("ends", 0)), _final_call),
@@ -216,7 +232,7 @@ class Rv32Cells:
         yield Cell("put", (Part((look("moves", 0, 1), look("load 0"), look("load 1")), _put),))
         looks = (
             look(f"pc {last}", *VALUE, FLAG_F), op, look("access", 0), look("next 0", 1), look("call", 2),
-            look("ends", 0),
+            look("ends", 0, 1),
         )  # fmt: skip
         limit = digits_of(self.ram - 4, WORD)[last] % BASE
         yield Cell("outcome", (Part(looks, partial(_outcome, limit)),))
@@ -230,7 +246,7 @@ def _name(op: int) -> str | None:
 
 
 def _begins(outcome: int) -> int:
-    return STEP if outcome in (GO, MORE) else 0
+    return STEP if outcome in (GO, MORE, ROUND) else 0
 
 
 def _is_above(limit: int, seen: int) -> int:
@@ -305,6 +321,8 @@ def _op(low: int, high: int, f3: int, tail: int) -> int | None:
     if opcode == 0x33 or name in ("slli", "srli"):
         if tail == CHANGED:
             name = _CHANGED.get(name or "")
+        elif opcode == 0x33 and tail == OF_M:
+            name = (*MULTIPLYING, *DIVIDING)[f3]
         elif not plain_tail:
             name = None
     if opcode == 0x73:
@@ -326,23 +344,112 @@ def _register_2(op: int, low: int, high: int) -> int | None:
     return REGISTER + (12 if _name(op) == "ecall" else low | high << 4)
 
 
-def _target(op: int, low: int, high: int) -> int | None:
-    """The register that is written: bits 7 to 11, or a0; x0 is never written."""
+def _target(op: int, low: int, high: int, phase: int) -> int | None:
+    """The register that is written: bits 7 to 11, or a0; x0 is never written, and nothing before the last
+    round."""
     name, register = _name(op), low | high << 1
     if name is None:
         return None
+    if phase not in (NO_PHASE, CLOSES):
+        return QUIET
     if name == "ecall":
         return REGISTER + 10
     silent = name in (*STORES, *BRANCHES, "fence", "ebreak", "illegal")
     return QUIET if silent or register == 0 else REGISTER + register
 
 
-def _first(bit: int, op: int, pc: int, register: int) -> int | None:
-    """The first operand: pc where a jump or address is relative to it, nothing for `lui`."""
-    name = _name(op)
-    if name is None:
+def _phase(op: int, rounds: int, low: int, high: int) -> int | None:
+    """Where a multiplication or division is, by the number of its round."""
+    name, number = _name(op), (low | high << 4) if rounds else 0
+    if name is None or number > ROUNDS:
         return None
-    return _bit(bit, pc if name in ("jal", "auipc") else 0 if name == "lui" else register)
+    if name not in (*MULTIPLYING, *DIVIDING):
+        return PHASE + NO_PHASE
+    known = {0: LOOKS, 1: BEGINS, ROUNDS - 1: MENDS, ROUNDS: CLOSES}
+    return PHASE + known.get(number, STEPS)
+
+
+def _take(op: int, phase: int, signs: int, low: int) -> int | None:
+    """What the first operand is. In rounds it depends on the signs, and on the lowest bit of the low word."""
+    name = _name(op)
+    if name is None or phase > CLOSES:
+        return None
+    if phase in (NO_PHASE, LOOKS):
+        return TAKE + {"jal": OF_PC, "auipc": OF_PC, "lui": ZERO}.get(name, OF_R1)
+    if name in MULTIPLYING:
+        if phase == STEPS:
+            return TAKE + (OF_R1 if low else ZERO)
+        if phase == CLOSES:
+            return TAKE + (LOW if name == "mul" else NOT_R1 if _mends(name, signs) else ZERO)
+        return TAKE + HIGH
+    if phase == BEGINS:
+        return TAKE + (NOT_R1 if _begins_negative(name, signs) else OF_R1)
+    if phase == CLOSES:
+        word, complement = (LOW, NOT_LOW) if name in ("div", "divu") else (HIGH, NOT_HIGH)
+        return TAKE + (complement if _ends_negative(name, signs) else word)
+    return TAKE + DOUBLE
+
+
+def _with(op: int, phase: int, signs: int) -> int | None:
+    """What the second operand is."""
+    name = _name(op)
+    if name is None or phase > CLOSES:
+        return None
+    return WITH + FORMS.index(
+        _form(name) if phase in (NO_PHASE, LOOKS) else _form_of_round(name, phase, signs)
+    )
+
+
+def _form_of_round(name: str, phase: int, signs: int) -> str:
+    if name in MULTIPLYING:
+        if phase == MENDS:
+            return "-R" if name in ("mulh", "mulhsu") and signs & FIRST_NEGATIVE else "0"
+        if phase == CLOSES:
+            return "0" if name == "mul" else "+H" if _mends(name, signs) else "H"
+        return "H"
+    if phase == STEPS:
+        return "R" if name in ("div", "rem") and signs & SECOND_NEGATIVE else "-R"
+    negative = _begins_negative if phase == BEGINS else _ends_negative
+    return "+0" if negative(name, signs) else "0"
+
+
+def _mends(name: str, signs: int) -> bool:
+    """Whether the last round subtracts the first operand, as the second is negative."""
+    return name == "mulh" and bool(signs & SECOND_NEGATIVE)
+
+
+def _begins_negative(name: str, signs: int) -> bool:
+    return name in ("div", "rem") and bool(signs & FIRST_NEGATIVE)
+
+
+def _ends_negative(name: str, signs: int) -> bool:
+    """Whether the result is negative; a quotient by 0 has all ones already."""
+    if name == "div":
+        return not signs & SECOND_ZERO and bool(signs & FIRST_NEGATIVE) != bool(signs & SECOND_NEGATIVE)
+    return name == "rem" and bool(signs & FIRST_NEGATIVE)
+
+
+def _first(place: int, bit: int) -> Part:
+    """A bit of the first operand."""
+    at = NIBBLE * place + bit - 1
+    earlier = (
+        look(f"s16 {at // NIBBLE}", at % NIBBLE, where="last") if at >= 0 else look("s8 7", 3, where="last")
+    )
+
+    def first(take: int, pc: int, register: int, high: int, low: int, earlier: int) -> int | None:
+        values = {
+            OF_R1: register, OF_PC: pc, ZERO: 0, NOT_R1: 1 - register, HIGH: high, NOT_HIGH: 1 - high, LOW: low,
+            NOT_LOW: 1 - low, DOUBLE: earlier,
+        }  # fmt: skip
+        return _bit(bit, values[take]) if take in values else None
+
+    return Part(
+        (
+            look("take", *FOUR), look(f"pc {place}", bit), Look("recalled", LAST_SET, (bit,)),
+            look(f"s16 {place}", bit, where="last"), look(f"s8 {place}", bit, where="last"), earlier,
+        ),
+        first,
+    )  # fmt: skip
 
 
 def instruction_bit(form: str, bit: int) -> int | None:
@@ -361,47 +468,49 @@ def instruction_bit(form: str, bit: int) -> int | None:
 
 
 def _form(name: str) -> str:
-    """The form of the second operand; R for a register, C for what a call has copied."""
+    """The form of the second operand of an instruction."""
     if name in STORES:
         return "S"
     if name in ("lui", "auipc"):
         return "U"
     if name in ("jal", "ecall"):
         return "J" if name == "jal" else "C"
-    return "I" if name in LOADS or name == "jalr" or name.endswith("i") or name == "sltiu" else "R"
+    form = "I" if name in LOADS or name == "jalr" or name.endswith("i") or name == "sltiu" else "R"
+    return f"-{form}" if name in SUBTRACTING else form
 
 
-def _second(op: Look, place: int, bit: int) -> Part:
+def _second(place: int, bit: int) -> Part:
     """A bit of the second operand."""
     at = NIBBLE * place + bit
     sources = {form: instruction_bit(form, at) for form in "ISUJ"}
     read = sorted({own for own in sources.values() if own is not None})
 
-    def second(op: int, register: int, copied: int, more: int, *bits: int) -> int | None:
-        name = _name(op)
-        if name is None:
+    def second(form: int, register: int, high: int, copied: int, more: int, *bits: int) -> int | None:
+        if form >= len(FORMS):
             return None
+        name = FORMS[form]
         found = {None: 0, **dict(zip(read, bits, strict=True))}
-        form = _form(name)
-        if form == "R":
-            value = register
-        elif form == "C":
-            value = copied if more else 0
-        else:
-            value = found[sources[form]]
-        return _bit(bit, value ^ (name in SUBTRACTING))
+        values = {"R": register, "C": copied if more else 0, "H": high, "0": 0}
+        values |= {own: found[source] for own, source in sources.items()}
+        return _bit(bit, values[name[-1]] ^ (name[0] == "-"))
 
     return Part(
         (
-            op, look(f"b0 {place}", bit), look(f"s4 {place}", bit, where="last"),
-            look("outcome", MORE_BIT, where="last"), *(_of_instruction(own) for own in read),
+            look("with", *FOUR), look(f"b0 {place}", bit), look(f"s16 {place}", bit, where="last"),
+            look(f"s4 {place}", bit, where="last"), look("outcome", MORE_BIT, where="last"),
+            *map(_of_instruction, read),
         ),
         second,
     )  # fmt: skip
 
 
-MORE_BIT = 1
-"""The bit of `more` that `go` does not have; a record with any other outcome is the last."""
+def _carries(form: int) -> int:
+    """Whether the sum begins with a carry."""
+    return flagged(form < len(FORMS) and FORMS[form][0] in "+-")
+
+
+MORE_BIT, ROUND_BIT = 1, 4
+"""The bit of `more` that `go` does not have, and the bit that only `round` has; others are the last of all."""
 
 
 def _of_instruction(bit: int) -> Look:
@@ -424,15 +533,20 @@ def _staging(name: str, shifts: int, sign: int) -> int:
     return RIGHT if way == ONES and not sign else way
 
 
-def _stage(op: int, shifts: int, sign: int) -> int | None:
-    name = _name(op)
-    return None if name is None else STAGE + _staging(name, shifts, sign)
+def _in_round(phase: int) -> bool:
+    """Whether a multiplication or division goes on after this record."""
+    return phase not in (NO_PHASE, CLOSES)
 
 
-def _stage16(op: int, shifts: int, sign: int) -> int | None:
+def _stage16(op: int, shifts: int, sign: int, phase: int) -> int | None:
     name = _name(op)
-    if name is None:
+    if name is None or phase > CLOSES:
         return None
+    if _in_round(phase):
+        if phase == MENDS:
+            return STAGE + (SUM if name in MULTIPLYING else KEEP)
+        step = MULTIPLY if name in MULTIPLYING else DIVIDE
+        return STAGE + (step if phase == STEPS else CLEAR)
     if name in SHIFTING or name == "ecall":
         return STAGE + _staging(name, shifts, sign)
     return STAGE + (FLAG if name in SETTING else LOGIC.get(name, SUM))
@@ -456,22 +570,20 @@ def _staged(control: str, place: int, distance: int, of: str, bit: int) -> Part:
     """A bit of a digit after a stage that shifts by whole digits; 0 in a system call."""
     near = _neighbours(of, place, distance, bit)
 
-    def staged(does: int, *bits: int) -> int | None:
-        if does > CALL:
-            return None
+    def staged(does: int, *bits: int) -> int:
         moved = dict(zip((way for way, _ in near), bits, strict=True))
-        return _bit(bit, 0 if does == CALL else _shifted(does, moved))
+        return _bit(bit, 0 if does >= CALL else _shifted(does, moved))
 
-    return Part((look(control, *THREE), *(own for _, own in near)), staged)
+    return Part((look(control, *FOUR), *(own for _, own in near)), staged)
 
 
 def _first_stage(place: int, bit: int) -> Part:
     """A bit after the first stage, which shifts the first operand, or hands on other results."""
     near = _neighbours("a", place, 4, bit)
 
-    def staged(does: int, total: int, second: int, register: int, *bits: int) -> int | None:
+    def staged(does: int, total: int, second: int, register: int, *bits: int) -> int:
         if does > AND:
-            return None
+            return _bit(bit, 0)
         moved = dict(zip((way for way, _ in near), bits, strict=True))
         a, b = moved["same"], second
         others = {CALL: register, SUM: total, FLAG: 0, XOR: a ^ b, OR: a | b, AND: a & b}
@@ -487,8 +599,102 @@ def _flag(op: int, compared: int) -> int | None:
     return None if name is None else int(SETTING.get(name, 0) & compared > 0)
 
 
-def _called(bit: int, does: int, register: int) -> int:
-    return register << bit if does == CALL else 0
+def _signs(phase: int, first: int, second: int) -> int:
+    """The signs of both operands, where they are seen."""
+    if phase != LOOKS:
+        return SIGNS
+    zero = second == 0
+    return SIGNS + FIRST_NEGATIVE * first + (SECOND_ZERO if zero else SECOND_NEGATIVE * (second >> 3 & 1))
+
+
+def _signs_again(phase: int, signs: int) -> int:
+    return signs if phase not in (NO_PHASE, LOOKS) else 0
+
+
+def _stage8(op: int, shifts: int, sign: int, phase: int) -> int | None:
+    name = _name(op)
+    if name is None or phase > CLOSES:
+        return None
+    if not _in_round(phase):
+        return STAGE + _staging(name, shifts, sign)
+    multiplies = name in MULTIPLYING
+    return (
+        STAGE
+        + {
+            LOOKS: CLEAR,
+            BEGINS: SECOND if multiplies else SUM,
+            STEPS: MULTIPLY if multiplies else DIVIDE,
+            MENDS: KEEP,
+        }[phase]
+    )
+
+
+def _stage4(op: int, shifts: int, sign: int, phase: int) -> int | None:
+    name = _name(op)
+    if name is None or phase > CLOSES:
+        return None
+    return STAGE + (MULTIPLY if _in_round(phase) else _staging(name, shifts, sign))
+
+
+def _high(place: int, bit: int) -> Part:
+    """A bit of the high word, or of the remainder, after a round."""
+    at = NIBBLE * place + bit + 1
+    carry = look("sum 7", FLAG_F)
+    looks = {
+        "does": look("stage16", *FOUR),
+        "before": look(f"s16 {place}", bit, where="last"),
+        "total": look(f"sum {place}", bit),
+        "first": look(f"a {place}", bit),
+        "lost": look("s16 7", 3, where="last"),
+        "carry": carry,
+        "up": carry if at == NIBBLE * WORD else look(f"sum {at // NIBBLE}", at % NIBBLE),
+    }
+
+    def high(does: int, before: int, total: int, first: int, lost: int, carry: int, up: int) -> int:
+        """Half the sum; or the difference, if there is no borrow, which is where the sum carries, or where the
+        doubled remainder has lost a bit."""
+        if does == DIVIDE:
+            return (total if carry or lost else first) << bit
+        return (before if does == KEEP else up if does == MULTIPLY else 0) << bit
+
+    different = list(dict.fromkeys(looks.values()))
+    places = [different.index(own) for own in looks.values()]
+    return Part(tuple(different), lambda *values: high(*(values[place] for place in places)))
+
+
+def _low(place: int, bit: int) -> Part:
+    """A bit of the low word, or of the quotient, after a round; or of a0 in a system call."""
+    at = NIBBLE * place + bit
+    more = look(f"s8 {(at + 1) // NIBBLE}", (at + 1) % NIBBLE, where="last") if at < 31 else look("sum 0", 0)
+    less = look(f"s8 {(at - 1) // NIBBLE}", (at - 1) % NIBBLE, where="last") if at else look("sum 7", FLAG_F)
+    lost = look("s16 7", 3, where="last")
+
+    def low(
+        does: int, register: int, before: int, second: int, total: int, more: int, less: int, lost: int = 0
+    ) -> int:
+        values = {
+            CALL: register, KEEP: before, SECOND: second, SUM: total, MULTIPLY: more, DIVIDE: less | lost,
+        }  # fmt: skip
+        return values.get(does, 0) << bit
+
+    own = look("stage8", *FOUR), Look("recalled", LAST_SET, (bit,)), look(f"s8 {place}", bit, where="last")
+    others = look(f"b0 {place}", bit), look(f"sum {place}", bit), more, less
+    return Part((*own, *others, *(() if at else (lost,))), low)
+
+
+def _counted(place: int) -> Iterator[Part]:
+    """The number of the round to come."""
+    if place > 1:
+        return
+    control, phase = look("stage4", *FOUR), look("phase", *THREE)
+    own = look(f"s4 {place}", where="last"), *((look("s4 0", FLAG_F),) if place else ())
+
+    def counted(does: int, phase: int, digit: int, carry: int = 1) -> int:
+        if does != MULTIPLY:
+            return 0
+        return carrying((digit if phase != LOOKS else 0) + carry) - DIGIT
+
+    yield Part((control, phase, *own), counted)
 
 
 def _nonzero_before(name: str, place: int) -> Part:
@@ -511,7 +717,7 @@ def _file(call: int, low: int, last: int) -> int:
 
 def _copied(place: int) -> Iterator[Part]:
     """What a system call will have copied: one byte more; and whether that differs from what is asked for."""
-    control = look("stage4", *THREE)
+    control = look("stage4", *FOUR)
     carry = (look(f"s4 {place - 1}", FLAG_F),) if place else ()
 
     def copied(does: int, digit: int, carry: int = 1) -> int:
@@ -534,9 +740,11 @@ def _moves(call: int, good: int, count: int, there: int) -> int:
     return MOVES + {READ: TAKES, WRITE: PUTS}.get(call, IDLE)
 
 
-def _ends(moves: int, seen: int, count: int) -> int:
+def _ends(moves: int, seen: int, count: int, phase: int) -> int:
     """Whether the instruction is over: a call is with its last byte."""
-    return ENDS + (moves == IDLE or seen == count)
+    if _in_round(phase):
+        return ENDS + ROUNDED
+    return ENDS + ENDED * (moves == IDLE or seen == count)
 
 
 def _final(op: int, shifts: int, sign: int) -> int | None:
@@ -703,4 +911,4 @@ def _outcome(limit: int, pc: int, op: int, outside: int, odd: int, exits: int, e
         return EXIT if exits else BEYOND
     if odd:
         return MISALIGNED
-    return GO if ends else MORE
+    return ROUND if ends == ROUNDED else GO if ends == ENDED else MORE

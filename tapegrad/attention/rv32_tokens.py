@@ -38,6 +38,7 @@ from tapegrad.attention.rv32_words import (
     QUIET,
     REGISTER,
     REGISTER_BITS,
+    ROUND,
     SET,
     START,
     TAKES,
@@ -231,11 +232,13 @@ class Rv32Story:
         self.told: Sequence[int] | None = None
         """The last record, which shows in the next."""
 
-    def read(self, record: Sequence[int]) -> None:
+    def read(self, record: Sequence[int]) -> bool:
         """The next record, or as much of it as there is."""
-        if self.told is not None:
+        steps = self.told is None or self.told[-1] != ROUND
+        if self.told is not None and steps:
             self.state = self._after(self.told)
         self.told = record
+        return steps
 
     def configuration(self) -> ProgramState:
         """As the interpreter has it."""

@@ -349,11 +349,12 @@ class SubleqStory:
         self.told: Sequence[int] | None = None
         """The last record, which shows in the next."""
 
-    def read(self, record: Sequence[int]) -> None:
+    def read(self, record: Sequence[int]) -> bool:
         """The next record, or as much of it as there is."""
         if self.told is not None:
             self.state = self._after(self.told)
         self.told = record
+        return True
 
     def configuration(self) -> ProgramState:
         """As the interpreter has it."""

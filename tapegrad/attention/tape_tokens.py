@@ -288,7 +288,7 @@ class TapeStory:
         self.tapes = [dict(tape) for tape in first.tapes]
         self.heads = first.heads
 
-    def read(self, record: Sequence[int]) -> None:
+    def read(self, record: Sequence[int]) -> bool:
         """The next record, or as much of it as there is."""
         if self.does is not None:
             for tape, head, symbol in zip(self.tapes, self.heads, self.does.write, strict=True):
@@ -300,6 +300,7 @@ class TapeStory:
         ways = self.words.distances(record)
         self.heads = tuple(head + way for head, way in zip(self.first.heads, ways, strict=True))
         self.does = self.words.does.get(record[-1])
+        return True
 
     def configuration(self) -> Configuration:
         """As the interpreter has it."""

@@ -37,7 +37,9 @@ from tapegrad.targets.target import Estimate
 class Story(Protocol):
     """One that reads a run, record by record."""
 
-    def read(self, record: Sequence[int], /) -> None: ...
+    def read(self, record: Sequence[int], /) -> bool:
+        """Whether it has come to the next step; a step may take several records."""
+        ...
 
     def configuration(self) -> State: ...
 
@@ -124,26 +126,33 @@ class DecoderNet(Net):
         return self._advanced(carry, steps, running)
 
     def _advanced(self, carry: Generation, steps: int, running: "Reading | Fast") -> Generation:
-        tokens, record, stray = list(carry.tokens), self.words.record, carry.stray
-        room = (self.tokens - len(tokens)) // record
+        record = self.words.record
+        carry = replace(carry, tokens=list(carry.tokens), engine=running)
+        room, taken = (self.tokens - len(carry.tokens)) // record, 0
         if room < 1:
             raise Refused(
                 f"the machine has not halted within {self.tokens:,} tokens, which is the horizon of this net",
                 advice=f"Compile with a larger one, as in tokens={2 * self.tokens}.",
             )
-        last = len(tokens) + record * min(steps, room)
+        while taken < steps and room and not self.done(carry):
+            first = len(carry.tokens)
+            carry = self._written(carry, first + record * min(steps - taken, room), running)
+            for at in range(first, len(carry.tokens), record):
+                taken += carry.story.read(carry.tokens[at : at + record])
+            room = (self.tokens - len(carry.tokens)) // record
+        return replace(carry, steps=carry.steps + taken)
+
+    def _written(self, carry: Generation, last: int, running: "Reading | Fast") -> Generation:
+        """The text with more tokens, so many in all, or fewer if it ends."""
         if isinstance(running, Fast):
-            tokens = running.advance(tokens, last)
-        else:
-            ideal = float((self.model.unembedding.values != 0).sum() / len(self.model.unembedding))
-            while len(tokens) < last and (len(tokens) == carry.prompt or tokens[-1] != END):
-                logits = running.feed(tokens[running.count :])
-                stray = max(stray, abs(float(logits.max()) - ideal))
-                tokens.append(int(logits.argmax()))
-        for first in range(len(carry.tokens), len(tokens), record):
-            carry.story.read(tokens[first : first + record])
-        taken = -(-(len(tokens) - len(carry.tokens)) // record)
-        return replace(carry, tokens=tokens, steps=carry.steps + taken, stray=stray, engine=running)
+            return replace(carry, tokens=running.advance(carry.tokens, last))
+        tokens, stray = carry.tokens, carry.stray
+        ideal = float((self.model.unembedding.values != 0).sum() / len(self.model.unembedding))
+        while len(tokens) < last and (len(tokens) == carry.prompt or tokens[-1] != END):
+            logits = running.feed(tokens[running.count :])
+            stray = max(stray, abs(float(logits.max()) - ideal))
+            tokens.append(int(logits.argmax()))
+        return replace(carry, stray=stray)
 
     def _fast(self) -> Fast:
         return Fast(self._tables)
