@@ -191,7 +191,8 @@ class _Builder:
             (asked, bias), (answered, other) = self._sign(ask), self._sign(answer)
             query.add([(place, self.beta * weight) for place, weight in asked], self.beta * bias)
             shown = [(place, scale * weight) for place, weight in answered]
-            key.add([*shown, (begin, -scale * other)], scale * other)
+            first = [(begin, -scale * other)] if other else []
+            key.add([*shown, *first], scale * other)
         query.add((), self.beta)
         key.add([(self.at[f"record[{bit}]"], 1 << place) for place, bit in enumerate(digit)])
         query.add((), self.beta)

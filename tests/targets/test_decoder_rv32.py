@@ -134,7 +134,7 @@ def net_for(ram: int) -> DecoderNet:
 @pytest.mark.parametrize("path", sorted(TESTS.glob("*.elf")), ids=lambda path: path.stem)
 def test_riscv_tests(path):
     """At every step, and a0 = 0 at the last."""
-    program = tg.read(path)
+    program = tg.read(str(path))
     assert isinstance(program, Program)
     own = net_for(program.machine.ram)
     carry = own.start(program.start())
@@ -148,8 +148,8 @@ def test_riscv_tests(path):
 
 @pytest.mark.slow
 def test_a_c_program_is_run_by_the_same_net():
-    """It reads numbers, sorts them and prints them; multiplication and division are among its instructions."""
-    program = tg.read(Path(__file__).parents[2] / "examples" / "programs" / "quicksort.c")
+    """It reads numbers and sorts them; multiplication and division are among its instructions."""
+    program = tg.read(str(Path(__file__).parents[2] / "examples" / "programs" / "quicksort.c"))
     compiled = tg.compile(program, "decoder", tokens=1 << 21)
     report = tg.verify(compiled, [(b"5 3 8\n",)], steps=3000, engine="fast", every=100)
     assert report.agreed, report
