@@ -17,6 +17,8 @@ from tapegrad.programs.subleq import Subleq
 from tapegrad.targets.decoder.net import DecoderNet, Words
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
+MOST_COUNTED = 4
+"""Digits that count bytes of input, of which there may be 65,535 then."""
 MOST_RULES = 1 << 16
 """Each takes a unit, and most of them a token."""
 
@@ -41,7 +43,7 @@ def _words(source: TuringMachine | Program, tokens: int) -> Words:
 
 def _program_words(program: Program, tokens: int) -> Words:
     """Of the machine; the program itself is told in the prompt."""
-    counted = digits_for(tokens + 1)  # no prompt has more bytes of input than tokens
+    counted = min(MOST_COUNTED, digits_for(tokens + 1))  # no prompt has more bytes of input than tokens
     if isinstance(program.machine, Subleq):
         words: Words = SubleqTokens(program.machine, counted)
     elif isinstance(program.machine, RV32):
