@@ -1,4 +1,4 @@
-"""Is a language model this Turing machine? (For programs see `program_texts`.) Every weight of its heads, and its units in all that can happen.
+"""Is a language model this Turing machine? Every weight of its heads, and its units in all that can happen.
 
 What is proved, by induction over the tokens of a text: if all tokens so far are those of a run, told as a
 prompt and then record by record, the next one has the greatest logit. The heads are compared with the

@@ -1,9 +1,9 @@
 """Pages: what every token of a record must say, and where its digits of memory must come from.
 
-A page has a name for every slot and, for each, rules: bits of other tokens, and a function from them to a part
-of the number of this token. `compare` proves that the cases of a net are these rules: for every slot and every
-bit of the number, for all that the bits can be. What a head recalls must be what the page says, for every slot
-in which it is read: in which slots tokens are found, and which bits must be equal, here and there.
+A page has a name for every slot and, for each, rules: bits of other tokens, and a function from them to a
+part of the number of this token. `compare` proves that the cases of a net are these rules: for every slot and
+every bit of the number, for all that the bits can be. What a head recalls must be what the page says, for
+every slot in which it is read: in which slots tokens are found, and which bits must be equal, here and there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -143,7 +143,8 @@ def _compare_bit(
 
 
 class Area(NamedTuple):
-    """Words of memory in records of the prompt: the number of a block in slots 1, 2, ..., then digits of words."""
+    """Words of memory in records of the prompt: the number of a block in slots 1, 2, ..., then digits of
+    words."""
 
     slots: int
     digits: int

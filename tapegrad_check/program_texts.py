@@ -1,8 +1,9 @@
 """Is a language model this machine with memory? Its heads and cases are read, and compared with a page.
 
 A net of target `decoder` for a program does not depend on the program, which stands in the prompt; so what is
-proved holds for every program on that machine, with every input. The pages are `subleq_records` and, for RISC-V,
-none yet: of such a net it is proved what its heads and cases are, but not that they are the instruction set.
+proved holds for every program on that machine, with every input. The pages are `subleq_records` and, for
+RISC-V, none yet: of such a net it is proved what its heads and cases are, but not that they are the
+instruction set.
 """
 
 from typing import Any
@@ -44,8 +45,8 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
         tried = compare(net, page)
         _claims(claims, net)
         proved = (
-            f"each of the {net.record} tokens of a record is what the page of SUBLEQ says, for all that it depends "
-            f"on ({tried:,} combinations of bits); its logit is above all others by 1"
+            f"each of the {net.record} tokens of a record is what the page of SUBLEQ says, for all that it "
+            f"depends on ({tried:,} combinations of bits); its logit is above all others by 1"
         )
         reads = f"bytes of input are counted up to {16**counted - 1:,}"
         return Checked([*_statements(net), proved, reads])
@@ -74,12 +75,12 @@ def _statements(net: TokenNet) -> list[str]:
     return [
         f"the {net.count:,} tokens have the bits of their numbers",
         f"{len(net.gathers)} heads gather tokens of this record of {net.record}, or of the last",
-        f"{len(net.recalls)} heads find the latest record that fits, in {len(net.digits)} round(s); scores are at "
-        f"most {net.largest():,}, and those that differ, differ by 1, or by 1/2 where layer norms find means up to "
-        "2^-20",
+        f"{len(net.recalls)} heads find the latest record that fits, in {len(net.digits)} round(s); scores are "
+        f"at most {net.largest():,}, and those that differ, differ by 1, or by 1/2 where layer norms find means "
+        "up to 2^-20",
         f"softmax strays by at most {net.stray:.3g}, and what is copied is rounded to the bit itself",
-        f"the {len(net.cases):,} cases of the last layer add up to the number of the next token; the horizon is "
-        f"{net.horizon:,} tokens",
+        f"the {len(net.cases):,} cases of the last layer add up to the number of the next token; the horizon "
+        f"is {net.horizon:,} tokens",
     ]
 
 

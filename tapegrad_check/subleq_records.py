@@ -2,13 +2,14 @@
 
     kind  pc  pc+1  pc+2  a  from  b  to  c  x  y  z  out  jump  taken  next  outcome
 
-Rows are words in hexadecimal, the lowest digit first. By induction over the tokens: if pc is the program's, and the
-latest z of an address is what memory holds there (or else the prompt, or 0), then a, b, c, x and y are the words
-that the instruction reads, since each of their digits is found by all digits of its address; z is y - x with
-borrows, or the byte that was read; and `next` is c where z is 0 or negative, otherwise pc + 3. A mark on a digit of
-a and b says that all digits before it are f, a plus that they are above those of the last address; on a digit of z a
-mark says that one before it is not 0. So the last digit tells whether an address is -1 or outside, and whether z is
-0. `taken` counts bytes. After an outcome other than `go` the text ends.
+Rows are words in hexadecimal, the lowest digit first. By induction over the tokens: if pc is the program's,
+and the latest z of an address is what memory holds there (or else the prompt, or 0), then a, b, c, x and y
+are the words that the instruction reads, since each of their digits is found by all digits of its address; z
+is y - x with borrows, or the byte that was read; and `next` is c where z is 0 or negative, otherwise pc + 3.
+A mark on a digit of a and b says that all digits before it are f, a plus that they are above those of the
+last address; on a digit of z a mark says that one before it is not 0. So the last digit tells whether an
+address is -1 or outside, and whether z is 0. `taken` counts bytes. After an outcome other than `go` the text
+ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -131,10 +132,9 @@ class SubleqPage:
         limit = self.words - 1 >> 4 * last & 15
 
         def kind(seen: int) -> int:
+            place = NOWHERE if _over(seen, limit) else INSIDE
             if seen & MARK and seen % 16 == 15:
                 place = DEVICE
-            else:
-                place = NOWHERE if _over(seen, limit) else INSIDE
             if slot == "from":
                 return FROM + 2 * place
             return TO_MEMORY if place == INSIDE else TO + 2 * place
@@ -200,7 +200,8 @@ class SubleqPage:
 
 
 def _over(seen: int, limit: int) -> bool:
-    """Whether a number is above a limit: its digit here with a plus for the digits before, the limit's digit."""
+    """Whether a number is above a limit: its digit here with a plus for the digits before, the limit's
+    digit."""
     return seen % 16 > limit or (seen % 16 == limit and bool(seen & PLUS))
 
 
@@ -211,12 +212,12 @@ def _all_f(name: str, place: int) -> list[Rule]:
     return [Rule((at(f"{name} {place - 1}", *VALUE, MARK_BIT),), lambda seen: MARK if seen == 31 else 0)]
 
 
-def _memory(bit: int):  # noqa: ANN202  # a rule's function
+def _memory(bit: int):  # a rule's function
     """A bit of a digit of memory: as last written, where there is such a token, else as in the prompt."""
     return lambda store, image: (DIGIT if bit == 0 else 0) + ((store % 2 if store > 1 else image) << bit)
 
 
-def _moving(bit: int, low: bool):  # noqa: ANN202  # a rule's function
+def _moving(bit: int, low: bool):  # a rule's function
     def moving(source: int, there: int, store: int, image: int, byte: int) -> int | None:
         base = DIGIT if bit == 0 else 0
         if source == INSIDE:

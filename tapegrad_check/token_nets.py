@@ -1,17 +1,18 @@
 """What a language model for records of many tokens computes, read off its weights: heads, and cases.
 
-Such a net has tokens whose bits are those of their numbers. Its first layer gathers: in every slot a head looks
-at one slot of this record, or of the last one that is complete. The heads of the other layers recall: they find
-the latest record in which certain bits are equal, digit by digit of its number. Its last units are cases: bits
-that must be so, and what is then added to the number of the next token.
+Such a net has tokens whose bits are those of their numbers. Its first layer gathers: in every slot a head
+looks at one slot of this record, or of the last one that is complete. The heads of the other layers recall:
+they find the latest record in which certain bits are equal, digit by digit of its number. Its last units are
+cases: bits that must be so, and what is then added to the number of the next token.
 
 Every row of every head and every unit must be one of these forms, and nothing else may be there; scores, the
-temperature and the error of softmax are worked out. So in each position up to the horizon the net computes what
-is read here, exactly. What it means is for the page of an instruction set to say.
+temperature and the error of softmax are worked out. So in each position up to the horizon the net computes
+what is read here, exactly. What it means is for the page of an instruction set to say.
 
-The bounds: a sign of a bit is off by twice the mean that a layer norm may find, 2^-20; one of slots by the sum of
-its weights times that, and by a sixteenth of it for each slot, the rounding of the sum. A recall's scores are off
-by 1/4 at most if S times all that, over both sides of what it compares, is at most 2^-4, where S is the scale.
+The bounds: a sign of a bit is off by twice the mean that a layer norm may find, 2^-20; one of slots by the
+sum of its weights times that, and by a sixteenth of it for each slot, the rounding of the sum. A recall's
+scores are off by 1/4 at most if S times all that, over both sides of what it compares, is at most 2^-4, where
+S is the scale.
 """
 
 import math
@@ -35,8 +36,8 @@ Row = tuple[dict[int, float], float]
 
 
 class Source(NamedTuple):
-    """Where a bit comes from: of the token in a slot of this record or the last, or of a token that a head has
-    recalled."""
+    """Where a bit comes from: of the token in a slot of this record or the last, or of a token that a head
+    has recalled."""
 
     where: str
     what: int
@@ -122,7 +123,7 @@ class TokenNet:
         self.gathers: dict[int, Gather] = {head: self._gather(head) for head in range(gathers)}
         gathered = [(head, bit) for head in self.gathers for bit in self._copied(head)]
         named = [(f"{self.names[head]}: token", bit) for head, bit in gathered]
-        self._rounded(0, named, gathered, [head for head in self.gathers])
+        self._rounded(0, named, gathered, list(self.gathers))
         self.recalls: list[list[Pair]] = []
         self.digits: list[int] = []
         found: list[dict[int, int]] = [{} for _ in range(recalls)]
@@ -202,7 +203,8 @@ class TokenNet:
         return [at - 1 for at in columns]
 
     def _gather(self, head: int) -> Gather:
-        """Which slot a head looks at, in every slot: it compares the number of the record and that of the slot."""
+        """Which slot a head looks at, in every slot: it compares the number of the record and that of the
+        slot."""
         query, key, beta = self.sides[0][head], self.sides[1][head], self.beta
         codes = max(2, (self.record - 1).bit_length())
         require(len(query) == len(key) == self.bits + codes + 1, "a head compares something else")
@@ -311,8 +313,8 @@ class TokenNet:
             require(_row(self.unembedding, number) == (signs, 0.0), "a token has other logits")
 
     def _cases(self) -> list[Case]:
-        """The units of the last layer: each is 1/2 where its bits are so, and off by 1/2 otherwise; two together
-        where a bit is read raw, cut between."""
+        """The units of the last layer: each is 1/2 where its bits are so, and off by 1/2 otherwise; two
+        together where a bit is read raw, cut between."""
         units, sums = self.layers[-1], self.sums[-1]
         rows = [_row(units, unit) for unit in range(len(units))]
         outputs: list[dict[int, float]] = [{} for _ in rows]

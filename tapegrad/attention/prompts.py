@@ -129,7 +129,8 @@ def input_records(blocks: Blocks, kind: int, data: bytes) -> Iterator[list[int]]
     """Bytes of input, each with a flag that says that it is there."""
     if len(data) >> blocks.address:
         raise Refused(
-            f"an input of {len(data):,} bytes is given, and the net counts up to {(1 << blocks.address) - 1:,}",
+            f"an input of {len(data):,} bytes is given, and the net counts up to "
+            f"{(1 << blocks.address) - 1:,}",
             advice="Give it less to read.",
         )
     return blocks.records(

@@ -1,12 +1,12 @@
 """RV32 as a token program: every record is an instruction, told digit by digit.
 
-What each token says is in `rv32_cells`. Memory is addressed by bytes, of two digits each. The head `last write`
-finds the latest record that wrote to an address: the digits of a result that a store leaves there, or of a byte
-that was read. Where there is none, the byte stands in the prompt. `last value` finds the latest record that wrote
-a register.
+What each token says is in `rv32_cells`. Memory is addressed by bytes, of two digits each. The head `last
+write` finds the latest record that wrote to an address: the digits of a result that a store leaves there, or
+of a byte that was read. Where there is none, the byte stands in the prompt. `last value` finds the latest
+record that wrote a register.
 
-A prompt has `data` records with the program, in blocks of bytes; `input` records with the bytes to read; a `set`
-record for each register that is not 0; then `<start>`, with pc. So one net runs every program.
+A prompt has `data` records with the program, in blocks of bytes; `input` records with the bytes to read; a
+`set` record for each register that is not 0; then `<start>`, with pc. So one net runs every program.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,8 @@ from tapegrad.attention.prompts import (
     joined,
     of_kind,
 )
-from tapegrad.attention.rv32_cells import BYTE, IMAGE, LAST_SET, STORE, WORD, Rv32Cells, slots_of
+from tapegrad.attention.rv32_cells import Rv32Cells, slots_of
+from tapegrad.attention.rv32_decode import BYTE, IMAGE, LAST_SET, STORE, WORD
 from tapegrad.attention.rv32_words import (
     DATA,
     GO,

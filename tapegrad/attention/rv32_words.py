@@ -33,8 +33,8 @@ BRANCHES = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
 MULTIPLYING = ("mul", "mulh", "mulhsu", "mulhu")
 DIVIDING = ("div", "divu", "rem", "remu")
 OPS = (
-    *LOADS, *STORES, *BRANCHES, "jal", "jalr", "xor", "xori", "or", "ori", "and", "andi", "sll", "slli", "srl",
-    "srli", "sra", "srai", "add", "addi", "sub", "slt", "slti", "sltu", "sltiu", "fence", "lui", "auipc",
+    *LOADS, *STORES, *BRANCHES, "jal", "jalr", "xor", "xori", "or", "ori", "and", "andi", "sll", "slli",
+    "srl", "srli", "sra", "srai", "add", "addi", "sub", "slt", "slti", "sltu", "sltiu", "fence", "lui", "auipc",
     "ecall", "ebreak", "illegal", *MULTIPLYING, *DIVIDING,
 )  # fmt: skip
 """In the order of their numbers."""
@@ -43,12 +43,12 @@ SETTING = {"slt": 1, "slti": 1, "sltu": 2, "sltiu": 2}
 """With the bit of a comparison that they put into a register."""
 
 TAIL, PLAIN, CHANGED, OF_M, OTHER, CALLS, BREAKS = 192, 0, 1, 2, 3, 4, 5
-"""What the high bits of an instruction say; the last two that all bits but the low ones are those of `ecall` or
-`ebreak`."""
+"""What the high bits of an instruction say; the last two that all bits but the low ones are those of `ecall`
+or `ebreak`."""
 COMPARED, EQUAL, LESS, BELOW = 200, 1, 2, 4
 STAGE, SAME, LEFT, RIGHT, ONES, CALL, SUM, FLAG, XOR, OR, AND = 208, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-"""What a stage of shifting does: nothing, a shift (to the right with zeros or ones), or something else: it has
-registers that a system call looks at, the sum, the result of a comparison, or of a bitwise operation."""
+"""What a stage of shifting does: nothing, a shift (to the right with zeros or ones), or something else: it
+has registers that a system call looks at, the sum, the result of a comparison, or of a bitwise operation."""
 KEEP, CLEAR, DIVIDE, SECOND, MULTIPLY = 10, 11, 13, 14, 15
 """And in a round of multiplication or division: what it was in the last record, 0, a step of division, the
 second operand, or a step of multiplication."""
@@ -58,12 +58,14 @@ ROUNDS = 35
 """The number of the last round, which closes."""
 SIGNS, FIRST_NEGATIVE, SECOND_NEGATIVE, SECOND_ZERO = 552, 1, 2, 4
 TAKE, OF_R1, OF_PC, ZERO, NOT_R1, HIGH, NOT_HIGH, LOW, NOT_LOW, DOUBLE = 512, 0, 1, 2, 3, 4, 5, 6, 7, 8
-"""What the first operand is: a register, pc, 0, the complement of the register; or, in rounds, the high or low word
-of the last record or their complements, or the high word times 2 with the first bit of the low one."""
+"""What the first operand is: a register, pc, 0, the complement of the register; or, in rounds, the high or
+low word of the last record or their complements, or the high word times 2 with the first bit of the low
+one."""
 WITH = 528
 FORMS = ("R", "-R", "I", "-I", "S", "U", "J", "C", "H", "+H", "0", "+0")
-"""What the second operand is: a register, an immediate number by its form, what a call has copied, the high word of
-the last record, or 0. With a sign the sum is a difference: the complement, and a carry to begin with."""
+"""What the second operand is: a register, an immediate number by its form, what a call has copied, the high
+word of the last record, or 0. With a sign the sum is a difference: the complement, and a carry to begin
+with."""
 SHIFTING = {"sll": LEFT, "slli": LEFT, "srl": RIGHT, "srli": RIGHT, "sra": ONES, "srai": ONES}
 LOGIC = {"xor": XOR, "xori": XOR, "or": OR, "ori": OR, "and": AND, "andi": AND}
 CALLED, NONE, UNKNOWN, READ, WRITE, EXITS = 24, 0, 1, 2, 3, 4
@@ -100,9 +102,8 @@ def words() -> list[str]:
         (TAIL, ("plain", "changed", "of-m", "other", "call", "break")),
         (COMPARED, ("ne,ge,geu", "eq,ge,geu", "ne,lt,geu", "eq,lt,geu", "ne,ge,ltu", "eq,ge,ltu", "ne,lt,ltu",
                     "eq,lt,ltu")),
-        (STAGE, ("same", "left", "right", "right:ones", "registers", "sum", "flag", "bits:xor", "bits:or", "bits:and",
-                 "keep", "clear", "<unused:220>", "divide", "second",
-                 "multiply")),
+        (STAGE, ("same", "left", "right", "right:ones", "registers", "sum", "flag", "bits:xor", "bits:or",
+                 "bits:and", "keep", "clear", "<unused:220>", "divide", "second", "multiply")),
         (CALLED, ("call:none", "call:unknown", "call:read", "call:write", "call:exit")),
         (FILE, ("file:bad", "file:good")),
         (FINAL, ("same·bits", "left:1", "left:2", "left:3", "count", "right:1", "right:2", "right:3", "word",

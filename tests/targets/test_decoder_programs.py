@@ -65,9 +65,8 @@ def test_a_net_for_another_machine_is_not_this_source(tmp_path):
     assert config["net"]["machine"] == {"kind": "subleq", "ram": 16, "width": 8, "counted": 3}
     other = net_of("subleq-hello", tokens=600)
     source = tg.load(tmp_path / "net").source
-    from tapegrad_check.sources import model_of
-
     from tapegrad._sources import source_to_json
+    from tapegrad_check.sources import model_of
 
     data, arrays = source_to_json(source)
     model = model_of(data, arrays)
