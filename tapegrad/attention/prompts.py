@@ -14,6 +14,11 @@ from tapegrad.attention.program import Bit
 from tapegrad.attention.tokens import BEGIN, TokenSide
 from tapegrad.errors import Refused
 
+ABOUT = """Digits are hexadecimal, the lowest first. A
+record is one instruction. The program is not in the weights: it stands in the prompt, in records that begin
+with `data`, then the number of a block and its digits; `input` records have the bytes to read, and `<start>`
+tells where to begin. So this one checkpoint runs every program of its machine. What a program writes are the
+words `put:`."""
 KIND = "kind of the record"
 """The head that finds it."""
 

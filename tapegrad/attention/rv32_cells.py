@@ -42,23 +42,17 @@ from tapegrad.attention.rv32_compute import (
     access_rule,
     beyond_rule,
     call_rule,
-    compared_rule,
     copied_rule,
-    counted_rule,
     ends_rule,
     extended_rule,
     file_rule,
     final_call_rule,
     final_rule,
-    first_stage_rule,
-    flag_rule,
     goes_rule,
-    high_rule,
     jumped_rule,
     last_stage_rule,
     link_rule,
     loaded_rule,
-    low_rule,
     moves_rule,
     next_rule,
     nonzero_before_rule,
@@ -66,12 +60,6 @@ from tapegrad.attention.rv32_compute import (
     outcome_rule,
     put_rule,
     result_rule,
-    signs_again_rule,
-    signs_rule,
-    stage4_rule,
-    stage8_rule,
-    stage16_rule,
-    staged_rule,
 )  # fmt: skip
 from tapegrad.attention.rv32_decode import (
     BYTE,
@@ -100,6 +88,20 @@ from tapegrad.attention.rv32_decode import (
     with_rule,
     within_rule,
 )  # fmt: skip
+from tapegrad.attention.rv32_stages import (
+    compared_rule,
+    counted_rule,
+    first_stage_rule,
+    flag_rule,
+    high_rule,
+    low_rule,
+    signs_again_rule,
+    signs_rule,
+    stage4_rule,
+    stage8_rule,
+    stage16_rule,
+    staged_rule,
+)  # fmt: skip
 from tapegrad.attention.rv32_words import OP_BITS, REGISTER, TAKES
 
 
@@ -107,8 +109,8 @@ def slots_of(address: int, counted: int) -> list[str]:
     """The slots, where addresses have so many digits, and so many count the input."""
     return [
         "kind", *row("pc", WORD), "pc+1", "pc+2", "pc+3", *row("ins", WORD), "tail", "op", "phase",
-        "take", "with", "r1", "r2", "rd", *row("a", WORD), *row("b0", WORD), *row("b", WORD), *row("sum", WORD),
-        "compared", "signs", "stage16", "r3",
+        "take", "with", "r1", "r2", "rd", *row("a", WORD), *row("b0", WORD), *row("b", WORD),
+        *row("sum", WORD), "compared", "signs", "stage16", "r3",
         *row("s16", WORD), "call", "stage8", *row("s8", WORD), "file", "stage4", *row("s4", WORD), "moves",
         "ends", "final", *row("s", WORD), *row("at+1", address), *row("at+2", address), *row("at+3", address),
         *row("load", WORD), "access", *row("taken", counted), *row("result", WORD), "goes",
@@ -213,10 +215,8 @@ class Rv32Cells:
             if place > 1:
                 parts.append(nonzero_before_rule("s8", place))
             yield Cell(slot, tuple(parts))
-        yield Cell(
-            "file",
-            (Part((look("call", *THREE), look("s8 0"), look(f"s8 {last}", *VALUE, FLAG_F)), file_rule),),
-        )
+        file = look("s8 0"), look(f"s8 {last}", *VALUE, FLAG_F)
+        yield Cell("file", (Part((look("call", *THREE), *file), file_rule),))
         yield Cell("stage4", (Part((op, look("b 0", 2), sign, phase), stage4_rule),))
         for place, slot in enumerate(row("s4", WORD)):
             parts = [staged_rule("stage4", place, 1, "s8", bit) for bit in VALUE]

@@ -17,6 +17,7 @@ from typing import Any
 from tapegrad.attention.cells import TOKEN, Sheet
 from tapegrad.attention.digits import DIGIT, FLAG_G, IS_DIGIT, NIBBLE, VALUE, digits_of, number_of, row
 from tapegrad.attention.prompts import (
+    ABOUT,
     KIND,
     Blocks,
     block_addresses,
@@ -74,6 +75,11 @@ class Rv32Tokens:
     def record(self) -> int:
         """Tokens of a record."""
         return len(self.slots)
+
+    @property
+    def about(self) -> str:
+        """How to read a text."""
+        return ABOUT
 
     @cached_property
     def data(self) -> Blocks:

@@ -34,7 +34,8 @@ MULTIPLYING = ("mul", "mulh", "mulhsu", "mulhu")
 DIVIDING = ("div", "divu", "rem", "remu")
 OPS = (
     *LOADS, *STORES, *BRANCHES, "jal", "jalr", "xor", "xori", "or", "ori", "and", "andi", "sll", "slli",
-    "srl", "srli", "sra", "srai", "add", "addi", "sub", "slt", "slti", "sltu", "sltiu", "fence", "lui", "auipc",
+    "srl", "srli", "sra", "srai", "add", "addi", "sub", "slt", "slti", "sltu", "sltiu", "fence", "lui",
+    "auipc",
     "ecall", "ebreak", "illegal", *MULTIPLYING, *DIVIDING,
 )  # fmt: skip
 """In the order of their numbers."""

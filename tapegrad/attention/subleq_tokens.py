@@ -41,6 +41,7 @@ from tapegrad.attention.digits import (
     sum_of,
 )
 from tapegrad.attention.prompts import (
+    ABOUT,
     Blocks,
     block_addresses,
     byte_word,
@@ -120,6 +121,11 @@ class SubleqTokens:
     def record(self) -> int:
         """Tokens of a record."""
         return len(self.slots)
+
+    @property
+    def about(self) -> str:
+        """How to read a text."""
+        return ABOUT
 
     @cached_property
     def data(self) -> Blocks:

@@ -60,6 +60,14 @@ class TapeTokens:
         """Tokens of a record."""
         return self.machine.tapes * (self.digits + 1) + 1
 
+    @property
+    def about(self) -> str:
+        """How to read a text."""
+        return (
+            "A digit is hexadecimal, the lowest first; together they tell how far a head is from where it\n"
+            "started. A prompt has a record for each cell that is not blank, then one with `<start>`."
+        )
+
     def digit_slot(self, tape: int, digit: int) -> int:
         """The slot of a digit; the symbol comes after the last one."""
         return tape * (self.digits + 1) + digit

@@ -242,6 +242,7 @@ def _card(net: DecoderNet, stock: Gpt2, source: Source) -> str:
         tokens=net.tokens,
         record=net.words.record,
         slots=", ".join(net.words.program.slots),
+        about=net.words.about,
         width=stock.embedded,
         layers=claims["layers"],
         score=claims["largest_score"],
@@ -271,9 +272,7 @@ is its input, and the text that follows is its run, up to `<halt>`.
     prompt = tokenizer("{prompt}", return_tensors="pt")
     print(tokenizer.decode(model.generate(**prompt, max_new_tokens={count})[0]))
 
-After `<begin>` come records of {record} tokens: {slots}. A digit is hexadecimal, the lowest first; together
-they tell how far a head is from where it started. A prompt has a record for each cell that is not blank, then
-one with `<start>`.
+After `<begin>` come records of {record} tokens: {slots}. {about}
 
 ## What is proved
 

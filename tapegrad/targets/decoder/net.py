@@ -47,6 +47,11 @@ class Story(Protocol):
 class Words(Protocol):
     """A source as a token program, and how its states are told."""
 
+    @property
+    def about(self) -> str:
+        """How to read a text, for the model card."""
+        ...
+
     @cached_property
     def program(self) -> TokenProgram: ...
 
