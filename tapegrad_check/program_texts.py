@@ -76,8 +76,8 @@ def _statements(net: TokenNet) -> list[str]:
         f"the {net.count:,} tokens have the bits of their numbers",
         f"{len(net.gathers)} heads gather tokens of this record of {net.record}, or of the last",
         f"{len(net.recalls)} heads find the latest record that fits, in {len(net.digits)} round(s); "
-        f"scores are at most {net.largest():,}, and those that differ, differ by 1, or by 1/2 where layer norms "
-        "find means up to 2^-20",
+        f"scores are at most {net.largest():,}, and those that differ, differ by 1, or by 1/2 where layer "
+        "norms find means up to 2^-20",
         f"softmax strays by at most {net.stray:.3g}, and what is copied is rounded to the bit itself",
         f"the {len(net.cases):,} cases of the last layer add up to the number of the next token; the horizon "
         f"is {net.horizon:,} tokens",

@@ -52,10 +52,26 @@ class SubleqPage:
         self.word, self.words, self.counted = width // 4, words, counted
         self.address = digits_for(words)
         word, address = self.word, self.address
-        self.slots: list[str] = ["kind", *row("pc", word), *row("pc+1", address), *row("pc+2", address)]
-        self.slots += [*row("a", word), "from", *row("b", word), "to", *row("c", word), *row("x", word)]
-        self.slots += [*row("y", word), *row("z", word), "out", "jump", *row("taken", counted)]
-        self.slots += [*row("next", word), "outcome"]
+        self.slots: Sequence[str] = (
+            *(
+                "kind",
+                *row("pc", word),
+                *row("pc+1", address),
+                *row("pc+2", address),
+                *row("a", word),
+                "from",
+            ),
+            *(
+                *row("b", word),
+                "to",
+                *row("c", word),
+                *row("x", word),
+                *row("y", word),
+                *row("z", word),
+                "out",
+            ),
+            *("jump", *row("taken", counted), *row("next", word), "outcome"),
+        )
         sizes = (word, 4 * address), (2, 4 * counted)
         count = numbered(len(self.slots), sizes)
         self.data, self.input = (Area(len(self.slots), *size, count) for size in sizes)

@@ -11,7 +11,7 @@ A prompt has `data` records with the program, in blocks of bytes; `input` record
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from tapegrad.attention.cells import TOKEN, Sheet
@@ -41,6 +41,7 @@ from tapegrad.attention.rv32_words import (
     REGISTER,
     REGISTER_BITS,
     ROUND,
+    ROUNDS,
     SET,
     START,
     TAKES,
@@ -98,9 +99,13 @@ class Rv32Tokens:
 
     @cached_property
     def program(self) -> TokenProgram:
-        """As a token program."""
+        """As a token program; it takes seconds to make, and many nets have the same."""
+        return _program(self)
+
+    def sheet(self) -> Sheet:
+        """Its cells and heads."""
         cells = list(Rv32Cells(self.machine.ram, self.address, self.counted))
-        return Sheet("rv32", words(), cells, self._addresses(), self._recalls()).program()
+        return Sheet("rv32", words(), cells, self._addresses(), self._recalls())
 
     # Addresses
 
@@ -222,6 +227,11 @@ class Rv32Tokens:
             record[at : at + len(tokens)] = tokens
         return record
 
+    def records(self, state: ProgramState) -> int:
+        """That the instruction takes which comes next: multiplication and division take many."""
+        code = int.from_bytes(state.memory[state.pc : state.pc + 4], "little")
+        return ROUNDS + 1 if code & 0x7F == 0x33 and code >> 25 == 1 else 1
+
     def follow(self, first: ProgramState) -> "Rv32Story":
         """One that reads records of a run from this state."""
         return Rv32Story(self, first)
@@ -229,6 +239,11 @@ class Rv32Tokens:
     def to_json(self) -> dict[str, Any]:
         """The machine and its sizes."""
         return {"kind": RISC_V, "ram": self.machine.ram, "counted": self.counted}
+
+
+@lru_cache(maxsize=4)
+def _program(words: Rv32Tokens) -> TokenProgram:
+    return words.sheet().program()
 
 
 class Rv32Story:

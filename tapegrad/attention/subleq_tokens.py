@@ -15,7 +15,7 @@ last.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from tapegrad.attention.cells import Cell, Look, Part, Sheet
@@ -146,14 +146,18 @@ class SubleqTokens:
 
     @cached_property
     def program(self) -> TokenProgram:
-        """As a token program."""
+        """As a token program; it takes a second to make, and many nets have the same."""
+        return _program(self)
+
+    def sheet(self) -> Sheet:
+        """Its cells and heads."""
         return Sheet(
             f"subleq-{self.machine.width}",
             [self._word(number) for number in range(2 * PUT)],
             list(self._cells()),
             self._addresses(),
             self._recalls(),
-        ).program()
+        )
 
     @staticmethod
     def _word(number: int) -> str:
@@ -337,6 +341,10 @@ class SubleqTokens:
             tokens,
         )
 
+    def records(self, state: ProgramState) -> int:
+        """That the instruction takes which comes next."""
+        return 1
+
     def follow(self, first: ProgramState) -> "SubleqStory":
         """One that reads records of a run from this state."""
         return SubleqStory(self, first)
@@ -345,6 +353,11 @@ class SubleqTokens:
         """The machine and its sizes."""
         sizes = {"ram": self.machine.ram, "width": self.machine.width, "counted": self.counted}
         return {"kind": SUBLEQ, **sizes}
+
+
+@lru_cache(maxsize=4)
+def _program(words: SubleqTokens) -> TokenProgram:
+    return words.sheet().program()
 
 
 class SubleqStory:

@@ -14,6 +14,7 @@ from tapegrad.cli import app
 from tapegrad.errors import BrokenNet, Refused
 from tapegrad.networks.language import Reading
 from tapegrad.programs.library import READY, random_subleq
+from tapegrad.programs.model import ProgramState
 from tapegrad.programs.subleq import Subleq
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad.targets.decoder.fast import Fast, read_tables
@@ -36,7 +37,9 @@ def test_ready_programs_are_exact_and_proved(tmp_path):
     tg.save(compiled, tmp_path / "net")
     assert tg.check(tmp_path / "net").verdict == COMPUTES_SOURCE
     again = tg.load(tmp_path / "net")
-    assert again.run(b"Hi", engine="fast").state.output == b"Hi"
+    found = again.run(b"Hi", engine="fast").state
+    assert isinstance(found, ProgramState)
+    assert found.output == b"Hi"
 
 
 @pytest.mark.parametrize(("words", "width"), [(16, 8), (100, 16), (300, 32), (2, 8)])

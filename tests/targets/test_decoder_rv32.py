@@ -139,6 +139,7 @@ def test_riscv_tests(path):
     own, first = net_for(program.machine.ram), program.start()
     text, story, running = own.words.prompt(first, own.tokens), own.words.follow(first), own._fast()
     at = len(text)
+    state = first
     for state in program.run(first):
         steps = False
         while not steps:

@@ -1,8 +1,9 @@
 """What `compile(machine, "decoder")` takes, costs and shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tapegrad.attention.language import scales_for
+from tapegrad.attention.language import LONGEST, scales_for
 from tapegrad.attention.prompts import digits_for
 from tapegrad.attention.rv32_tokens import Rv32Tokens
 from tapegrad.attention.subleq_tokens import SubleqTokens
@@ -11,9 +12,10 @@ from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.programs.library import READY
-from tapegrad.programs.model import Program
+from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
+from tapegrad.source import State
 from tapegrad.targets.decoder.net import DecoderNet, Words
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
@@ -43,15 +45,22 @@ def _words(source: TuringMachine | Program, tokens: int) -> Words:
 
 def _program_words(program: Program, tokens: int) -> Words:
     """Of the machine; the program itself is told in the prompt."""
-    counted = min(MOST_COUNTED, digits_for(tokens + 1))  # no prompt has more bytes of input than tokens
-    if isinstance(program.machine, Subleq):
-        words: Words = SubleqTokens(program.machine, counted)
-    elif isinstance(program.machine, RV32):
-        words = Rv32Tokens(program.machine, counted)
-    else:
-        raise Refused(f"programs for {program.machine.kind!r} do not become language models", advice="")
+    # No prompt has more bytes of input than tokens.
+    words = _words_of(program, min(MOST_COUNTED, digits_for(tokens + 1)))
     scales_for(words.program, tokens)
     return words
+
+
+def _words_of(program: Program, counted: int) -> SubleqTokens | Rv32Tokens:
+    """With so many digits that count the input."""
+    if isinstance(program.machine, Subleq):
+        return SubleqTokens(program.machine, counted)
+    if isinstance(program.machine, RV32):
+        return Rv32Tokens(program.machine, counted)
+    raise Refused(
+        f"programs for {program.machine.kind!r} do not become language models",
+        advice="Use the target transformer.",
+    )
 
 
 def _machine_words(machine: TuringMachine, tokens: int) -> Words:
@@ -63,6 +72,21 @@ def _machine_words(machine: TuringMachine, tokens: int) -> Words:
     words = TapeTokens.for_tokens(machine, tokens)
     scales_for(words.program, tokens)
     return words
+
+
+def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
+    """For a program as many tokens as its run takes, or as are possible: the next power of two."""
+    if not isinstance(source, Program):
+        return {}
+    assert isinstance(state, ProgramState)
+    words = _words_of(source, MOST_COUNTED)
+    room = LONGEST - len(words.prompt(state, LONGEST)) - words.record
+    needed = LONGEST - room
+    for number, now in enumerate(source.run(state)):
+        if number > steps or needed >= LONGEST:
+            break
+        needed += words.record * words.records(now)
+    return {"tokens": min(LONGEST, 1 << (needed - 1).bit_length())}
 
 
 def examples() -> Sequence[Example]:
@@ -85,5 +109,6 @@ TARGET = Target(
     build=build,
     estimate=estimate,
     examples=examples,
+    fitted=fitted,
     options={"tokens": Option(16_384, "the horizon: most tokens of prompt and run together")},
 )
