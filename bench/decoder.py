@@ -3,6 +3,7 @@ pass.
 
     python -m bench.decoder                                 # 2,000 and 20,000 tokens
     python -m bench.decoder --generate 100000 --recorded 1000000
+    python -m bench.decoder --programs                      # rates of the fast engine, without PyTorch
 
 Needs the packages torch and transformers. TF32 is off. The recorded run comes from the `fast` engine, which
 reads the compiled arrays; every argmax of the stock model must be its next token. Attention is computed in
@@ -13,6 +14,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,27 @@ def recorded(tokens: int) -> tuple[DecoderNet, list[int], list[int]]:
     assert isinstance(net, DecoderNet)
     prompt = net.words.prompt(machine.start(), tokens)
     return net, prompt, Fast(read_tables(net.model, tokens)).advance(prompt, tokens)
+
+
+def programs() -> Iterator[dict[str, Any]]:
+    """A SUBLEQ and a C program by the fast engine, in processor time, after a first record that compiles it."""
+    sort = Path(__file__).parents[1] / "examples" / "programs" / "quicksort.c"
+    for name, data in (("subleq-echo", bytes(range(1, 128)) * 8), (str(sort), b"5 3 8 1 9 2 7\n")):
+        program = tg.read(name)
+        net = tg.compile(program, "decoder", tokens=1 << 20).net
+        assert isinstance(net, DecoderNet)
+        tables, record = read_tables(net.model, net.tokens), net.words.record
+        prompt = net.words.prompt(program.start(data), net.tokens)
+        Fast(tables).advance(prompt, len(prompt) + record)
+        began = time.process_time()
+        tokens = len(Fast(tables).advance(prompt, net.tokens)) - len(prompt)
+        seconds = time.process_time() - began
+        yield {
+            "program": Path(name).name,
+            "tokens": tokens,
+            "tokens/s": round(tokens / seconds),
+            "records/s": round(tokens / record / seconds),
+        }
 
 
 def opened(net: DecoderNet) -> Any:
@@ -98,7 +121,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Runs stock checkpoints and compares every token.")
     parser.add_argument("--generate", type=int, default=2_000, help="tokens of the run by generate()")
     parser.add_argument("--recorded", type=int, default=20_000, help="tokens of the recorded run")
+    parser.add_argument("--programs", action="store_true", help="only programs, by the fast engine")
     options = parser.parse_args()
+    if options.programs:
+        for row in programs():
+            print(row, flush=True)
+        return 0
     first, second = generated(options.generate), in_one_pass(options.recorded)
     for row in (first, second):
         print(row, flush=True)

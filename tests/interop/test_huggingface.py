@@ -95,6 +95,27 @@ def test_gpt2_in_numpy_predicts_every_token(machine, inputs, tokens):
         assert (first - second).min() > 1.9
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "records"),
+    [("subleq-echo", b"H", 2), pytest.param("rv32-sort", b"b", 1, marks=pytest.mark.slow)],
+)
+def test_gpt2_in_numpy_runs_programs(name, data, records):
+    program = tg.read(name)
+    net = tg.compile(program, "decoder", tokens=1000).net
+    assert isinstance(net, DecoderNet)
+    folder = files(net, program)
+    prompt = net.words.prompt(program.start(data), net.tokens)
+    told = Interpreter(net.words.program).run(prompt)
+    run = [next(told) for _ in range(records * net.words.record)]
+    logits = gpt2(folder, prompt + run)[len(prompt) - 1 : -1]
+    assert logits.argmax(1).tolist() == run
+    first, second = np.sort(logits, axis=1)[:, [-1, -2]].T
+    assert (first - second).min() > 1.9
+    card = folder["README.md"].decode()
+    assert "this one checkpoint runs every program" in card
+    assert len(folder["model.safetensors"]) < 130e6
+
+
 def test_what_the_folder_holds():
     machine = ready("palindrome")
     net = decoder(machine)

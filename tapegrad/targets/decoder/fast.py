@@ -103,6 +103,8 @@ class Fast:
         text[: len(tokens)] = tokens
         count = _generate(self.tables, self.cells, text, self.read, len(tokens))
         self.read = count - 1
+        # To heads a first token that comes again would be one more place where nothing is found.
+        _require(bool((text[max(1, len(tokens)) : count] != BEGIN).all()))
         return text[:count].tolist()
 
 
