@@ -39,7 +39,8 @@ def recorded(tokens: int) -> tuple[DecoderNet, list[int], list[int]]:
 
 
 def programs() -> Iterator[dict[str, Any]]:
-    """A SUBLEQ and a C program by the fast engine, in processor time, after a first record that compiles it."""
+    """A SUBLEQ and a C program by the fast engine, in processor time; the first record, which compiles it, is
+    not counted."""
     sort = Path(__file__).parents[1] / "examples" / "programs" / "quicksort.c"
     for name, data in (("subleq-echo", bytes(range(1, 128)) * 8), (str(sort), b"5 3 8 1 9 2 7\n")):
         program = tg.read(name)
