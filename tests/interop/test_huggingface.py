@@ -41,8 +41,10 @@ CASES: list[tuple[TuringMachine | Program, list[tuple[Any, ...]], int]] = [
     (ready("increment"), [("1011",), ("",)], 60_000),
     (two_tapes(), [("abba",), ("b",)], TOKENS),
     (random_machine(3, tapes=2, symbols=3, states=4), [("",)], TOKENS),
-    (READY["subleq-echo"].build(), [(b"H",), (b"",)], TOKENS),
 ]
+PROGRAM: tuple[Program, list[tuple[Any, ...]], int] = (
+    READY["subleq-echo"].build(), [(b"H",), (b"",)], TOKENS,
+)  # fmt: skip
 
 
 def run_of(
@@ -88,7 +90,7 @@ def gpt2(folder: dict[str, bytes], text: list[int]) -> np.ndarray:
     return norm(x, "transformer.ln_f") @ w["lm_head.weight"].T
 
 
-@pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
+@pytest.mark.parametrize(("machine", "inputs", "tokens"), [*CASES, PROGRAM])
 def test_gpt2_in_numpy_predicts_every_token(machine, inputs, tokens):
     net = decoder(machine, tokens)
     folder = files(net, machine)
@@ -200,7 +202,9 @@ def stock(tmp_path_factory):
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
-@pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
+@pytest.mark.parametrize(
+    ("machine", "inputs", "tokens"), [*CASES, pytest.param(*PROGRAM, marks=pytest.mark.slow)]
+)
 def test_generate_is_the_run(stock, machine, inputs, tokens, attention):
     net, model, tokenizer = stock(machine, tokens, attention)
     words = [token.word for token in net.words.program.tokens]
