@@ -193,7 +193,7 @@ def _function(target: str, seed: int, draws: Draws) -> Program:
 def _memory_program(target: str, seed: int, draws: Draws) -> Program:
     """SUBLEQ, and now and then RV32IM where a step is an instruction. Turing machines take thousands of steps
     for one."""
-    large = target in ("emulator", "transformer") and draws.chance(1 / 8)
+    large = target in ("emulator", "transformer", "decoder") and draws.chance(1 / 8)
     source = random_rv32(seed, instructions=16, ram=128) if large else random_subleq(seed)
     word = bytes(draws.one_below(256) for _ in range(draws.one_below(4)))
     steps = {"relu": 2, "tape": 20_000, "simplex": 20_000}.get(target, 40)

@@ -5,26 +5,28 @@ itself. The units of the last layer choose the next token, whose number is writt
 are products with the signs of all numbers: the right one is their count n, and any other at most n - 2.
 
 **Scores.** A `Gather` compares the b bits of a record's number, as products of signs, and the slot, which
-counts 2. A `Recall` compares n bits, as products of signs times S, and adds a digit of the record's number,
-of d bits, S = 2^d. So the number of the latest record that fits is found digit by digit, the highest first,
-with a layer for each; a digit that is found is compared by those that follow, and the last head copies.
+counts 2; or, where slots are `coded`, the m bits of the slot's number. A `Recall` compares n bits, as
+products of signs times S, and adds a digit of the record's number, of d bits, S = 2^d. So the number of the
+latest record that fits is found digit by digit, the highest first, with a layer for each; a digit that is
+found is compared by those that follow, and the last head copies.
 
-                         gather         recall
-    the token that fits  b + 2          S n + digit
-    the first token      b + 1          S (n - 1)
-    any other            at most b      at most S (n - 2) + digit, which is at most S (n - 1) - 1
+                         gather      coded              recall
+    the token that fits  b + 2       b + m              S n + digit
+    the first token      b + 1       b + m - 1          S (n - 1)
+    any other            at most b   at most b + m - 2  at most S (n - 2) + digit, up to S (n - 1) - 1
 
 So the best score is 1 above all that differ. Where several are best, they agree in the digit that is copied;
-the last head finds one only, since only one slot has tokens that answer. Queries are multiplied by a power of
+the last head finds one only, since of a record only one token answers. Queries are multiplied by a power of
 two, the temperature beta.
 
 **Layer norms**, where a stock model has them, are made the identity: every coordinate x is there twice, as x
 and -x; epsilon is 2^60 and the gain 2^30. Mean squares up to 2^36 vanish in 2^60, whose root is 2^30. The
 mean is 0, but libraries find it only up to rounding: say up to `MEAN` = 2^-20, and that is what they
 subtract. Hence what heads and units read is off by that much, a sign by 2^-19, and the score of a recall by 4
-S (n + 1) 2^-20. That is 1/16 at most, as S (n + 1) is at most `LARGEST` = 2^14; sums of n terms below that
-are rounded by n 2^-10 at most, and n is below 128. So scores are off by less than 1/4, and those that differ,
-differ by 1/2 still.
+S (n + 1) 2^-20. That is 1/16 at most, as S (n + 1) is at most `LARGEST` = 2^14; signs of slots count as
+several (`weighed`). Sums of n terms below that are rounded by n 2^-10 at most, and n is below 128. A gather
+that is coded compares at most 12 signs of at most 2^12 slots, which are off by 2^-8 each. So scores are off
+by less than 1/4, and those that differ, differ by 1/2 still.
 
 **Softmax.** The best weigh about 1 each, of N keys the others exp(-beta / 2) at most. What is copied is off
 by `analysis.softmax_error(N, beta / 2)`, which is at most `STRAY` = 2^-10, plus `MEAN`.
@@ -37,6 +39,7 @@ cases have thresholds 1/2 from all values, and their terms are too few to come n
 table of positions, or the reach of a program's own numbers.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -44,8 +47,8 @@ import numpy as np
 
 from tapegrad.attention.analysis import Scales, fewest_digits, softmax_error
 from tapegrad.attention.build import Stream
-from tapegrad.attention.program import Bit, Side
-from tapegrad.attention.tokens import BEGIN, Case, Gather, Recall, TokenProgram
+from tapegrad.attention.program import Bit
+from tapegrad.attention.tokens import BEGIN, Case, Gather, Recall, TokenProgram, TokenSide
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine, Correction, Key, Rows
 from tapegrad.networks.language import LanguageModel, Layer, LookBack, Positions
@@ -65,6 +68,41 @@ LONGEST = 1 << 23
 """Most tokens: their table of positions alone takes gigabytes."""
 
 
+def slot_bits(slots: int) -> int:
+    """Of the number of a slot, where gathers compare that; at least two, so that the first token wins where
+    nothing is asked for."""
+    return max(2, (slots - 1).bit_length())
+
+
+def _sign_of(number: int, bit: int) -> float:
+    return 1.0 if number >> bit & 1 else -1.0
+
+
+def slot_sign(slots: frozenset[int], count: int) -> tuple[dict[int, float], float]:
+    """The sign that says whether this is one of these slots: weights of slots, and a bias. Of three ways to
+    write it, the one whose weights have the least sum: a mean that is not quite 0 counts that often."""
+    others = frozenset(range(count)) - slots
+    ways: list[tuple[dict[int, float], float]] = [
+        (dict.fromkeys(sorted(slots), 2.0), -1.0),
+        (dict.fromkeys(sorted(others), -2.0), 1.0),
+        ({slot: 1.0 if slot in slots else -1.0 for slot in range(count)}, 0.0),
+    ]
+    return min(ways, key=lambda way: abs(sum(way[0].values())))
+
+
+def weighed(head: Recall, count: int) -> int:
+    """How many pairs of bits are as unsure as what a recall compares, with so many slots. A sign of a bit is
+    off by twice the mean, hence a pair by 4 times. One of slots is off by the sum of its weights, and by the
+    rounding of so many terms, each 2^-24 at most, which is a sixteenth of the mean."""
+    total = 0.0
+    for side in (side for pair in head.compared for side in pair):
+        if isinstance(side, frozenset):
+            total += abs(sum(slot_sign(side, count)[0].values())) + count / 16
+        else:
+            total += 2
+    return max(len(head.compared), math.ceil(total / 4))
+
+
 def temperature_for(tokens: int) -> float:
     """The least power of two for which what heads copy is within `STRAY`."""
     beta = 1.0
@@ -82,8 +120,9 @@ def scales_for(program: TokenProgram, tokens: int) -> Scales:
     records = tokens // len(program.slots) + 1
     time = max(1, (records - 1).bit_length())
     compared = max((len(head.compared) for head in program.recalls), default=0)
-    few = compared + time < MOST_COMPARED
-    if few and (digits := fewest_digits(time, compared, LARGEST)):
+    unsure = max((weighed(head, len(program.slots)) for head in program.recalls), default=0)
+    few = compared + time < MOST_COMPARED and len(program.slots) <= MOST_TERMS
+    if few and (digits := fewest_digits(time, unsure, LARGEST)):
         return Scales(records, digits)
     raise Refused(
         f"heads that compare {compared} bits have scores that are too large", advice="Ask for less."
@@ -122,11 +161,21 @@ class _Builder:
         for bit in range(self.scales.time):
             query.add([(self.at[f"{asks}[{bit}]"], 2 * self.beta)], -self.beta)
             key.add([(self.at[f"record[{bit}]"], 2), (begin, 1)], -1)
-        for slot in range(len(self.program.slots)):
-            asking = [own for own, asked in head.slots.items() if asked == slot]
-            query.add([(self.at[f"slot[{own}]"], 2 * self.beta) for own in asking])
-            key.add([(self.at[f"slot[{slot}]"], 1)])
-        query.add((), self.beta * (self.scales.time + 1))
+        slots = range(len(self.program.slots))
+        if self.program.coded:
+            codes = slot_bits(len(slots))
+            for bit in range(codes):
+                query.add((self.at[f"slot[{own}]"], self.beta * _sign_of(asked, bit))
+                          for own, asked in head.slots.items())  # fmt: skip
+                key.add((self.at[f"slot[{slot}]"], _sign_of(slot, bit)) for slot in slots)
+            first = self.scales.time + codes - 1
+        else:
+            for slot in slots:
+                asking = [own for own, asked in head.slots.items() if asked == slot]
+                query.add([(self.at[f"slot[{own}]"], 2 * self.beta) for own in asking])
+                key.add([(self.at[f"slot[{slot}]"], 1)])
+            first = self.scales.time + 1
+        query.add((), self.beta * first)
         key.add([(begin, 1)])
         return self._head(head.name, head.copies, query, key)
 
@@ -142,7 +191,8 @@ class _Builder:
             (asked, bias), (answered, other) = self._sign(ask), self._sign(answer)
             query.add([(place, self.beta * weight) for place, weight in asked], self.beta * bias)
             shown = [(place, scale * weight) for place, weight in answered]
-            key.add([*shown, (begin, -scale * other)], scale * other)
+            first = [(begin, -scale * other)] if other else []
+            key.add([*shown, *first], scale * other)
         query.add((), self.beta)
         key.add([(self.at[f"record[{bit}]"], 1 << place) for place, bit in enumerate(digit)])
         query.add((), self.beta)
@@ -154,7 +204,10 @@ class _Builder:
         """What is copied in a search for a digit: bits of the record's number."""
         return [(f"record[{bit}]", _found(head, bit)) for bit in self.scales.digit(number)]
 
-    def _sign(self, side: Side) -> tuple[list[tuple[int, float]], float]:
+    def _sign(self, side: TokenSide) -> tuple[list[tuple[int, float]], float]:
+        if isinstance(side, frozenset):
+            weights, bias = slot_sign(side, len(self.program.slots))
+            return [(self.at[f"slot[{slot}]"], weight) for slot, weight in weights.items()], bias
         return ([(self.at[side], 2.0)], -1.0) if isinstance(side, str) else ([], 2.0 * side - 1)
 
     def _head(self, name: str, copies: Sequence[tuple[Bit, Bit]], query: Rows, key: Rows) -> LookBack:

@@ -60,6 +60,14 @@ class TapeTokens:
         """Tokens of a record."""
         return self.machine.tapes * (self.digits + 1) + 1
 
+    @property
+    def about(self) -> str:
+        """How to read a text."""
+        return (
+            "A digit is hexadecimal, the lowest first; together they tell how far a head is from where it\n"
+            "started. A prompt has a record for each cell that is not blank, then one with `<start>`."
+        )
+
     def digit_slot(self, tape: int, digit: int) -> int:
         """The slot of a digit; the symbol comes after the last one."""
         return tape * (self.digits + 1) + digit
@@ -288,7 +296,7 @@ class TapeStory:
         self.tapes = [dict(tape) for tape in first.tapes]
         self.heads = first.heads
 
-    def read(self, record: Sequence[int]) -> None:
+    def read(self, record: Sequence[int]) -> bool:
         """The next record, or as much of it as there is."""
         if self.does is not None:
             for tape, head, symbol in zip(self.tapes, self.heads, self.does.write, strict=True):
@@ -300,6 +308,7 @@ class TapeStory:
         ways = self.words.distances(record)
         self.heads = tuple(head + way for head, way in zip(self.first.heads, ways, strict=True))
         self.does = self.words.does.get(record[-1])
+        return True
 
     def configuration(self) -> Configuration:
         """As the interpreter has it."""

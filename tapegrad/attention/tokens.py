@@ -8,8 +8,9 @@ others:
 - a `Recall` looks for the latest record in which certain bits, gathered there, are equal to bits known here,
   and copies bits of the token found.
 
-Where there is no such token, both copy from the first one. Then the `Case` whose bits are as it says names
-the token that follows; where there is none, it is the token number 0, which ends the run.
+Where there is no such token, both copy from the first one. Then every `Case` whose bits are as it says adds a
+number, and no two the same bit of it: the sum is the number of the token that follows. Where no case holds it
+is 0, the token that ends the run.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,11 @@ from tapegrad.errors import SourceError
 
 END, BEGIN = 0, 1
 """Numbers of the token that ends a run, and of the first token of every sequence."""
+MOST_RECALLED = 8
+"""Recalled bits that a case may read: each is off by 2^-10 at most, and units are sure up to 1/64."""
+
+TokenSide = Side | frozenset[int]
+"""A bit, a constant, or slots: a bit that is 1 in these."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +55,15 @@ class Recall:
     """Looks at the latest token where all bits are equal."""
 
     name: str
-    compared: tuple[tuple[Side, Side], ...]
-    """What asks, here, and what answers, there."""
+    compared: tuple[tuple[TokenSide, TokenSide], ...]
+    """What asks, here, and what answers, there. Of the tokens of a record one at most may fit."""
     copies: tuple[tuple[Bit, Bit], ...]
     """A bit of the token, and the new bit here."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """In these slots, and where bits are so, this token follows."""
+    """In these slots, and where bits are so, this is added to the number of the token that follows."""
 
     slots: tuple[int, ...]
     holds: Mapping[Bit, int]
@@ -76,6 +82,8 @@ class TokenProgram:
     gathers: tuple[Gather, ...]
     recalls: tuple[Recall, ...]
     cases: tuple[Case, ...]
+    coded: bool = False
+    """Whether gathers compare slots by their binary numbers: as good, and shorter where there are many."""
 
     def __post_init__(self) -> None:
         own = {bit for feature in self.features for bit in feature.bits}
@@ -91,8 +99,8 @@ class TokenProgram:
         every = known | recalled
         for case in self.cases:
             _known(self.tokens[case.token].word, set(case.holds), every)
-            if len(recalled.intersection(case.holds)) > 1:
-                raise SourceError(f"the case for {self.tokens[case.token].word!r} reads two recalled bits")
+            if len(recalled.intersection(case.holds)) > MOST_RECALLED:
+                raise SourceError(f"the case for {self.tokens[case.token].word!r} recalls too many bits")
         words = [token.word for token in self.tokens]
         if len(set(words)) < len(words) or any(not word or word.split() != [word] for word in words):
             raise SourceError("the words of tokens are not different, or one has a space in it")
@@ -101,6 +109,15 @@ class TokenProgram:
     def numbers(self) -> dict[str, int]:
         """The number of each word."""
         return {token.word: number for number, token in enumerate(self.tokens)}
+
+    @cached_property
+    def cases_of(self) -> list[list[Case]]:
+        """For each slot the cases that are about it."""
+        found: list[list[Case]] = [[] for _ in self.slots]
+        for case in self.cases:
+            for slot in case.slots:
+                found[slot].append(case)
+        return found
 
     def place(self, position: int) -> tuple[int, int]:
         """Record and slot of a position; the first token has neither and is not asked about."""
@@ -118,16 +135,30 @@ class Interpreter:
     def __init__(self, program: TokenProgram) -> None:
         self.program = program
         self.numbers: list[int] = []
-        self.known: list[set[Bit]] = []
-        """For every position the bits that are 1 there, gathered ones included."""
+        self.known: set[Bit] = set()
+        """The bits that are 1 at the last position, gathered ones included."""
+        self.latest: list[dict[tuple[bool, ...], int]] = [{} for _ in program.recalls]
+        """For every recall, by what tokens answer, the position of the latest; its negative where that is the
+        second of its record."""
 
     def feed(self, numbers: Sequence[int]) -> int:
         """Reads more tokens; the one that follows them."""
         for number in numbers:
             self.numbers.append(number)
-            self.known.append(set(self.program.tokens[number].bits))
-            self._gather(self.known[-1])
+            self.known = set(self.program.tokens[number].bits)
+            self._gather(self.known)
+            if len(self.numbers) > 1:
+                self._answer()
         return self._next()
+
+    def _answer(self) -> None:
+        position = len(self.numbers) - 1
+        record, slot = self.program.place(position)
+        for head, latest in zip(self.program.recalls, self.latest, strict=True):
+            answer = tuple(_value(side, self.known, slot) for _, side in head.compared)
+            before = latest.get(answer, 0)
+            twice = before and self.program.place(abs(before))[0] == record
+            latest[answer] = -position if twice else position
 
     def run(self, prompt: Sequence[int]) -> Iterator[int]:
         """The tokens that follow a prompt, up to the one that ends the run."""
@@ -155,26 +186,26 @@ class Interpreter:
 
     def _next(self) -> int:
         position = len(self.numbers) - 1
-        known = set(self.known[-1])
-        for head in self.program.recalls:
-            found = [at for at in range(1, position + 1) if self._fits(head, at)]
-            known |= self._copied(head.copies, found[-1] if found else 0)
-        slot = self.program.place(position)[1]
+        asking, known, slot = self.known, set(self.known), self.program.place(position)[1]
+        for head, latest in zip(self.program.recalls, self.latest, strict=True):
+            at = latest.get(tuple(_value(side, asking, slot) for side, _ in head.compared), 0)
+            if at < 0:
+                raise SourceError(f"two tokens of a record answer {head.name!r}")
+            known |= self._copied(head.copies, at)
         following = [
             case.token
-            for case in self.program.cases
-            if position
-            and slot in case.slots
-            and all((bit in known) == bool(value) for bit, value in case.holds.items())
+            for case in (self.program.cases_of[slot] if position else ())
+            if all((bit in known) == bool(value) for bit, value in case.holds.items())
         ]
-        if len(following) > 1:
-            raise SourceError("two cases hold at once")
-        return following[0] if following else END
+        number = 0
+        for token in following:
+            if number & token:
+                raise SourceError(f"two cases that hold after {self.program.slots[slot]!r} set the same bit")
+            number |= token
+        return number
 
-    def _fits(self, head: Recall, at: int) -> bool:
-        here, there = self.known[-1], self.known[at]
-        return all(_value(ask, here) == _value(answer, there) for ask, answer in head.compared)
 
-
-def _value(side: Side, known: set[Bit]) -> bool:
+def _value(side: TokenSide, known: set[Bit], slot: int) -> bool:
+    if isinstance(side, frozenset):
+        return slot in side
     return side in known if isinstance(side, str) else bool(side)

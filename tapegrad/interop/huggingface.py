@@ -146,6 +146,7 @@ def _card(stock: Stock, source: Source) -> str:
         tokens=net.tokens,
         record=net.words.record,
         slots=", ".join(net.words.program.slots),
+        about=net.words.about,
         width=stock.embedded,
         layers=len(stock.layers),
         score=claims["largest_score"],
@@ -175,9 +176,7 @@ machine `{name}` step by step: the prompt is its input, and the text that follow
     prompt = tokenizer("{prompt}", return_tensors="pt")
     print(tokenizer.decode(model.generate(**prompt, max_length={count})[0]))
 
-After `<begin>` come records of {record} tokens: {slots}. A digit is hexadecimal, the lowest first; together
-they tell how far a head is from where it started. A prompt has a record for each cell that is not blank, then
-one with `<start>`.
+After `<begin>` come records of {record} tokens: {slots}. {about}
 
 ## What is proved
 

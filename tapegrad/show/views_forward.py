@@ -1,5 +1,6 @@
 """The targets that compute forward, at work: `relu`, `transformer`, `decoder` and `rcnn`."""
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -229,7 +230,8 @@ class DecoderView:
 
     def frame(self, carry: Generation) -> tuple[list[Any], float | None]:
         words = self.net.words
-        first = len(carry.tokens) - words.record
+        # The last record may have been cut short by the token that ends the run.
+        first = 1 + (len(carry.tokens) - 2) // words.record * words.record
         self.reading.feed(carry.tokens[self.reading.count : first])
         places: dict[tuple[int, int], float] = {}
         for token in carry.tokens[first:-1]:
@@ -240,7 +242,7 @@ class DecoderView:
                     places[row, at] = max(places.get((row, at), 0.0), float(look.weights[at]))
         shown = [words.program.tokens[number].word for number in carry.tokens[first:]]
         cells = [(row, at, weight) for (row, at), weight in places.items()]
-        record = dict(zip(words.program.slots, shown, strict=True))
+        record = dict(zip_longest(words.program.slots, shown, fillvalue=""))
         return [record, CellsFrame(cells, focus=first)], float(len(carry.tokens))
 
 

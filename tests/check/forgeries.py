@@ -57,6 +57,7 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "decoder": (BB2, OTHER, "decoder", {"tokens": 100}),
     "decoder, two rounds": ("increment", "palindrome", "decoder", {"tokens": 50_000}),
     "decoder of two tapes": (two_tapes("1"), two_tapes("0"), "decoder", {"tokens": 300}),
+    "decoder of a program": (COUNTING, ECHO, "decoder", {"tokens": 400}),
     "simplex": (BB2, OTHER, "simplex", {"inputs": [[]]}),
     "simplex, line search": ("increment", "palindrome", "simplex", {"longest": 2, "line_search": True}),
     "tape": (BB2, OTHER, "tape", {"cells": 16}),

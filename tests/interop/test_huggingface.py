@@ -13,13 +13,23 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.interop import huggingface, stock
 from tapegrad.interop.huggingface import files
 from tapegrad.machines.library import ready
+from tapegrad.programs.library import READY
 from tests.interop.stock_in_numpy import logits
-from tests.interop.texts import CASES, FAMILIES, TOKENS, decoder, run_of, said
+from tests.interop.texts import CASES, FAMILIES, PROGRAM, TOKENS, decoder, run_of, said
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
 def test_stock_models_in_numpy_predict_every_token(machine, inputs, tokens, family):
+    every_token_is_predicted(machine, inputs, tokens, family)
+
+
+@pytest.mark.parametrize("family", ["gpt2", pytest.param("llama", marks=pytest.mark.slow)])
+def test_so_do_those_of_programs(family):
+    every_token_is_predicted(*PROGRAM, family)
+
+
+def every_token_is_predicted(machine, inputs, tokens, family):
     net = decoder(machine, tokens)
     folder = files(net, machine, family)
     for words in inputs:
@@ -28,6 +38,21 @@ def test_stock_models_in_numpy_predict_every_token(machine, inputs, tokens, fami
         assert found.argmax(1).tolist() == run
         first, second = np.sort(found, axis=1)[:, [-1, -2]].T
         assert (first - second).min() > 1.9
+
+
+@pytest.mark.slow
+def test_gpt2_in_numpy_runs_risc_v():
+    """One record, which is an instruction."""
+    program = READY["rv32-sort"].build()
+    net = decoder(program, 1000)
+    prompt, run = run_of(net, program, (b"b",), net.words.record)
+    folder = files(net, program)
+    found = logits(folder, prompt + run)[len(prompt) - 1 : -1]
+    assert found.argmax(1).tolist() == run
+    first, second = np.sort(found, axis=1)[:, [-1, -2]].T
+    assert (first - second).min() > 1.9
+    assert "this one checkpoint runs every program" in folder["README.md"].decode()
+    assert len(folder["model.safetensors"]) < 130e6
 
 
 def test_what_the_folder_holds():

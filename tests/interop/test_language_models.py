@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from tapegrad.machines.library import ready
-from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.networks.language import Reading
 from tapegrad.targets.decoder import DecoderNet
-from tests.interop.texts import CASES, decoder, run_of
+from tests.interop.texts import CASES, Source, decoder, run_of
 
-MACHINES: list[tuple[TuringMachine, tuple[str, ...], int]] = [
+MACHINES: list[tuple[Source, tuple[Any, ...], int]] = [
     (machine, inputs[0], tokens) for machine, inputs, tokens in CASES
 ]
 MACHINES += [(random_machine(seed, tapes=1 + seed % 3, symbols=2, states=3), (), 2000) for seed in range(3)]

@@ -14,7 +14,7 @@ from tapegrad.machines.library import READY, ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.decoder import DecoderNet
-from tests.interop.texts import CASES, FAMILIES, TOKENS, decoder, run_of, said, written
+from tests.interop.texts import CASES, FAMILIES, PROGRAM, TOKENS, Source, decoder, run_of, said, written
 
 torch = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -28,7 +28,7 @@ def opened(tmp_path_factory) -> Opening:
     """From a machine and how its checkpoint is opened to the net, the model and the tokenizer."""
     folders: dict[tuple[str, int, str], Path] = {}
 
-    def opening(machine: TuringMachine, tokens: int, family: str, **how: Any) -> tuple[DecoderNet, Any, Any]:
+    def opening(machine: Source, tokens: int, family: str, **how: Any) -> tuple[DecoderNet, Any, Any]:
         net, key = decoder(machine, tokens), (str(machine), tokens, family)
         if key not in folders:
             folders[key] = written(tmp_path_factory.mktemp("stock"), net, machine, family)
@@ -74,7 +74,9 @@ def test_generate_is_the_run(opened, family):
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
+@pytest.mark.parametrize(
+    ("machine", "inputs", "tokens"), [*CASES, pytest.param(*PROGRAM, marks=pytest.mark.slow)]
+)
 def test_generate_in_every_way(opened, machine, inputs, tokens, family, attention):
     net, model, tokenizer = opened(machine, tokens, family, attn_implementation=attention)
     pairs = [run_of(net, machine, words, 80) for words in inputs]

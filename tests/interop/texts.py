@@ -2,6 +2,7 @@
 
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import tapegrad as tg
 from tapegrad.attention.tokens import Interpreter
@@ -9,14 +10,17 @@ from tapegrad.interop.huggingface import files
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
+from tapegrad.programs.library import READY
+from tapegrad.programs.model import Program
 from tapegrad.targets.decoder import DecoderNet
 
 FAMILIES = ["gpt2", "llama", "gpt-neox"]
 TOKENS = 1500
-Case = tuple[TuringMachine, list[tuple[str, ...]], int]
+Source = TuringMachine | Program
+Case = tuple[Source, list[tuple[Any, ...]], int]
 
 
-def decoder(machine: TuringMachine, tokens: int = TOKENS) -> DecoderNet:
+def decoder(machine: Source, tokens: int = TOKENS) -> DecoderNet:
     """Its net."""
     net = tg.compile(machine, "decoder", tokens=tokens).net
     assert isinstance(net, DecoderNet)
@@ -35,10 +39,11 @@ CASES: list[Case] = [
     (two_tapes(), [("abba",), ("b",)], TOKENS),
     (random_machine(3, tapes=2, symbols=3, states=4), [("",)], TOKENS),
 ]
+PROGRAM: Case = (READY["subleq-echo"].build(), [(b"H",), (b"",)], TOKENS)
 
 
 def run_of(
-    net: DecoderNet, machine: TuringMachine, words: tuple[str, ...], most: int = 150
+    net: DecoderNet, machine: Source, words: tuple[Any, ...], most: int = 150
 ) -> tuple[list[int], list[int]]:
     """A prompt and the run, or the first tokens of it, by the plain interpreter."""
     prompt = net.words.prompt(machine.start(*words), net.tokens)
@@ -50,7 +55,7 @@ def said(net: DecoderNet, text: list[int]) -> str:
     return " ".join(net.words.program.tokens[number].word for number in text)
 
 
-def written(folder: Path, net: DecoderNet, machine: TuringMachine, family: str = "gpt2") -> Path:
+def written(folder: Path, net: DecoderNet, machine: Source, family: str = "gpt2") -> Path:
     """The checkpoint, in a folder."""
     folder.mkdir(exist_ok=True)
     for name, content in files(net, machine, family).items():

@@ -1,8 +1,9 @@
 """The fast engine of language models that were compiled: the same tokens, without keys and values.
 
 What heads compare is read off their weights, and refused where it is anything else than a slot of a record or
-the bits of an address. Then a gather is a look at one token, a recall is a look into a table of the latest
-positions by address, and of the units only those are computed that can be on in this slot.
+the bits of an address, which are bits of tokens or say which slot this is. Then a gather is a look at one
+token, a recall is a look into a table of the latest positions by address, and of the units only those are
+computed that can be on in this slot.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from tapegrad._jit import njit
 from tapegrad.attention.analysis import softmax_error
-from tapegrad.attention.language import LARGEST, ROUNDING, STRAY
+from tapegrad.attention.language import LARGEST, ROUNDING, STRAY, slot_bits
 from tapegrad.attention.tokens import BEGIN, END
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine
@@ -22,8 +23,32 @@ from tapegrad.networks.language import LanguageModel, Layer, LookBack
 
 MOST_CELLS = 1 << 26
 Row = tuple[dict[int, float], float]
-Recalled = tuple[list[int], list[int], list[int], list[tuple[int, int]]]
-"""Where an address is asked for and answered, what must be 1 there, and what is copied where."""
+
+
+class Recalled(NamedTuple):
+    """What a head that recalls looks for."""
+
+    asks: list["Sided"]
+    answers: list["Sided"]
+    """Where the bits of an address are asked for and answered."""
+    must: list[tuple[int, int]]
+    """Coordinates of the answer, and the bits that they must have."""
+    copies: list[tuple[int, int]]
+
+
+class Sided(NamedTuple):
+    """A bit: at a coordinate, or, where that is -1, as the slot has it."""
+
+    at: int
+    slots: tuple[int, ...]
+
+
+class Sides(NamedTuple):
+    """The bits of addresses of all recalls."""
+
+    at: "Lists"
+    slots: NDArray[np.uint8]
+    """For every one its value in each slot."""
 
 
 class Lists(NamedTuple):
@@ -46,11 +71,11 @@ class Tables(NamedTuple):
     before: NDArray[np.uint8]
     gathers: Lists
     """For each gather pairs of coordinates, from and to."""
-    asks: Lists
-    answers: Lists
-    """For each recall the coordinates of the address, here and there."""
+    asks: Sides
+    answers: Sides
+    """For each recall the bits of the address, here and there."""
     must: Lists
-    """For each recall the coordinates that must be 1 there."""
+    """For each recall pairs, coordinates and the bits that must be there."""
     recalls: Lists
     cells: NDArray[np.int64]
     """Where the cells of each recall begin."""
@@ -79,6 +104,8 @@ class Fast:
         text[: len(tokens)] = tokens
         count = _generate(self.tables, self.cells, text, self.read, len(tokens))
         self.read = count - 1
+        # To heads a first token that comes again would be one more place where nothing is found.
+        _require(bool((text[max(1, len(tokens)) : count] != BEGIN).all()))
         return text[:count].tolist()
 
 
@@ -91,9 +118,9 @@ def read_tables(model: LanguageModel, tokens: int) -> Tables:
     gathers = [reader.gather(head) for head in gathering.heads]
     gathered = reader.rounded(gathering, {to for *_, copies in gathers for _, to in copies})
     recalls = reader.recalls(searching, choosing, set(gathered.values()))
-    recalled = {to for *_, copies in recalls for _, to in copies}
+    recalled = {to for own in recalls for _, to in own.copies}
     _require(not recalled & reader.set and reader.bits_of_tokens())
-    cells = np.cumsum([0, *(1 << len(asks) for asks, *_ in recalls)])
+    cells = np.cumsum([0, *(1 << len(own.asks) for own in recalls)])
     if cells[-1] > MOST_CELLS:
         raise Refused("the fast engine would need too large a table", advice="Ask for fewer tokens.")
     units = _by_row(choosing.units)
@@ -111,10 +138,10 @@ def read_tables(model: LanguageModel, tokens: int) -> Tables:
         np.array([slots for slots, *_ in gathers], np.int64).reshape(-1, model.positions.record),
         np.array([before for _, before, _ in gathers], np.uint8),
         _lists([[place for at, to in copies for place in (at, gathered[to])] for *_, copies in gathers]),
-        _lists([asks for asks, *_ in recalls]),
-        _lists([answers for _, answers, *_ in recalls]),
-        _lists([must for *_, must, _ in recalls]),
-        _lists([[place for pair in copies for place in pair] for *_, copies in recalls]),
+        _sides([own.asks for own in recalls], model.positions.record),
+        _sides([own.answers for own in recalls], model.positions.record),
+        _lists([[part for pair in own.must for part in pair] for own in recalls]),
+        _lists([[place for pair in own.copies for place in pair] for own in recalls]),
         cells.astype(np.int64),
         _lists(_can_be_on(choosing.units, reader.slots)),
         _lists([list(terms) for terms, _ in units]),
@@ -152,24 +179,44 @@ class _Reader:
     def gather(self, head: LookBack) -> tuple[list[int], bool, list[tuple[int, int]]]:
         """For each slot the one looked at; in which record; and what is copied where."""
         query, key, bits = _by_row(head.query), _by_row(head.key), len(self.record)
-        _require(len(query) == len(key) == bits + len(self.slots) + 1)
-        beta = self._temperature(query[-1], bits + 1)
+        coded = len(query) == bits + slot_bits(len(self.slots)) + 1 and len(key[bits][0]) == len(self.slots)
+        beta = self._temperature(query[-1], len(query) - 2 if coded else bits + 1)
         before = query[0] == ({self.before[0]: 2 * beta}, -beta)
         asks = self.before if before else self.record
         for bit, at in enumerate(asks):
             _require(query[bit] == ({at: 2 * beta}, -beta))
             _require(key[bit] == ({self.record[bit]: 2.0, self.begin: 1.0}, -1.0))
-        looked = [-1] * len(self.slots)
-        for slot, at in enumerate(self.slots):
-            terms, bias = query[bits + slot]
-            _require(key[bits + slot] == ({at: 1.0}, 0.0) and bias == 0)
-            for own, weight in terms.items():
-                _require(own in self.slots and weight == 2 * beta and looked[own - self.slots[0]] < 0)
-                looked[own - self.slots[0]] = slot
+        looked = (self._coded if coded else self._one_hot)(query[bits:-1], key[bits:-1], beta)
         _require(key[-1] == ({self.begin: 1.0}, 0.0))
         copies = self._copies(head)
         _require(all(at in self.features for at, _ in copies))
         return looked, before, copies
+
+    def _one_hot(self, query: list[Row], key: list[Row], beta: float) -> list[int]:
+        """The slots that are looked at, where each has a row."""
+        _require(len(query) == len(key) == len(self.slots))
+        looked = [-1] * len(self.slots)
+        for slot, at in enumerate(self.slots):
+            terms, bias = query[slot]
+            _require(key[slot] == ({at: 1.0}, 0.0) and bias == 0)
+            for own, weight in terms.items():
+                _require(own in self.slots and weight == 2 * beta and looked[own - self.slots[0]] < 0)
+                looked[own - self.slots[0]] = slot
+        return looked
+
+    def _coded(self, query: list[Row], key: list[Row], beta: float) -> list[int]:
+        """The slots that are looked at, where each bit of their numbers has a row."""
+        _require(len(query) == len(key))
+        asking = query[0][0].keys()
+        looked = [0 if at in asking else -1 for at in self.slots]
+        for bit, ((terms, bias), answers) in enumerate(zip(query, key, strict=True)):
+            signs = {at: 1.0 if slot >> bit & 1 else -1.0 for slot, at in enumerate(self.slots)}
+            _require(answers == (signs, 0.0) and bias == 0 and terms.keys() == asking <= set(self.slots))
+            for own, weight in terms.items():
+                _require(abs(weight) == beta)
+                looked[own - self.slots[0]] |= (weight > 0) << bit
+        _require(max(looked) < len(self.slots))
+        return looked
 
     def rounded(self, layer: Layer, raw: set[int]) -> dict[int, int]:
         """From each raw coordinate to where its bit is."""
@@ -207,14 +254,16 @@ class _Reader:
             _require(not recalls or asked == [own[:3] for own in recalls])
             recalls = [own for own, _ in parts]
             if layer is choosing:
-                _require(digit == rest and all(at in self.features for *_, own in recalls for at, _ in own))
+                _require(
+                    digit == rest and all(at in self.features for own in recalls for at, _ in own.copies)
+                )
                 return recalls
             _require(digit < rest)
-            bits = self.rounded(layer, {to for *_, copies in recalls for _, to in copies})
+            bits = self.rounded(layer, {to for own in recalls for _, to in own.copies})
             high = self.record[rest - digit : rest]
-            for (*_, copies), found in zip(recalls, known, strict=True):
-                _require([at for at, _ in copies] == list(high))
-                found |= {at: bits[to] for at, to in copies}
+            for own, found in zip(recalls, known, strict=True):
+                _require([at for at, _ in own.copies] == list(high))
+                found |= {at: bits[to] for at, to in own.copies}
             rest -= digit
         raise AssertionError("the last layer is among them")
 
@@ -230,26 +279,36 @@ class _Reader:
         _require(key[-2] == (weights, 0.0))
         _require(key[-1] == ({self.begin: float(scale * (compared - 1))}, 0.0))
         asks, answers, must, searched = [], [], [], {}
-        bits = gathered | self.features
         for (asked, bias), (terms, other) in zip(query[:-2], key[:-2], strict=True):
-            (*there,) = terms.keys() - {self.begin}
-            _require(len(there) == 1)
-            _require(terms == {there[0]: 2.0 * scale, self.begin: scale} and other == -scale)
-            _require(not self.model.embedding.dense().weight[BEGIN, there[0]])
-            if not asked:
-                _require(bias == beta and there[0] in bits)
-                must.append(there[0])
+            _require(terms.get(self.begin, 0.0) == -other)  # the first token answers neither 0 nor 1
+            answer = self._side({at: own for at, own in terms.items() if at != self.begin}, other, scale)
+            if answer.at in self.record:
+                _require(len(asked) == 1)
+                ((at, weight),) = asked.items()
+                _require(weight == 2 * beta and bias == -beta)
+                searched[answer.at] = at
                 continue
-            (at,) = asked
-            _require(asked == {at: 2 * beta} and bias == -beta)
-            if there[0] in self.record:
-                searched[there[0]] = at
+            ask = self._side(asked, bias, beta)
+            bits = gathered | self.features | {-1}
+            _require({ask.at, answer.at} <= bits)
+            _require(answer.at < 0 or not self.model.embedding.dense().weight[BEGIN, answer.at])
+            if ask.at < 0 and len(set(ask.slots)) == 1 and answer.at >= 0:
+                must.append((answer.at, ask.slots[0]))
             else:
-                _require({at, there[0]} <= bits)
-                asks.append(at)
-                answers.append(there[0])
+                asks.append(ask)
+                answers.append(answer)
         _require(searched == found)
-        return (asks, answers, must, self._copies(head)), digit
+        return Recalled(asks, answers, must, self._copies(head)), digit
+
+    def _side(self, terms: Mapping[int, float], bias: float, scale: float) -> Sided:
+        """The bit whose sign, times a scale, this is."""
+        if terms.keys() <= set(self.slots):
+            signs = [bias + terms.get(at, 0.0) for at in self.slots]
+            _require(all(abs(sign) == scale for sign in signs))
+            return Sided(-1, tuple(int(sign > 0) for sign in signs))
+        (at,) = terms if len(terms) == 1 else (-1,)
+        _require(terms == {at: 2.0 * scale} and bias == -scale)
+        return Sided(at, (0,) * len(self.slots))
 
     def _temperature(self, row: Row, times: int) -> float:
         """The power of two of a row that is a constant times it."""
@@ -296,6 +355,13 @@ def _lists(parts: list[list[int]]) -> Lists:
     )
 
 
+def _sides(parts: list[list[Sided]], record: int) -> Sides:
+    values = [side.slots for part in parts for side in part]
+    return Sides(
+        _lists([[side.at for side in part] for part in parts]), np.array(values, np.uint8).reshape(-1, record)
+    )
+
+
 def _require(holds: bool) -> None:
     """Refuses arrays that were changed, where `fast` might differ from `reference`."""
     if not holds:
@@ -306,11 +372,13 @@ def _require(holds: bool) -> None:
 
 
 @njit()
-def _gathered(x, lists, which):
-    """The number whose bits, lowest first, stand at these coordinates."""
-    number = 0
-    for place in range(lists.starts[which], lists.starts[which + 1]):
-        number |= np.int64(x[lists.items[place]]) << (place - lists.starts[which])
+def _gathered(x, sides, which, slot):
+    """The number whose bits, lowest first, stand at these coordinates, or are those of the slot."""
+    number, starts = 0, sides.at.starts
+    for place in range(starts[which], starts[which + 1]):
+        at = sides.at.items[place]
+        bit = x[at] if at >= 0 else sides.slots[place, slot]
+        number |= np.int64(bit) << (place - starts[which])
     return number
 
 
@@ -339,15 +407,15 @@ def _generate(tables, cells, text, position, count):
                 x[to] = tables.embedding[text[at], source]
         for head in range(len(tables.cells) - 1):
             answers = position > 0
-            for place in range(tables.must.starts[head], tables.must.starts[head + 1]):
-                answers = answers and x[tables.must.items[place]] != 0
+            for place in range(tables.must.starts[head], tables.must.starts[head + 1], 2):
+                answers = answers and x[tables.must.items[place]] == tables.must.items[place + 1]
             if answers:
-                cells[tables.cells[head] + _gathered(x, tables.answers, head)] = position
+                cells[tables.cells[head] + _gathered(x, tables.answers, head, slot)] = position
         position += 1
         if position < count:
             continue
         for head in range(len(tables.cells) - 1):
-            at = cells[tables.cells[head] + _gathered(x, tables.asks, head)]
+            at = cells[tables.cells[head] + _gathered(x, tables.asks, head, slot)]
             for place in range(tables.recalls.starts[head], tables.recalls.starts[head + 1], 2):
                 source, to = tables.recalls.items[place], tables.recalls.items[place + 1]
                 x[to] = tables.embedding[text[at], source]

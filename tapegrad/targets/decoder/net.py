@@ -18,12 +18,16 @@ from tapegrad.attention.analysis import largest_score, softmax_error
 from tapegrad.attention.build import Stream
 from tapegrad.attention.language import MEAN, build, scales_for, temperature_for
 from tapegrad.attention.packed import packed_model, unpacked_model
+from tapegrad.attention.rv32_tokens import RISC_V, Rv32Tokens
+from tapegrad.attention.subleq_tokens import SUBLEQ, SubleqTokens
 from tapegrad.attention.tape_tokens import TAPES, TapeTokens
 from tapegrad.attention.tokens import END, TokenProgram
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.networks.form import Affine, formula
 from tapegrad.networks.language import LanguageModel, LookBack, Positions, Reading
+from tapegrad.programs.rv32 import RV32
+from tapegrad.programs.subleq import Subleq
 from tapegrad.source import State
 from tapegrad.targets.decoder.fast import Fast, Tables, read_tables
 from tapegrad.targets.net import Net
@@ -33,13 +37,20 @@ from tapegrad.targets.target import Estimate
 class Story(Protocol):
     """One that reads a run, record by record."""
 
-    def read(self, record: Sequence[int], /) -> None: ...
+    def read(self, record: Sequence[int], /) -> bool:
+        """Whether it has come to the next step; a step may take several records."""
+        ...
 
     def configuration(self) -> State: ...
 
 
 class Words(Protocol):
     """A source as a token program, and how its states are told."""
+
+    @property
+    def about(self) -> str:
+        """How to read a text, for the model card."""
+        ...
 
     @cached_property
     def program(self) -> TokenProgram: ...
@@ -56,6 +67,10 @@ class Words(Protocol):
 
 def words_of(data: Mapping[str, Any]) -> Words:
     """The source again, from its JSON."""
+    if data["kind"] == SUBLEQ:
+        return SubleqTokens(Subleq(int(data["ram"]), width=int(data["width"])), int(data["counted"]))
+    if data["kind"] == RISC_V:
+        return Rv32Tokens(RV32(int(data["ram"])), int(data["counted"]))
     machine = source_from_json(data["source"], {})
     if data["kind"] != TAPES or not isinstance(machine, TuringMachine):
         raise BrokenNet("the machine of the network has no tapes")
@@ -116,26 +131,33 @@ class DecoderNet(Net):
         return self._advanced(carry, steps, running)
 
     def _advanced(self, carry: Generation, steps: int, running: "Reading | Fast") -> Generation:
-        tokens, record, stray = list(carry.tokens), self.words.record, carry.stray
-        room = (self.tokens - len(tokens)) // record
+        record = self.words.record
+        carry = replace(carry, tokens=list(carry.tokens), engine=running)
+        room, taken = (self.tokens - len(carry.tokens)) // record, 0
         if room < 1:
             raise Refused(
                 f"the machine has not halted within {self.tokens:,} tokens, which is the horizon of this net",
                 advice=f"Compile with a larger one, as in tokens={2 * self.tokens}.",
             )
-        last = len(tokens) + record * min(steps, room)
+        while taken < steps and room and not self.done(carry):
+            first = len(carry.tokens)
+            carry = self._written(carry, first + record * min(steps - taken, room), running)
+            for at in range(first, len(carry.tokens), record):
+                taken += carry.story.read(carry.tokens[at : at + record])
+            room = (self.tokens - len(carry.tokens)) // record
+        return replace(carry, steps=carry.steps + taken)
+
+    def _written(self, carry: Generation, last: int, running: "Reading | Fast") -> Generation:
+        """The text with more tokens, so many in all, or fewer if it ends."""
         if isinstance(running, Fast):
-            tokens = running.advance(tokens, last)
-        else:
-            ideal = float((self.model.unembedding.values != 0).sum() / len(self.model.unembedding))
-            while len(tokens) < last and (len(tokens) == carry.prompt or tokens[-1] != END):
-                logits = running.feed(tokens[running.count :])
-                stray = max(stray, abs(float(logits.max()) - ideal))
-                tokens.append(int(logits.argmax()))
-        for first in range(len(carry.tokens), len(tokens), record):
-            carry.story.read(tokens[first : first + record])
-        taken = -(-(len(tokens) - len(carry.tokens)) // record)
-        return replace(carry, tokens=tokens, steps=carry.steps + taken, stray=stray, engine=running)
+            return replace(carry, tokens=running.advance(carry.tokens, last))
+        tokens, stray = carry.tokens, carry.stray
+        ideal = float((self.model.unembedding.values != 0).sum() / len(self.model.unembedding))
+        while len(tokens) < last and (len(tokens) == carry.prompt or tokens[-1] != END):
+            logits = running.feed(tokens[running.count :])
+            stray = max(stray, abs(float(logits.max()) - ideal))
+            tokens.append(int(logits.argmax()))
+        return replace(carry, stray=stray)
 
     def _fast(self) -> Fast:
         return Fast(self._tables)

@@ -4,32 +4,68 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tapegrad.attention.language import LONGEST, scales_for
+from tapegrad.attention.prompts import digits_for
+from tapegrad.attention.rv32_tokens import Rv32Tokens
+from tapegrad.attention.subleq_tokens import SubleqTokens
 from tapegrad.attention.tape_tokens import TapeTokens
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
-from tapegrad.targets.decoder.net import DecoderNet
+from tapegrad.programs.library import READY
+from tapegrad.programs.model import Program, ProgramState
+from tapegrad.programs.rv32 import RV32
+from tapegrad.programs.subleq import Subleq
+from tapegrad.source import State
+from tapegrad.targets.decoder.net import DecoderNet, Words
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 USUAL_TOKENS = 16_384
+MOST_COUNTED = 4
+"""Digits that count bytes of input, of which there may be 65,535 then."""
 MOST_RULES = 1 << 16
 """Each takes a unit, and most of them a token."""
 
 
-def build(source: TuringMachine, **options: int) -> DecoderNet:
+def build(source: TuringMachine | Program, **options: int) -> DecoderNet:
     """The net, if single precision can carry it."""
     return DecoderNet.build(_words(source, options["tokens"]), options["tokens"])
 
 
-def estimate(source: TuringMachine, **options: int) -> Estimate:
+def estimate(source: TuringMachine | Program, **options: int) -> Estimate:
     """What the net will cost."""
     return DecoderNet.estimate(_words(source, options["tokens"]), options["tokens"])
 
 
-def _words(machine: TuringMachine, tokens: int) -> TapeTokens:
+def _words(source: TuringMachine | Program, tokens: int) -> Words:
     if not isinstance(tokens, int) or tokens < 2:
         raise Refused(f"a horizon of {tokens} tokens holds no run", advice="Ask for more.")
+    if isinstance(source, Program):
+        return _program_words(source, tokens)
+    return _machine_words(source, tokens)
+
+
+def _program_words(program: Program, tokens: int) -> Words:
+    """Of the machine; the program itself is told in the prompt."""
+    # No prompt has more bytes of input than tokens.
+    words = _words_of(program, min(MOST_COUNTED, digits_for(tokens + 1)))
+    scales_for(words.program, tokens)
+    return words
+
+
+def _words_of(program: Program, counted: int) -> SubleqTokens | Rv32Tokens:
+    """With so many digits that count the input."""
+    if isinstance(program.machine, Subleq):
+        return SubleqTokens(program.machine, counted)
+    if isinstance(program.machine, RV32):
+        return Rv32Tokens(program.machine, counted)
+    raise Refused(
+        f"programs for {program.machine.kind!r} do not become language models",
+        advice="Use the target transformer.",
+    )
+
+
+def _machine_words(machine: TuringMachine, tokens: int) -> Words:
     if len(machine.rules) > MOST_RULES:
         raise Refused(
             f"the machine {machine.name!r} has {len(machine.rules):,} rules, and each takes a unit",
@@ -40,28 +76,41 @@ def _words(machine: TuringMachine, tokens: int) -> TapeTokens:
     return words
 
 
-def fitted(source: TuringMachine, state: Configuration, steps: int) -> Mapping[str, Any]:
-    """Tokens for the whole run, where the usual number is too few."""
-    ahead = look_ahead(source, state, steps)
+def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
+    """Tokens for the whole run: for a machine where the usual number is too few, for a program the next power
+    of two."""
+    if isinstance(source, Program):
+        return _for_program(source, state, steps)
+    return _for_machine(source, state, steps)
+
+
+def _for_machine(machine: TuringMachine, state: Configuration, steps: int) -> Mapping[str, Any]:
+    ahead = look_ahead(machine, state, steps)
     if ahead is None:
         return {}
-    tokens = USUAL_TOKENS
-    while tokens < LONGEST and not _holds(source, state, ahead.steps, tokens):
+    tokens, records = USUAL_TOKENS, sum(len(tape) for tape in state.tapes) + ahead.steps + 2
+    while tokens < LONGEST and TapeTokens.for_tokens(machine, tokens).records(tokens) <= records:
         tokens *= 2
-    return {} if tokens == USUAL_TOKENS else {"tokens": tokens}
+    return {} if tokens == USUAL_TOKENS else {"tokens": min(tokens, LONGEST)}
 
 
-def _holds(machine: TuringMachine, state: Configuration, steps: int, tokens: int) -> bool:
-    """Whether the input and so many steps fit a text of this length."""
-    cells = sum(len(tape) for tape in state.tapes)
-    return TapeTokens.for_tokens(machine, tokens).records(tokens) > cells + steps + 2
+def _for_program(program: Program, state: ProgramState, steps: int) -> Mapping[str, Any]:
+    words = _words_of(program, MOST_COUNTED)
+    needed = len(words.prompt(state, LONGEST)) + words.record
+    for number, now in enumerate(program.run(state)):
+        if number > steps or needed >= LONGEST:
+            break
+        needed += words.record * words.records(now)
+    return {"tokens": min(LONGEST, 1 << (needed - 1).bit_length())}
 
 
 def examples() -> Sequence[Example]:
-    """A word accepted, and a number incremented."""
+    """A word accepted, a number incremented, and a program."""
+    hello = READY["subleq-hello"]
     return [
         Example(ready("palindrome"), ("abba",), {"tokens": 500}),
         Example(ready("increment"), ("1011",), {"tokens": 500}),
+        Example(hello.build(), (hello.example,), {"tokens": 1000}),
     ]
 
 
@@ -70,6 +119,7 @@ TARGET = Target(
     summary="a language model whose greedy decoding is the run; the prompt is the input",
     paper="after Wei, Chen, Ma, section 4",
     takes=TuringMachine,
+    also_takes=(Program,),
     net=DecoderNet,
     build=build,
     estimate=estimate,
