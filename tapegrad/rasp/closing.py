@@ -61,9 +61,11 @@ class Closing:
         """What the output depends on."""
         nodes, places = renumbered(self.nodes, needed(self.nodes, output))
         names = {places[own]: title for own, title in self.names.items() if own in places}
-        return RaspProgram(
+        made = RaspProgram(
             tuple(nodes), places[output], self.vocabulary, self.length, self.causal, names, name
         )
+        made.__dict__["values"] = tuple(self.values[own] for own in places)  # the cached property
+        return made
 
     def add(self, node: Node, name: str | None = None) -> int:
         """The number of a node, which is new or known."""

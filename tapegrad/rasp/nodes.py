@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import product
 from math import gcd
 from typing import Any
@@ -191,7 +191,7 @@ def values_of(
     if isinstance(node, Aggregate):
         if not node.mean:
             return tuple(dict.fromkeys([node.default, *known[node.sequence]]))
-        return ordered([node.default, *_means(known[node.sequence], length, name)])
+        return tuple(ordered([node.default, *_means(tuple(known[node.sequence]), length, name)]))
     return ()
 
 
@@ -234,7 +234,8 @@ def _few(count: int, most: int, name: str, what: str) -> None:
         )
 
 
-def _means(values: Sequence[Value], length: int, name: str) -> list[Value]:
+@lru_cache(maxsize=32)
+def _means(values: tuple[Value, ...], length: int, name: str) -> list[Value]:
     """The means of up to `length` values: for whole numbers times a unit, all their sums by their counts."""
     if not all(is_number(value) for value in values):
         missing = next(value for value in values if not is_number(value))
@@ -299,7 +300,7 @@ def truth_table(
 ) -> NDArray[np.bool_]:
     """Whether each query (columns) selects each key (rows)."""
     if isinstance(node.predicate, str) and all(
-        all(is_number(own) and type(own) is not float for own in side) for side in (keys, queries)
+        all(is_number(own) for own in side) for side in (keys, queries)
     ):
         # The places of numbers among all of them compare as they do.
         place = {own: number for number, own in enumerate(ordered([*keys, *queries]))}
