@@ -23,6 +23,7 @@ _PLACES = [
     "tapegrad.circuits.kind:FUNCTION",
     "tapegrad.learners.kind:LEARNER",
     "tapegrad.programs.kind:PROGRAM",
+    "tapegrad.rasp.kind:RASP",
 ]
 """One line for each kind of source, in the order in which their formats are tried."""
 
@@ -121,7 +122,9 @@ def read(text: str) -> Source:
     return find(text).source
 
 
-_ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf"}
+_ENDINGS = {
+    ".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf", ".rasp",
+}  # fmt: skip
 
 
 def _parsed(data: bytes, origin: str) -> Found:

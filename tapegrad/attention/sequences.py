@@ -9,7 +9,8 @@ At the first position, which is none of the input, every coordinate is 0 but `be
 has a constant; `word` is 1 at tokens and stands in its place.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -24,7 +25,7 @@ from tapegrad.networks.form import Key, Rows
 from tapegrad.networks.language import Layer, LookBack
 from tapegrad.networks.sequences import Ladder, SequenceModel
 from tapegrad.rasp.functions import LINEAR, Value, is_number
-from tapegrad.rasp.nodes import MOST_CASES, Aggregate, Apply, Full, Indices, Select, Tokens, Width
+from tapegrad.rasp.nodes import MOST_CASES, Aggregate, Apply, Full, Indices, Tokens, Width, needed
 from tapegrad.rasp.program import RaspProgram
 
 START, WORD, MIXED = 0, 1, 2
@@ -32,6 +33,8 @@ START, WORD, MIXED = 0, 1, 2
 MOST_UNITS = 1 << 16
 """Of a function of two sequences."""
 MOST_TERMS = 1 << 24
+MANY_TERMS = 1 << 12
+"""From so many terms on, all steps of a sum together, it is gathered in one coordinate before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +55,26 @@ class Read:
     scalar: Scalar | None
 
 
+@dataclass(frozen=True)
+class Group:
+    """What the bits of a group say: each that a label is at least its number. The label belongs to the value of
+    a node; or to the values of several nodes, whose labels count as digits, the last one fastest."""
+
+    nodes: tuple[int, ...]
+    labels: tuple[tuple[int, ...], ...]
+    """For each node a label for each of its values."""
+
+
+Meaning = tuple[str, int, int]
+"""`bit` of a group and number; `raw` of a node that a head finds, and row; `number` of a node that is a sum; or
+`given`."""
+
+
 @dataclass
 class _Layer:
     """Heads, units, and what becomes of them, in the making."""
 
-    heads: list[tuple[str, Rows, Rows, Rows, list[int]]] = field(default_factory=list)
+    heads: list[tuple[int, Rows, Rows, Rows, list[int]]] = field(default_factory=list)
     units: Rows = field(default_factory=Rows)
     sums: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
     purposes: list[str] = field(default_factory=list)
@@ -71,8 +89,13 @@ class Built:
     read: Read
     steps: tuple[tuple[str, Scalar, int], ...]
     """Every step that was made: its scalar, and the centre that it begins before."""
-    watched: tuple[str, ...]
+    watched: tuple[int, ...]
     """Aggregates that say where they would mix values."""
+    heads: tuple[int, ...]
+    """The node that each head is of."""
+    groups: tuple[Group, ...]
+    meanings: tuple[Meaning, ...]
+    """Of coordinates."""
 
 
 class Builder:
@@ -85,29 +108,42 @@ class Builder:
         """From which half-layer on a coordinate can be read: heads are at even ones, units at odd ones."""
         self.most: list[float] = [1.0, 1.0, 0.0]
         """The largest value that a coordinate has at the first position."""
+        self.groups: list[Group] = []
+        self.meanings: list[Meaning] = [("given", 0, 0)] * 3
         self.layers: list[_Layer] = []
         self.steps: list[tuple[str, Scalar, int]] = []
-        self.watched: list[str] = []
+        self.watched: list[int] = []
+        self._taken: Counter[str] = Counter()
+        self._roots = self._find_roots()
         self._codes: dict[int, Code] = {}
         self._scalars: dict[int, Scalar | None] = {}
         self._bits: dict[tuple[int, int], int] = {}
         self._sides: dict[tuple[object, ...], Code] = {}
-        self._kept: list[object] = []
-        self.tokens = self._given(self.program.title, Tokens, program.vocabulary)
-        self.indices = self._given(self.program.title, Indices, tuple(range(program.length)))
+        self._labels: dict[int, int] = {}
+        self._kept: list[Scalar] = []
+        for node, own in enumerate(program.nodes):
+            if isinstance(own, Tokens | Indices):
+                places = self.bits(type(own).__name__.lower(), self.one_node(node), 0)
+                self._codes[node] = Code(program.values[node], tuple({place: 1.0} for place in places))
 
-    def _given(self, title: Callable[[int], str], kind: type, values: tuple[Value, ...]) -> Code:
-        """The code of the tokens or of positions, which embeddings hold."""
-        places = self.new(kind.__name__.lower(), len(values) - 1, 0)
-        return Code(values, tuple({place: 1.0} for place in places))
+    def one_node(self, node: int, labels: Sequence[int] | None = None) -> Group:
+        """The group of a node's values in their order, or in another."""
+        return Group((node,), (tuple(labels or range(len(self.program.values[node]))),))
 
-    def new(self, group: str, count: int, ready: int, most: float = 0.0) -> list[int]:
+    def bits(self, name: str, group: Group, ready: int) -> list[int]:
+        """New coordinates for all bits of a group."""
+        self.groups.append(group)
+        count = int(np.prod([1 + max(own) for own in group.labels])) - 1
+        return self.new(name, [("bit", len(self.groups) - 1, number) for number in range(1, count + 1)], ready)
+
+    def new(self, name: str, meanings: Sequence[Meaning], ready: int) -> list[int]:
         """New coordinates, which can be read from some half-layer on."""
-        taken = sum(key[0] == group for key in self.keys) if count else 0
-        first = len(self.keys)
-        self.keys += [(group, taken + number) for number in range(count)]
+        first, count = len(self.keys), len(meanings)
+        self.keys += [(name, self._taken[name] + number) for number in range(count)]
+        self._taken[name] += count
+        self.meanings += meanings
         self.ready += [ready] * count
-        self.most += [most] * count
+        self.most += [0.0] * count
         return list(range(first, first + count))
 
     def layer(self, number: int) -> _Layer:
@@ -142,41 +178,42 @@ class Builder:
     def root(self, node: int) -> tuple[int, list[Value]]:
         """The sequence that a node is a function of, if it is of one alone, and the node's value for each of
         that one's values; else the node itself."""
-        roots = sorted(self._roots(node))
-        if len(roots) != 1 or roots == [node]:
+        roots = self._roots[node]
+        if len(roots) != 1 or node in roots:
             return node, list(self.program.values[node])
-        return roots[0], [self._at(node, roots[0], value) for value in self.program.values[roots[0]]]
+        (root,) = roots
+        between = [
+            n for n in sorted(needed(self.program.nodes, node)) if self._roots[n] <= roots and n != root
+        ]
+        found = []
+        for value in self.program.values[root]:
+            known = {root: value}
+            for number in between:
+                own = self.program.nodes[number]
+                if isinstance(own, Full):
+                    known[number] = own.value
+                elif isinstance(own, Apply):
+                    known[number] = own.at(*(known[argument] for argument in own.arguments))
+            found.append(known[node])
+        return root, found
 
-    def _roots(self, node: int) -> frozenset[int]:
-        own = self.program.nodes[node]
-        if isinstance(own, Full):
-            return frozenset()
-        if not isinstance(own, Apply):
-            return frozenset([node])
-        found = frozenset[int]().union(*(self._roots_of(argument) for argument in own.arguments))
-        return found if len(found) == 1 else frozenset([node]) if found else frozenset()
-
-    def _roots_of(self, node: int) -> frozenset[int]:
-        roots = self._roots(node)
-        return roots if len(roots) <= 1 else frozenset([node])
-
-    def _at(self, node: int, root: int, value: Value) -> Value:
-        own = self.program.nodes[node]
-        if node == root:
-            return value
-        if isinstance(own, Full):
-            return own.value
-        assert isinstance(own, Apply)
-        return own.at(*(self._at(argument, root, value) for argument in own.arguments))
+    def _find_roots(self) -> list[frozenset[int]]:
+        """For each node those that it is a function of: itself, unless it is a function of just one other, or
+        of none."""
+        found: list[frozenset[int]] = []
+        for node, own in enumerate(self.program.nodes):
+            roots = frozenset[int]()
+            if isinstance(own, Apply):
+                roots = roots.union(*(found[argument] for argument in own.arguments))
+            elif not isinstance(own, Full):
+                roots = frozenset([node])
+            found.append(roots if len(roots) <= 1 else frozenset([node]))
+        return found
 
     def own_code(self, root: int) -> Code:
         """The bits of a node that is a function of no other one alone, and no scalar."""
         own = self.program.nodes[root]
-        if isinstance(own, Tokens):
-            return self.tokens
-        if isinstance(own, Indices):
-            return self.indices
-        if not isinstance(own, Aggregate) and not self._roots(root):
+        if isinstance(own, Full) or (isinstance(own, Apply) and not self._roots[root]):
             return Code(self.program.values[root], ())
         if root not in self._codes:
             self._codes[root] = (
@@ -197,13 +234,25 @@ class Builder:
         if key not in self._bits:
             begins, wide = scalar.step(place)
             self.steps.append((scalar.name, scalar, place))
-            self._kept.append(scalar)
             number = self.after(scalar.form) // 2
-            (self._bits[key],) = self.new(f"{scalar.name} step", 1, 2 * number + 2)
+            (self._bits[key],) = self.new(
+                f"{scalar.name} step", [("bit", self._group(scalar), place)], 2 * number + 2
+            )
             layer = self.layer(number)
             layer.purposes.append(f"steps of {scalar.name}")
             self._ramp(layer, scalar.form, begins, wide, [(self._bits[key], 1.0)])
         return self._bits[key]
+
+    def _group(self, scalar: Scalar) -> int:
+        """The group of a scalar: its values in the order of their centres."""
+        if id(scalar) not in self._labels:
+            self._kept.append(scalar)
+            order = {value: place for place, value in enumerate(scalar.values)}
+            self._labels[id(scalar)] = len(self.groups)
+            self.groups.append(
+                self.one_node(scalar.node, [order[value] for value in self.program.values[scalar.node]])
+            )
+        return self._labels[id(scalar)]
 
     def _ramp(
         self, layer: _Layer, form: Form, begins: Fraction, wide: Fraction, adds: list[tuple[int, float]]
@@ -228,17 +277,17 @@ class Builder:
                 self._scalars[node] = self._width(node, own)
             elif isinstance(own, Aggregate) and own.mean:
                 self._scalars[node] = self._mean(node, own)
-            elif isinstance(own, Apply) and self._roots(node) == {node}:
+            elif isinstance(own, Apply) and self._roots[node] == {node}:
                 self._scalars[node] = self._sum(node, own)
         return self._scalars[node]
 
     def _width(self, node: int, own: Width) -> Scalar:
         name = self.program.title(node)
-        (place,) = self._head(name, own.selector, [{START: 1.0}], counts=True)
+        (place,) = self._head(node, own.selector, [{START: 1.0}], counts=True)
         self.most[place] = 1.0
         counts = range(self.length, -1, -1)
         centres = tuple(Fraction(1, 1 + count) for count in counts)
-        return Scalar(name, {place: 1.0}, centres, tuple(counts), Fraction(1), 4 * ROUNDOFF)
+        return Scalar(node, name, {place: 1.0}, centres, tuple(counts), Fraction(1), 4 * ROUNDOFF)
 
     def _mean(self, node: int, own: Aggregate) -> Scalar:
         """The least value is 0; None, where it is the default, is 1 above all."""
@@ -251,9 +300,10 @@ class Builder:
         form, error = self._number(own.sequence, least, top * ROUNDOFF)
         default = (none if own.default is None else Fraction(own.default)) - least
         begin = on_grid(default, top * ROUNDOFF)
-        (place,) = self._head(name, own.selector, [added((form, 1.0), ({START: float(begin)}, 1.0))])
+        (place,) = self._head(node, own.selector, [added((form, 1.0), ({START: float(begin)}, 1.0))])
         self.most[place] = float(begin)
         return Scalar(
+            node,
             name,
             {place: 1.0},
             tuple(centres[number] for number in order),
@@ -297,15 +347,27 @@ class Builder:
             form, error = added((form, 1.0), (one, float(sign))), error + off
         error += abs(least - on_grid(least, grid)) + (grid if any(type(v) is float for v in values) else 0)
         order = sorted(range(len(values)), key=lambda number: exact[number])
+        if len(form) * len(values) > MANY_TERMS:
+            form = self._gathered(node, form)
         return Scalar(
-            self.program.title(node), form, tuple(exact[place] - least for place in order),
+            node, self.program.title(node), form, tuple(exact[place] - least for place in order),
             tuple(values[place] for place in order), top, Fraction(0), error,
         )  # fmt: skip
+
+    def _gathered(self, node: int, form: Form) -> Form:
+        """A sum of bits in one coordinate, by a unit for each bit."""
+        number = self.after(form) // 2
+        name = self.program.title(node)
+        (place,) = self.new(f"{name} as a number", [("number", node, 0)], 2 * number + 2)
+        layer = self.layer(number)
+        layer.purposes.append(f"{name} as a number")
+        layer.sums[place] = [(layer.units.add([(bit, 1.0)]), weight) for bit, weight in form.items()]
+        return {place: 1.0}
 
     def _parts(self, node: int, sign: int) -> list[tuple[int, int]]:
         """What a sum consists of, with signs."""
         own = self.program.nodes[node]
-        if not isinstance(own, Apply) or own.function not in LINEAR or self._roots(node) != {node}:
+        if not isinstance(own, Apply) or own.function not in LINEAR or self._roots[node] != {node}:
             return [(node, sign)]
         first, second = own.arguments
         return self._parts(first, sign) + self._parts(second, sign if own.function == "+" else -sign)
@@ -332,11 +394,10 @@ class Builder:
                 advice="Ask for a shorter length, or map values to fewer before.",
             )
         first, second = (self.code(argument) for argument in own.arguments)
-        return self.pair(self.program.title(node), first, second, self._table(node, own), self.program.values[node])
+        code = self.pair(self.program.title(node), first, second, self._table(node, own), self.one_node(node))
+        return Code(self.program.values[node], code.bits)
 
-    def pair(
-        self, name: str, first: Code, second: Code, table: NDArray[np.int64], values: tuple[Value, ...]
-    ) -> Code:
+    def pair(self, name: str, first: Code, second: Code, table: NDArray[np.int64], group: Group) -> Code:
         """A function of two codes, by units that are 1 where both are at least so far on."""
         made = corners(table)
         if len(made) > MOST_UNITS:
@@ -346,7 +407,7 @@ class Builder:
             )
         # At the first position all bits are 0, and so are all units.
         number = self.after(*first.bits, *second.bits) // 2
-        places = self.new(name, len(values) - 1, 2 * number + 2)
+        places = self.bits(name, group, 2 * number + 2)
         layer = self.layer(number)
         layer.purposes.append(name)
         padded = np.pad(table, ((1, 0), (1, 0)))
@@ -361,7 +422,7 @@ class Builder:
                 total += sign
                 for place in places[below:value] if total else ():
                     layer.sums.setdefault(place, []).append((unit, total))
-        return Code(values, tuple({place: 1.0} for place in places))
+        return Code(tuple(range(len(places) + 1)), tuple({place: 1.0} for place in places))
 
     # Heads
 
@@ -370,25 +431,31 @@ class Builder:
         name, values = self.program.title(node), self.program.values[node]
         code = self.code(own.sequence)
         wanted = relabelled(code, code.values, values)
-        raw = self._head(name, own.selector, list(wanted.bits))
+        raw = self._head(node, own.selector, list(wanted.bits))
         single = self.single(own.selector)
         if not single:
-            self.watched.append(name)
-        bits = []
-        for number, place in enumerate(raw):
-            bit = Scalar(f"{name} bit {number}", {place: 1.0}, (Fraction(0), Fraction(1)), (0, 1), Fraction(2),
-                         (self.length + 8) * ROUNDOFF)  # fmt: skip
-            bits.append({self.step(bit, 1): 1.0})
+            self.watched.append(node)
+        number = self.after(*({place: 1.0} for place in raw)) // 2
+        bits, layer = self.bits(name, self.one_node(node), 2 * number + 2), self.layer(number)
+        layer.purposes.append(f"bits of {name}")
+        for place, to in zip(raw, bits, strict=True):
+            self._ramp(layer, {place: 1.0}, *self._copied(node, place).step(1), [(to, 1.0)])
             if not single:
-                self._watch(name, place)
-        return Code(values, tuple(bits))
+                self._watch(node, place)
+        return Code(values, tuple({place: 1.0} for place in bits))
 
-    def _watch(self, name: str, place: int) -> None:
+    def _copied(self, node: int, place: int, *between: Fraction) -> Scalar:
+        """A bit that a head has copied, or a mixture of bits."""
+        name = f"{self.program.title(node)} as it was copied"
+        centres = (Fraction(0), *between, Fraction(1))
+        off = (self.length + 8) * ROUNDOFF
+        return Scalar(node, name, {place: 1.0}, centres, centres, Fraction(2), off)
+
+    def _watch(self, node: int, place: int) -> None:
         """Where a copied bit is neither 0 nor 1, values are mixed: it is 1/n from both then, at least."""
         layer = self.layer(self.ready[place] // 2)
-        parts = Fraction(1, max(2, self.length))
-        mixed = Scalar(f"mixed values of {name}", {place: 1.0}, (Fraction(0), parts, 1 - parts, Fraction(1)),
-                       (0, 1, 1, 0), Fraction(2), (self.length + 8) * ROUNDOFF)  # fmt: skip
+        part = Fraction(1, max(2, self.length))
+        mixed = self._copied(node, place, part, 1 - part)
         for at, sign in ((1, 1.0), (3, -1.0)):
             self._ramp(layer, mixed.form, *mixed.step(at), [(MIXED, sign)])
 
@@ -397,9 +464,16 @@ class Builder:
         for own in self.conditions(selector):
             if len(own.keys) == 1 and self.root(own.keys[0])[0] == self._indices_node():
                 values = self.root(own.keys[0])[1]
-                if len(set(values)) == len(values) and own.table.sum(axis=0).max(initial=0) <= 1:
+                labels = [own.key_labels[0][place] for place in self._places(own.keys[0], values)]
+                of_class = np.bincount(labels, minlength=len(own.table))
+                if (own.table * of_class[:, None]).sum(axis=0).max(initial=0) <= 1:
                     return True
         return False
+
+    def _places(self, node: int, values: Sequence[Value]) -> list[int]:
+        """Where values stand among those of a node."""
+        numbers = {value: number for number, value in enumerate(self.program.values[node])}
+        return [numbers[value] for value in values]
 
     def _indices_node(self) -> int:
         return next((n for n, own in enumerate(self.program.nodes) if isinstance(own, Indices)), -1)
@@ -413,15 +487,16 @@ class Builder:
         if (nodes, labels) not in self._sides:
             codes = [self.mapped(node, own) for node, own in zip(nodes, labels, strict=True)]
             code, size = codes[0], len(codes[0].values)
-            for other in codes[1:]:
+            for count, other in enumerate(codes[1:], 2):
                 both = np.arange(size * len(other.values)).reshape(size, -1)
-                name, size = " with ".join(self.program.title(node) for node in nodes), both.size
-                code = self.pair(name, code, other, both, tuple(range(size)))
+                name, size = " with ".join(self.program.title(node) for node in nodes[:count]), both.size
+                code = self.pair(name, code, other, both, Group(nodes[:count], labels[:count]))
             self._sides[nodes, labels] = code
         return self._sides[nodes, labels]
 
-    def _head(self, name: str, selector: int, values: list[Form], counts: bool = False) -> list[int]:
+    def _head(self, node: int, selector: int, values: list[Form], counts: bool = False) -> list[int]:
         """A head, and the new coordinates that it brings values to."""
+        name = self.program.title(node)
         query, key, value = Rows(), Rows(), Rows()
         asked = self.conditions(selector)
         for own in asked:
@@ -442,8 +517,8 @@ class Builder:
         number = (self.after(*forms, *values) + 1) // 2
         for form in values:
             value.add(form.items())
-        raw = self.new(f"raw {name}", len(values), 2 * number + 1)
-        self.layer(number).heads.append((name, query, key, value, raw))
+        raw = self.new(f"raw {name}", [("raw", node, row) for row in range(len(values))], 2 * number + 1)
+        self.layer(number).heads.append((node, query, key, value, raw))
         return raw
 
     def _indicated(self, code: Code, chosen: NDArray[np.bool_]) -> Form:
@@ -471,24 +546,33 @@ class Builder:
                 rows.add(self._indicated(code, chosen).items())
         width = len(self.keys)
         self.layer(0)
+        ladders = {type(own): self._codes[n].bits for n, own in enumerate(self.program.nodes) if n in self._codes}
+        tokens, indices = ([place for bit in ladders.get(kind, ()) for place in bit] for kind in (Tokens, Indices))
         embedding = Rows()
         embedding.add([(START, 1.0)])
         for number in range(len(self.program.vocabulary)):
-            embedding.add([(WORD, 1.0), *((place, 1.0) for bit in self.tokens.bits[:number] for place in bit)])
-        first = next(iter(self.indices.bits[0])) if self.indices.bits else 0
+            embedding.add([(WORD, 1.0), *((place, 1.0) for place in tokens[:number])])
         model = SequenceModel(
             embedding.affine(width, np.float32),
-            Ladder(first, len(self.indices.bits)),
+            Ladder(indices[0] if indices else 0, len(indices)),
             tuple(self._laid_out(layer, width) for layer in self.layers),
             rows.affine(width, np.float32),
             self.program.causal,
         )
-        return Built(model, Stream(tuple(self.keys)), read, tuple(self.steps), tuple(self.watched))
+        heads = tuple(node for layer in self.layers for node, *_ in layer.heads)
+        return Built(
+            model, Stream(tuple(self.keys)), read, tuple(self.steps), tuple(self.watched), heads,
+            tuple(self.groups), tuple(self.meanings),
+        )  # fmt: skip
 
     def _laid_out(self, layer: _Layer, width: int) -> Layer:
         heads = tuple(
-            LookBack(name, *(rows.affine(width, np.float32) for rows in (query, key, value)), np.array(raw, np.int64))
-            for name, query, key, value, raw in layer.heads
+            LookBack(
+                self.program.title(node),
+                *(rows.affine(width, np.float32) for rows in (query, key, value)),
+                np.array(raw, np.int64),
+            )
+            for node, query, key, value, raw in layer.heads
         )
         sums, to = Rows(), sorted(layer.sums)
         for place in to:

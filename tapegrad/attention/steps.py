@@ -49,6 +49,7 @@ Form = dict[int, float]
 class Scalar:
     """A number in the residual stream: the sum of some coordinates, and where it stands for which value."""
 
+    node: int
     name: str
     form: Form
     centres: tuple[Fraction, ...]

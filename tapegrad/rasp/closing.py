@@ -81,7 +81,10 @@ class Closing:
         return number
 
     def apply(self, function: Any, arguments: tuple[int, ...], name: str | None = None) -> int:
-        """A function of sequences, with means drawn together."""
+        """A function of sequences, with means drawn together and constants worked out."""
+        constants = [node.value for node in (self.nodes[own] for own in arguments) if isinstance(node, Full)]
+        if len(constants) == len(arguments):
+            return self.add(Full(Apply(function, arguments).at(*constants)), name)
         if isinstance(function, str) and (merged := self._merged(function, arguments)) is not None:
             return self.add(merged, name)
         return self.add(Apply(function, arguments), name)
@@ -164,7 +167,7 @@ class Closing:
             last = () if function.right is ... else (self.add(Full(plain(function.right))),)
             return self.apply(function.sign, (*first, *inner, *last), name)
         table = table_of(function, [self.values[number] for number in inner], name or own.name)
-        return self.add(Apply(table, inner), name)
+        return self.apply(table, inner, name)
 
     def length_node(self, name: str | None = None) -> int:
         """How many tokens there are, which causal programs cannot know."""

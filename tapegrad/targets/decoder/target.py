@@ -1,26 +1,39 @@
 """What `compile(machine, "decoder")` takes, costs and shows."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tapegrad.attention.language import scales_for
 from tapegrad.attention.tape_tokens import TapeTokens
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
+from tapegrad.rasp.program import RaspProgram
 from tapegrad.targets.decoder.net import DecoderNet
+from tapegrad.targets.decoder.sequences import KIND, SequenceNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 MOST_RULES = 1 << 16
 """Each takes a unit, and most of them a token."""
 
 
-def build(source: TuringMachine, **options: int) -> DecoderNet:
+def build(source: TuringMachine | RaspProgram, **options: int) -> DecoderNet | SequenceNet:
     """The net, if single precision can carry it."""
+    if isinstance(source, RaspProgram):
+        return SequenceNet.build(source)
     return DecoderNet.build(_words(source, options["tokens"]), options["tokens"])
 
 
-def estimate(source: TuringMachine, **options: int) -> Estimate:
+def load(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> DecoderNet | SequenceNet:
+    """A saved net, of a machine or of a RASP program."""
+    net = SequenceNet if config["machine"]["kind"] == KIND else DecoderNet
+    return net.from_saved(config, arrays)
+
+
+def estimate(source: TuringMachine | RaspProgram, **options: int) -> Estimate:
     """What the net will cost."""
+    if isinstance(source, RaspProgram):
+        return SequenceNet.estimate(source)
     return DecoderNet.estimate(_words(source, options["tokens"]), options["tokens"])
 
 
@@ -50,7 +63,9 @@ TARGET = Target(
     summary="a language model whose greedy decoding is the run; the prompt is the input",
     paper="after Wei, Chen, Ma, section 4",
     takes=TuringMachine,
+    also_takes=(RaspProgram,),
     net=DecoderNet,
+    loads=load,
     build=build,
     estimate=estimate,
     examples=examples,
