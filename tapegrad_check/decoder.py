@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check import rasp
 from tapegrad_check.attention import Map, Row, maps_of
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
 from tapegrad_check.records import (
@@ -52,6 +53,8 @@ Terms = Mapping[Key, float]
 def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
     data = config["machine"]
+    if isinstance(data, dict) and data.get("kind") == "rasp":
+        return rasp.check(config, arrays, claims, source)
     require(isinstance(data, dict) and data.get("kind") == "tapes", "the net has no machine with tapes")
     require(data.keys() == {"kind", "digits", "source"}, "the machine has other entries")
     machine = model_of(data["source"], {})

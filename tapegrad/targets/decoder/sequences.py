@@ -249,7 +249,7 @@ class SequenceNet(Net):
 
     def certificate(self) -> dict[str, Any]:
         """Why every value is right in single precision: see `tapegrad.attention.steps`."""
-        made = build(self.program)
+        steps, narrow = narrowest(build(self.program))
         return {
             "dtype": "float32",
             "length": self.program.length,
@@ -257,7 +257,8 @@ class SequenceNet(Net):
             "layers": len(self.model.layers),
             "heads": len(self.heads),
             "temperature": BETA,
-            **margins(made),
+            "steps": steps,
+            "narrowest_step": narrow,
         }
 
     @classmethod
@@ -278,16 +279,10 @@ class SequenceNet(Net):
         )
 
 
-def margins(made: Built) -> dict[str, Any]:
-    """The narrowest step between two values, relative to what a number may be off there: it is above 2."""
-    narrowest: tuple[float, str] | None = None
-    for name, scalar, place in made.steps:
-        off = scalar.error(place) + scalar.error(place - 1)
-        gap = scalar.centres[place] - scalar.centres[place - 1]
-        if off and (narrowest is None or float(gap / off) < narrowest[0]):
-            narrowest = float(gap / off), name
-    ratio, name = narrowest or (None, None)
-    return {"steps": len(made.steps), "gap_over_error": ratio, "narrowest": name}
+def narrowest(made: Built) -> tuple[int, float | None]:
+    """How many steps tell counts and means apart, and how wide the narrowest is."""
+    wide = [scalar.step(place)[1] for _, scalar, place in made.steps if scalar.relative]
+    return len(wide), float(min(wide)) if wide else None
 
 
 def _advice(program: RaspProgram) -> str:
