@@ -299,8 +299,8 @@ class _Net:
         require(asks[-1].keys() == {START, WORD}, "the first position is not asked for")
         require(not any(START in form for form in (*asks[:-1], *answers[:-1])), "the first position is compared")
         height, begin = asks[-1][START], asks[-1][WORD]
-        tables = self._components(asks[:-1], answers[:-1])
         count = height / BETA
+        tables = self._components(asks[:-1], answers[:-1], count)
         require(count == int(count) >= len(tables) and count >= 1, "the first position scores something else")
         require(begin == (height if node.kind == "width" else height - BETA / 2), "the first position is off")
         for own in tables.values():
@@ -321,25 +321,19 @@ class _Net:
         return to
 
     def _components(
-        self, asks: list[dict[int, float]], answers: list[dict[int, float]]
+        self, asks: list[dict[int, float]], answers: list[dict[int, float]], count: float
     ) -> dict[tuple[Key, Key], NDArray[np.float64]]:
-        """Products of rows, added up for each pair of what they depend on."""
+        """Products of rows, added up for each pair of what they depend on. Where these are more than there are
+        conditions, those that do not depend on one side go with others that agree with them in the rest."""
         rows: dict[tuple[Key, Key], tuple[list[Any], list[Any]]] = {}
-        made = []
         for ask, answer in zip(asks, answers, strict=True):
             self.exact(ask)
             self.exact(answer)
-            made.append([self._one(self.parts(form)) for form in (answer, ask)])
-        # A row that does not depend on one of its sides belongs to those that agree with it in the other one.
-        whole = [(first[0], second[0]) for first, second in made if first[0] and second[0]]
-        for first, second in made:
-            pair = next(
-                (own for own in whole if first[0] in (own[0], ()) and second[0] in (own[1], ()) and first[0] + second[0]),
-                (first[0], second[0]),
-            )
-            left, right = rows.setdefault(pair, ([], []))
-            for side, nodes, (_, table) in ((left, pair[0], first), (right, pair[1], second)):
-                side.append(np.broadcast_to(table.reshape(-1), np.prod(self._shape(nodes), dtype=int)))
+            if ask and answer:
+                first, second = (self._one(self.parts(form)) for form in (answer, ask))
+                left, right = rows.setdefault((first[0], second[0]), ([], []))
+                left.append(first[1].reshape(-1))
+                right.append(second[1].reshape(-1))
         found = {}
         for pair, (left, right) in rows.items():
             first, second = np.array(left), np.array(right)
@@ -347,6 +341,18 @@ class _Net:
                 raise NotProved("a head has too many cases")
             # Products of bits with the temperature: sums stay far below 2^53.
             found[pair] = first.T @ second
+        while len(found) > count:
+            lone, whole = next(
+                (
+                    (lone, whole)
+                    for lone in sorted(found, key=lambda own: len(own[0] + own[1]))
+                    for whole in found
+                    if lone != whole and lone[0] in (whole[0], ()) and lone[1] in (whole[1], ())
+                ),
+                ((), ()),
+            )
+            require(whole, "a head has more conditions than it scores")
+            found[whole] = found[whole] + found.pop(lone)  # type: ignore[index]
         return found
 
     def _shape(self, nodes: Key) -> list[int]:
@@ -362,33 +368,52 @@ class _Net:
     def _selects(
         self, selector: int, tables: dict[tuple[Key, Key], NDArray[np.float64]], count: int
     ) -> None:
-        """The conditions of a selector, each compared with the scores on the same sequences."""
+        """A selector, compared with the scores for all values: condition by condition where each is about the
+        sequences of one table, else all together."""
+        if count == len(tables) and self._condition_by_condition(selector, tables):
+            return
+        sides: list[Key] = []
+        for side in (0, 1):
+            nodes: Key = tuple(dict.fromkeys(node for pair in tables for node in pair[side]))
+            for leaf in self._leaves(selector):
+                more = self._bases(self.program.nodes[leaf].reads[side], nodes)
+                nodes = tuple(dict.fromkeys((*nodes, *more)))
+            sides.append(nodes)
+        keys, queries = sides
+        if np.prod(self._shape((*keys, *queries)), dtype=float) > MOST_WORK:
+            raise NotProved("a selector has too many cases")
+        found = np.full(self._shape((*keys, *queries)), count == len(tables))
+        for (first, second), own in tables.items():
+            table = own.reshape(self._shape(first) + self._shape(second)) > 0
+            axes = [list(keys).index(node) for node in first]
+            axes += [len(keys) + list(queries).index(node) for node in second]
+            shape = [1] * found.ndim
+            for axis, size in zip(axes, table.shape, strict=True):
+                shape[axis] = size
+            order = sorted(range(len(axes)), key=lambda place: axes[place])
+            found = found & np.transpose(table, order).reshape(shape)
+        require(np.array_equal(found, self._holds(selector, keys, queries)), "a head selects something else")
+
+    def _condition_by_condition(
+        self, selector: int, tables: dict[tuple[Key, Key], NDArray[np.float64]]
+    ) -> bool:
+        """Whether every condition is about the sequences of one table, and the tables are what they say."""
         wanted: dict[tuple[Key, Key], list[tuple[int, bool]]] = {pair: [] for pair in tables}
-        missing: list[tuple[int, bool]] = []
         for part, negated in self._conjuncts(selector, False):
-            for (keys, queries), parts in wanted.items():
-                if self._depends(part, keys, queries):
-                    parts.append((part, negated))
-                    break
-            else:
-                missing.append((part, negated))
+            pair = next((own for own in wanted if self._depends(part, *own)), None)
+            if pair is None:
+                return False
+            wanted[pair].append((part, negated))
         for (keys, queries), parts in wanted.items():
-            shape = [len(self.values[node]) for node in (*keys, *queries)]
+            shape = self._shape((*keys, *queries))
             if np.prod(shape, dtype=float) > MOST_WORK:
                 raise NotProved("a selector has too many cases")
             holds = np.ones(shape, bool)
             for part, negated in parts:
                 holds &= self._holds(part, keys, queries) ^ negated
-            found = tables[keys, queries].reshape(shape) > 0
-            require(np.array_equal(found, holds), "a head selects something else")
-        if count > len(tables):
-            require(missing, "a head asks for what nothing answers")
-        for part, negated in missing:
-            leaves = {own for leaf in self._leaves(part) for own in [self.program.nodes[leaf].reads]}
-            keys, queries = (tuple(dict.fromkeys(own[side] for own in sorted(leaves))) for side in (0, 1))
-            holds = self._holds(part, keys, queries) ^ negated
-            never = count > len(tables) and not holds.any()
-            require(never or holds.all(), "a head leaves out a condition")
+            if not np.array_equal(tables[keys, queries].reshape(shape) > 0, holds):
+                return False
+        return True
 
     def _conjuncts(self, selector: int, negated: bool) -> Iterator[tuple[int, bool]]:
         node = self.program.nodes[selector]
@@ -447,14 +472,12 @@ class _Net:
         """Whether no query selects two positions, since one condition allows for one index only."""
         index = next((n for n, node in enumerate(self.program.nodes) if node.kind == "indices"), None)
         for part, negated in self._conjuncts(selector, False):
-            node = self.program.nodes[part]
-            if node.kind not in ("select", "pairs") or index is None:
+            reads = [self.program.nodes[leaf].reads for leaf in self._leaves(part)]
+            if index is None or any(self.places_of(key, (index,)) is None for key, _ in reads):
                 continue
-            places = self.places_of(node.reads[0], (index,))
-            if places is not None:
-                chosen = (self.program.selected(part) ^ negated)[places.reshape(-1)]
-                if chosen.sum(axis=0).max(initial=0) <= 1:
-                    return True
+            queries = tuple(dict.fromkeys(query for _, query in reads))
+            if (self._holds(part, (index,), queries) ^ negated).sum(axis=0).max(initial=0) <= 1:
+                return True
         return False
 
     def _brings(self, number: int, rows: list[dict[int, float]]) -> None:

@@ -503,8 +503,10 @@ class Builder:
             keys = self._side(own.keys, own.key_labels)
             queries = self._side(own.queries, own.query_labels)
             for answers, asks in own.rows():
-                key.add(self._indicated(keys, answers).items())
-                query.add(added((self._indicated(queries, asks), BETA)).items())
+                there, here = self._indicated(keys, answers), self._indicated(queries, asks)
+                if there and here:
+                    key.add(there.items())
+                    query.add(added((here, BETA)).items())
         height = BETA * len(asked)
         query.add([(WORD, height if counts else height - BETA / 2), (START, height)])
         key.add([(START, 1.0)])
