@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.attention import Map, maps_of
-from tapegrad_check.folder import Arrays, Checked, NotProved, require
+from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, NotProved, require
 from tapegrad_check.rasp_source import Rasp, rasp_of
 from tapegrad_check.sources import Model, array, digest
 
@@ -26,6 +26,8 @@ BETA = 256.0
 """What a condition scores. exp(-128) is below the smallest float of single precision, which is above exp(-104)."""
 MOST_WORK = 1 << 27
 """Cases of one table."""
+FEW_CASES = 1 << 16
+"""Up to so many, values are not drawn together."""
 
 Key = tuple[int, ...]
 """Nodes whose values something depends on."""
@@ -52,7 +54,10 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     program = rasp_of(data, {})
     require(source is None or digest(program) == digest(source), "the program is not the source")
     net = _Net(config, arrays, program)
-    net.check()
+    try:
+        net.check()
+    except NotProved as reason:
+        return Checked([f"not everything was compared: {reason}"], OWN_TABLE)
     found = {
         "dtype": "float32",
         "length": program.length,
@@ -116,6 +121,8 @@ class _Net:
         """Of numbers: what they are multiples of, and how large they can be."""
         self.off: dict[int, Fraction] = {}
         """Of means: how far the numbers of which they are the mean may be off."""
+        self.chosen: dict[int, NDArray[np.int64]] = {}
+        """Of nodes with many values those that stand for all, in what is being proved."""
         self._functions: dict[int, NDArray[np.int64]] = {}
         self._indicators: dict[int, NDArray[np.float64]] = {}
 
@@ -188,6 +195,7 @@ class _Net:
             elif kind == "bit":
                 by_group.setdefault(group, []).append((number, weight))
             elif kind == "number":
+                require(not self.chosen, "a number is read by what is no step")
                 for key, own in self.numbers[place].items():
                     found[key] = found.get(key, 0.0) + weight * own
             else:
@@ -198,7 +206,11 @@ class _Net:
             for number, weight in terms:
                 if number < len(rises):
                     rises[number] += weight
-            found[key] = found.get(key, 0.0) + np.cumsum(rises)[label]
+            table = np.cumsum(rises)[label]
+            for axis, node in enumerate(key):
+                if node in self.chosen:
+                    table = np.take(table, self.chosen[node], axis)
+            found[key] = found.get(key, 0.0) + table
         return found
 
     def exact(self, form: dict[int, float]) -> tuple[Fraction, Fraction]:
@@ -217,7 +229,7 @@ class _Net:
     def places_of(self, node: int, keys: Sequence[int]) -> NDArray[np.int64] | None:
         """The place of a node's value as a table over the values of other nodes; None if it is no function of
         them."""
-        shape = [len(self.values[own]) for own in keys]
+        shape = self._shape(tuple(keys))
         if np.prod(shape, dtype=float) > MOST_WORK:
             raise NotProved("there are too many cases")
         memo: dict[int, NDArray[np.int64] | None] = {}
@@ -230,7 +242,8 @@ class _Net:
             kind, reads = self.program.nodes[own].kind, self.program.nodes[own].reads
             if own in keys:
                 axis = list(keys).index(own)
-                memo[own] = np.arange(shape[axis]).reshape([-1 if n == axis else 1 for n in range(len(shape))])
+                own_places = self.chosen.get(own, np.arange(shape[axis]))
+                memo[own] = own_places.reshape([-1 if n == axis else 1 for n in range(len(shape))])
             elif kind == "full":
                 memo[own] = np.zeros([1] * len(shape), np.int64)
             elif kind not in ("apply", "table"):
@@ -250,7 +263,7 @@ class _Net:
     def joint(self, parts: Parts) -> tuple[Key, NDArray[np.float64]]:
         """A sum of parts as one table."""
         nodes: Key = tuple(dict.fromkeys(node for key in parts for node in key))
-        shape = [len(self.values[node]) for node in nodes]
+        shape = self._shape(nodes)
         if np.prod(shape, dtype=float) > MOST_WORK:
             raise NotProved("there are too many cases")
         total = np.zeros(shape)
@@ -356,7 +369,7 @@ class _Net:
         return found
 
     def _shape(self, nodes: Key) -> list[int]:
-        return [len(self.values[node]) for node in nodes]
+        return [len(self.chosen.get(node, self.values[node])) for node in nodes]
 
     def _one(self, parts: Parts) -> tuple[Key, NDArray[np.float64]]:
         """A form that depends on one group of nodes, and a constant."""
@@ -522,7 +535,10 @@ class _Net:
     ) -> tuple[Key, NDArray[np.float64], NDArray[np.int64]]:
         """A table over the values of nodes, and the places of another node's value over the same. What that
         depends on besides may be anything: then both are over the values of that as well."""
-        more = [own for own in self._bases(node, nodes) if own not in nodes]
+        bases = self._bases(node, nodes)
+        more = [own for own in bases if own not in nodes]
+        if len(more) == len(bases) and np.prod(self._shape(tuple(more)), dtype=float) * table.size > MOST_WORK:
+            more = [node]  # it has nothing to do with the table, and may be any of its values
         shape = (*table.shape, *self._shape(tuple(more)))
         if np.prod(shape, dtype=float) > MOST_WORK:
             raise NotProved("there are too many cases")
@@ -661,21 +677,54 @@ class _Net:
     def _is_function(self, place: int, rows: list[dict[int, float]], terms: dict[int, float]) -> None:
         """Units on bits: each is evaluated for all values, and their sum is the bit."""
         group, number = self.meanings[place][1:]
+        require(all(weight == int(weight) for weight in terms.values()), "a sum of units is rounded")
+        require(sum(abs(weight) for weight in terms.values()) < 1 << 20, "a sum of units is rounded")
+        forms = {unit: rows[unit] for unit in terms}
+        for form in forms.values():
+            require(START not in form, "a unit is on at the first position")
+            self.exact(form)
+        self.chosen = self._representatives(group, [self.parts(form) for form in forms.values()])
         total: Parts = {}
         for unit, weight in terms.items():
-            form = rows[unit]
-            require(START not in form and weight == int(weight), "a unit is on at the first position")
-            parts = self.parts(form)
-            self.exact(form)
-            varies = [key for key in parts if key]
-            if len(varies) <= 1:
-                key, found = self._one(parts)
-            else:
-                key, found = self.joint(parts)
+            parts = self.parts(forms[unit])
+            several = len([key for key in parts if key]) > 1
+            key, found = self.joint(parts) if several else self._one(parts)
             total[key] = total.get(key, 0.0) + weight * np.maximum(found, 0.0)
-        require(sum(abs(weight) for weight in terms.values()) < 1 << 20, "a sum of units is rounded")
         found, labels = self._labelled(group, *self.joint(total))
         require(np.array_equal(found, labels >= number), "units set something else than the bit")
+        self.chosen = {}
+
+    def _representatives(self, group: int, forms: list[Parts]) -> dict[int, NDArray[np.int64]]:
+        """Where there are many cases: of the values of each node one for all that neither the units nor the
+        functions between the node and the bit tell apart."""
+        nodes: Key = tuple(dict.fromkeys(node for parts in forms for key in parts for node in key))
+        bases = {own: None for node in self.groups[group][0] for own in self._bases(node, nodes)}
+        every = tuple(dict.fromkeys((*nodes, *bases)))
+        if np.prod(self._shape(every), dtype=float) <= FEW_CASES:
+            return {}
+        found: dict[int, NDArray[np.int64]] = {}
+        between = {node: self._between(group, node, every) for node in every}
+        for node in every:
+            tables = [parts[key] for parts in forms for key in parts if node in key]
+            if any(table.ndim != 1 for table in tables):
+                continue
+            functions = [self.places_of(own, (node,)) for own in between[node]]
+            columns = [*tables, *(own.astype(np.float64) for own in functions if own is not None)]
+            if columns and node not in between[node]:
+                found[node] = np.unique(np.stack(columns), axis=1, return_index=True)[1]
+        return found
+
+    def _between(self, group: int, node: int, nodes: Key) -> list[int]:
+        """The last functions of this node alone on the way to what a group is about."""
+        found, waiting = [], list(self.groups[group][0])
+        while waiting:
+            own = waiting.pop()
+            bases = self._bases(own, nodes)
+            if bases == [node]:
+                found.append(own)
+            elif node in bases:
+                waiting += self.program.nodes[own].reads
+        return list(dict.fromkeys(found))
 
     def _number(self, own: int, rows: list[dict[int, float]], terms: dict[int, float]) -> Parts:
         """Units that hand on one bit each, with weights."""
