@@ -251,16 +251,20 @@ def _means(values: tuple[Value, ...], length: int, name: str) -> list[Value]:
     _few(reach * length // 2, MOST_VALUES * 2, name, "means")
     sums = np.zeros(reach + 1, bool)
     sums[0] = True
-    found: dict[Fraction, None] = {}
+    pairs: list[NDArray[np.int64]] = []
     for count in range(1, length + 1):
         following = np.zeros_like(sums)
         for step in steps:
             following[step:] |= sums[: len(sums) - step]
         sums = following
-        for total in np.flatnonzero(sums).tolist():
-            found[first + unit * Fraction(total, count)] = None
-    _few(len(found), MOST_VALUES, name, "means")
-    return [plain(own) for own in found]
+        totals = np.flatnonzero(sums)
+        by = np.gcd(totals, count)
+        pairs.append(np.stack([totals // by, count // by], axis=1))
+    reduced = np.unique(np.concatenate(pairs), axis=0)
+    _few(len(reduced), MOST_VALUES, name, "means")
+    # Fractions with such denominators are further apart than doubles are, so that these sort them.
+    reduced = reduced[np.argsort(reduced[:, 0] / reduced[:, 1])]
+    return [plain(first + unit * Fraction(*pair)) for pair in reduced.tolist()]
 
 
 def _common(x: Fraction, y: Fraction) -> Fraction:
