@@ -5,11 +5,12 @@ is that of a token of its own, number 0, which is no part of the input. Position
 so many coordinates of their block are 1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float32, Int
 from scipy.sparse import csr_array
 
 from tapegrad.networks.form import Affine, static, tree
@@ -73,33 +74,52 @@ class Evaluator:
         self._unembedding = _sparse(model.unembedding)
 
     def hidden(
-        self, tokens: list[int], watch: list[Looked] | None = None
+        self,
+        tokens: list[int],
+        watch: list[Looked] | None = None,
+        unseen: Mapping[str, Int[np.ndarray, " some"]] | None = None,
     ) -> Float32[np.ndarray, "positions width"]:
-        """The residual stream after the last layer, for the first token and those given."""
+        """The residual stream after the last layer, for the first token and those given. A side of a head such as
+        `a0.h1<q>`, or a layer of units such as `m0`, reads 0 in the coordinates that are `unseen` by it."""
         own, table = np.array([BEGIN, *tokens]), self.model.positions
         hidden = np.asarray(self._embedding[own], np.float32)
         hidden[:, table.first : table.first + table.count] += table.rows(len(tokens))
-        unseen = np.triu(np.ones((len(own), len(own)), bool), 1) if self.model.causal else None
+        later = np.triu(np.ones((len(own), len(own)), bool), 1) if self.model.causal else None
         for number, (layer, (heads, units, sums)) in enumerate(
             zip(self.model.layers, self._layers, strict=True)
         ):
             given = hidden.copy()
             for place, (head, (query, key, value)) in enumerate(zip(layer.heads, heads, strict=True)):
-                scores = _applied(query, head.query, given) @ _applied(key, head.key, given).T
-                if unseen is not None:
-                    scores[unseen] = -np.inf
+                asks, answers, values = (
+                    _blinded(given, unseen, f"a{number}.h{place}<{side}>") for side in "qkv"
+                )
+                scores = _applied(query, head.query, asks) @ _applied(key, head.key, answers).T
+                if later is not None:
+                    scores[later] = -np.inf
                 weights = np.exp(scores - scores.max(axis=1, keepdims=True))
                 weights /= weights.sum(axis=1, keepdims=True)
-                hidden[:, np.asarray(head.to)] += weights @ _applied(value, head.value, given)
+                hidden[:, np.asarray(head.to)] += weights @ _applied(value, head.value, values)
                 if watch is not None:
                     watch.append(Looked(number, place, weights))
-            active = np.maximum(_applied(units, layer.units, hidden), 0)
+            active = np.maximum(_applied(units, layer.units, _blinded(hidden, unseen, f"m{number}")), 0)
             np.add.at(hidden, (slice(None), np.asarray(layer.to)), _applied(sums, layer.sums, active))
         return hidden
 
     def logits(self, hidden: Float32[np.ndarray, "positions width"]) -> Float32[np.ndarray, "positions values"]:
         """Products of the residual stream with the last rows."""
         return _applied(self._unembedding, self.model.unembedding, hidden)
+
+
+def _blinded(
+    hidden: Float32[np.ndarray, "some width"],
+    unseen: Mapping[str, Int[np.ndarray, " few"]] | None,
+    reader: str,
+) -> Float32[np.ndarray, "some width"]:
+    if not unseen or reader not in unseen:
+        return hidden
+    made = hidden.copy()
+    made[:, unseen[reader]] = 0
+    return made
 
 
 def _sparse(own: Affine) -> csr_array:

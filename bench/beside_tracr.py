@@ -1,0 +1,206 @@
+"""RASP programs here and in Tracr: who is right, on how many weights, after how long.
+
+`python -m bench.beside_tracr` writes the table of docs/rasp.md. Tracr runs in a process of its own, with the Python that
+the variable TRACR_PYTHON names (one that can import `tracr`); without it only our columns are filled. Both sides
+get the same programs, those of Tracr's own library, the same vocabulary, greatest length and inputs; what is right
+is said by plain Python that knows neither.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+LENGTHS = (5, 10, 40, 149)
+INPUTS = 6
+SECONDS = 150
+"""For one program of one side, all lengths together."""
+MEMORY = 6 << 30
+"""Bytes that a process may have."""
+
+PROGRAMS: dict[str, tuple[Callable[[Any, Any, int], Any], list[Any]]] = {
+    "length": (lambda lib, rasp, n: lib.make_length(), list("abcd")),
+    "reverse": (lambda lib, rasp, n: lib.make_reverse(rasp.tokens), list("abcd")),
+    "hist": (lambda lib, rasp, n: lib.make_hist(), list("abcd")),
+    "sort_unique": (lambda lib, rasp, n: lib.make_sort_unique(rasp.tokens, rasp.tokens), list(range(1, 151))),
+    "sort": (lambda lib, rasp, n: lib.make_sort(rasp.tokens, rasp.tokens, max_seq_len=n, min_key=1), [1, 2, 3, 4]),
+    "sort_freq": (lambda lib, rasp, n: lib.make_sort_freq(n), [1, 2, 3, 4]),
+    "frac_prevs": (lambda lib, rasp, n: lib.make_frac_prevs(rasp.tokens == "a"), list("ab")),
+    "pair_balance": (lambda lib, rasp, n: lib.make_pair_balance(rasp.tokens, "(", ")"), list("()")),
+    "shuffle_dyck2": (lambda lib, rasp, n: lib.make_shuffle_dyck(["()", "{}"]), list("(){}")),
+    "shift_by": (lambda lib, rasp, n: lib.shift_by(2, rasp.tokens), list("abcd")),
+    "detect_pattern": (lambda lib, rasp, n: lib.detect_pattern(rasp.tokens, "abc"), list("abc")),
+    "count_less_freq": (lambda lib, rasp, n: lib.make_count_less_freq(2), list("abcd")),
+    "count": (lambda lib, rasp, n: lib.make_count(rasp.tokens, "a"), list("abc")),
+}
+"""An expression in the library, the language and the greatest length; and a vocabulary."""
+
+
+def _dyck(tokens: list[str]) -> list[bool]:
+    right = True
+    for opens, closes in ("()", "{}"):
+        depth = 0
+        for token in tokens:
+            depth += (token == opens) - (token == closes)
+            right &= depth >= 0
+        right &= depth == 0
+    return [right] * len(tokens)
+
+
+def _shares(tokens: list[str], worth: dict[str, int]) -> list[float]:
+    return [
+        float(Fraction(sum(worth.get(token, 0) for token in tokens[: place + 1]), place + 1))
+        for place in range(len(tokens))
+    ]
+
+
+def _pattern(tokens: list[str]) -> list[bool | None]:
+    return [None if place < 2 else tokens[place - 2 : place + 1] == list("abc") for place in range(len(tokens))]
+
+
+ORACLES: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "length": lambda t: [len(t)] * len(t),
+    "reverse": lambda t: t[::-1],
+    "hist": lambda t: [t.count(own) for own in t],
+    "sort_unique": sorted,
+    "sort": sorted,
+    "sort_freq": lambda t: sorted(t, key=lambda own: -t.count(own)),
+    "frac_prevs": lambda t: _shares(t, {"a": 1}),
+    "pair_balance": lambda t: _shares(t, {"(": 1, ")": -1}),
+    "shuffle_dyck2": _dyck,
+    "shift_by": lambda t: [None, None, *t][: len(t)],
+    "detect_pattern": _pattern,
+    "count_less_freq": lambda t: [sum(t.count(own) <= 2 for own in t)] * len(t),
+    "count": lambda t: [t.count("a")] * len(t),
+}
+
+
+def inputs(name: str, length: int) -> list[list[Any]]:
+    """The greatest length, one less, and others, the same in every process."""
+    random, vocabulary = np.random.default_rng(length), PROGRAMS[name][1]
+    counts = [length, length, max(1, length - 1), *random.integers(1, length + 1, INPUTS - 3).tolist()]
+    if name == "sort_unique":
+        return [random.permutation(vocabulary[:length])[:count].tolist() for count in counts]
+    return [[vocabulary[place] for place in random.integers(0, len(vocabulary), count)] for count in counts]
+
+
+def vocabulary_of(name: str, length: int) -> list[Any]:
+    """Tokens; those of numbers that differ are as many as there are positions."""
+    return PROGRAMS[name][1][:length] if name == "sort_unique" else PROGRAMS[name][1]
+
+
+def right(found: list[Any], wanted: list[Any]) -> bool:
+    """Whether an output is right; fractions up to what single precision rounds."""
+    return len(found) == len(wanted) and all(
+        x == y or (isinstance(x, float | int) and isinstance(y, float) and abs(x - y) < 1e-4)
+        for x, y in zip(found, wanted, strict=True)
+    )
+
+
+def ours(name: str, length: int) -> dict[str, Any]:
+    """Compiled here."""
+    import tapegrad as tg
+    from tapegrad import rasp
+    from tapegrad.errors import Refused
+    from tapegrad.rasp import library as lib
+
+    began = time.process_time()
+    expression = PROGRAMS[name][0](lib, rasp, length)
+    try:
+        net = tg.compile(rasp.program(expression, vocabulary_of(name, length), length), "decoder")
+    except Refused as refused:
+        return {"refused": str(refused)}
+    seconds = time.process_time() - began
+    wrong = 0
+    for tokens in inputs(name, length):
+        found = [float(v) if isinstance(v, Fraction) else v for v in net.run(tokens).state]
+        wrong += not right(found, ORACLES[name](tokens))
+    dense = 0
+    for layer in net.net.model.layers:  # type: ignore[attr-defined]
+        width = net.net.model.width  # type: ignore[attr-defined]
+        rows = sum(len(side) for head in layer.heads for side in (head.query, head.key, head.value, head.value))
+        dense += width * (rows + len(layer.units) * 2)
+    return {"wrong": wrong, "weights": net.net.parameters, "dense": dense, "seconds": seconds}
+
+
+def tracr(name: str, length: int) -> dict[str, Any]:
+    """Compiled by Tracr, with its defaults."""
+    import jax
+    from tracr.compiler import compiling, lib
+    from tracr.rasp import rasp
+
+    began = time.process_time()
+    expression = PROGRAMS[name][0](lib, rasp, length)
+    model = compiling.compile_rasp_to_model(
+        expression, vocab=set(vocabulary_of(name, length)), max_seq_len=length, compiler_bos="BOS"
+    )
+    seconds = time.process_time() - began
+    wrong = 0
+    for tokens in inputs(name, length):
+        found = [None if v is None else v for v in model.apply(["BOS", *tokens]).decoded[1:]]
+        wrong += not right(found, ORACLES[name](tokens))
+    arrays = [np.asarray(own) for own in jax.tree_util.tree_leaves(model.params)]
+    return {
+        "wrong": wrong,
+        "weights": int(sum(np.count_nonzero(own) for own in arrays)),
+        "dense": int(sum(own.size for own in arrays)),
+        "seconds": seconds,
+    }
+
+
+def apart(python: str, side: str, name: str) -> dict[int, dict[str, Any]]:
+    """One program of one side, in a process of its own, as far as it gets."""
+    try:
+        done = subprocess.run([python, __file__, side, name], capture_output=True, text=True, timeout=SECONDS)
+        lines, otherwise = done.stdout, (done.stderr.strip().splitlines() or ["failed"])[-1]
+    except subprocess.TimeoutExpired as late:
+        lines = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+        otherwise = f"more than {SECONDS} s"
+    found = {own["length"]: own for own in map(json.loads, lines.splitlines())}
+    return {length: found.get(length, {"refused": otherwise}) for length in LENGTHS}
+
+
+def cell(found: dict[str, Any] | None) -> str:
+    """A side in a few words."""
+    if found is None:
+        return "-"
+    if "refused" in found:
+        return "refused" if "Ask for" in found["refused"] or "will do" in found["refused"] else "failed"
+    verdict = "right" if not found["wrong"] else f"**{found['wrong']} of {INPUTS} wrong**"
+    return f"{verdict}, {found['weights']:,} of {found['dense']:,}, {found['seconds']:.1f} s"
+
+
+def main() -> None:
+    """The table."""
+    other = os.environ.get("TRACR_PYTHON")
+    print("| program | length | here | Tracr |\n|---|---:|---|---|")
+    for name in PROGRAMS:
+        own, theirs = apart(sys.executable, "ours", name), apart(other, "tracr", name) if other else {}
+        for length in LENGTHS:
+            print(f"| `{name}` | {length} | {cell(own[length])} | {cell(theirs.get(length))} |", flush=True)
+            for side, found in (("here", own[length]), ("Tracr", theirs.get(length))):
+                if found and "refused" in found:
+                    print(f"{name} {length} {side}: {found['refused']}", file=sys.stderr, flush=True)
+
+
+def one(side: str, name: str) -> None:
+    """One program of one side, at all lengths; a line of JSON for each."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    compiled = {"ours": ours, "tracr": tracr}[side]
+    compiled("shift_by", 3)  # what is imported and compiled once is not measured
+    for length in LENGTHS:
+        print(json.dumps({"length": length, **compiled(name, length)}), flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        one(*sys.argv[1:])
+    else:
+        main()
