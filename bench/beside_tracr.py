@@ -1,14 +1,15 @@
 """RASP programs here and in Tracr: who is right, on how many weights, after how long.
 
-`python -m bench.beside_tracr` writes the table of docs/rasp.md. Tracr runs in a process of its own, with the Python that
-the variable TRACR_PYTHON names (one that can import `tracr`); without it only our columns are filled. Both sides
-get the same programs, those of Tracr's own library, the same vocabulary, greatest length and inputs; what is right
-is said by plain Python that knows neither.
+`python -m bench.beside_tracr` writes the table of docs/rasp.md. Tracr runs in a process of its own, with the
+Python that the variable TRACR_PYTHON names (one that can import `tracr`); without it only our columns are
+filled. Both sides get the same programs, those of Tracr's own library, the same vocabulary, greatest length
+and inputs; what is right is said by plain Python that knows neither.
 """
 
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -20,8 +21,8 @@ import numpy as np
 
 LENGTHS = (5, 10, 40, 149)
 INPUTS = 6
-SECONDS = 150
-"""For one program of one side, all lengths together."""
+SECONDS = 3600
+"""For one side."""
 MEMORY = 6 << 30
 """Bytes that a process may have."""
 
@@ -30,7 +31,10 @@ PROGRAMS: dict[str, tuple[Callable[[Any, Any, int], Any], list[Any]]] = {
     "reverse": (lambda lib, rasp, n: lib.make_reverse(rasp.tokens), list("abcd")),
     "hist": (lambda lib, rasp, n: lib.make_hist(), list("abcd")),
     "sort_unique": (lambda lib, rasp, n: lib.make_sort_unique(rasp.tokens, rasp.tokens), list(range(1, 151))),
-    "sort": (lambda lib, rasp, n: lib.make_sort(rasp.tokens, rasp.tokens, max_seq_len=n, min_key=1), [1, 2, 3, 4]),
+    "sort": (
+        lambda lib, rasp, n: lib.make_sort(rasp.tokens, rasp.tokens, max_seq_len=n, min_key=1),
+        [1, 2, 3, 4],
+    ),
     "sort_freq": (lambda lib, rasp, n: lib.make_sort_freq(n), [1, 2, 3, 4]),
     "frac_prevs": (lambda lib, rasp, n: lib.make_frac_prevs(rasp.tokens == "a"), list("ab")),
     "pair_balance": (lambda lib, rasp, n: lib.make_pair_balance(rasp.tokens, "(", ")"), list("()")),
@@ -62,7 +66,9 @@ def _shares(tokens: list[str], worth: dict[str, int]) -> list[float]:
 
 
 def _pattern(tokens: list[str]) -> list[bool | None]:
-    return [None if place < 2 else tokens[place - 2 : place + 1] == list("abc") for place in range(len(tokens))]
+    return [
+        None if place < 2 else tokens[place - 2 : place + 1] == list("abc") for place in range(len(tokens))
+    ]
 
 
 ORACLES: dict[str, Callable[[list[Any]], list[Any]]] = {
@@ -125,7 +131,9 @@ def ours(name: str, length: int) -> dict[str, Any]:
     dense = 0
     for layer in net.net.model.layers:  # type: ignore[attr-defined]
         width = net.net.model.width  # type: ignore[attr-defined]
-        rows = sum(len(side) for head in layer.heads for side in (head.query, head.key, head.value, head.value))
+        rows = sum(
+            len(side) for head in layer.heads for side in (head.query, head.key, head.value, head.value)
+        )
         dense += width * (rows + len(layer.units) * 2)
     return {"wrong": wrong, "weights": net.net.parameters, "dense": dense, "seconds": seconds}
 
@@ -155,16 +163,16 @@ def tracr(name: str, length: int) -> dict[str, Any]:
     }
 
 
-def apart(python: str, side: str, name: str) -> dict[int, dict[str, Any]]:
-    """One program of one side, in a process of its own, as far as it gets."""
-    try:
-        done = subprocess.run([python, __file__, side, name], capture_output=True, text=True, timeout=SECONDS)
-        lines, otherwise = done.stdout, (done.stderr.strip().splitlines() or ["failed"])[-1]
-    except subprocess.TimeoutExpired as late:
-        lines = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else late.stdout or ""
-        otherwise = f"more than {SECONDS} s"
-    found = {own["length"]: own for own in map(json.loads, lines.splitlines())}
-    return {length: found.get(length, {"refused": otherwise}) for length in LENGTHS}
+def apart(python: str, side: str) -> dict[tuple[str, int], dict[str, Any]]:
+    """All programs of one side, in a process of its own, as far as it gets."""
+    found = {}
+    with subprocess.Popen([python, __file__, side], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            own = json.loads(line)
+            found[own["program"], own["length"]] = own
+            print(f"{side}: {own}", file=sys.stderr, flush=True)
+    return found
 
 
 def cell(found: dict[str, Any] | None) -> str:
@@ -180,27 +188,31 @@ def cell(found: dict[str, Any] | None) -> str:
 def main() -> None:
     """The table."""
     other = os.environ.get("TRACR_PYTHON")
+    own, theirs = apart(sys.executable, "ours"), apart(other, "tracr") if other else {}
     print("| program | length | here | Tracr |\n|---|---:|---|---|")
     for name in PROGRAMS:
-        own, theirs = apart(sys.executable, "ours", name), apart(other, "tracr", name) if other else {}
         for length in LENGTHS:
-            print(f"| `{name}` | {length} | {cell(own[length])} | {cell(theirs.get(length))} |", flush=True)
-            for side, found in (("here", own[length]), ("Tracr", theirs.get(length))):
-                if found and "refused" in found:
-                    print(f"{name} {length} {side}: {found['refused']}", file=sys.stderr, flush=True)
+            sides = [cell(found.get((name, length))) for found in (own, theirs)]
+            print(f"| `{name}` | {length} | {' | '.join(sides)} |")
 
 
-def one(side: str, name: str) -> None:
-    """One program of one side, at all lengths; a line of JSON for each."""
+def one(side: str) -> None:
+    """All programs of one side; a line of JSON for each length."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    signal.alarm(SECONDS)
     compiled = {"ours": ours, "tracr": tracr}[side]
     compiled("shift_by", 3)  # what is imported and compiled once is not measured
     for length in LENGTHS:
-        print(json.dumps({"length": length, **compiled(name, length)}), flush=True)
+        for name in PROGRAMS:
+            try:
+                found = compiled(name, length)
+            except Exception as error:  # whatever Tracr may raise
+                found = {"refused": f"{type(error).__name__}: {error}"[:200]}
+            print(json.dumps({"program": name, "length": length, **found}), flush=True)
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        one(*sys.argv[1:])
+        one(sys.argv[1])
     else:
         main()

@@ -21,8 +21,8 @@ Value = Any
 MOST_VALUES, MOST_CASES = 1 << 20, 1 << 22
 LONGEST = 1 << 12
 READS = {
-    "tokens": 0, "indices": 0, "full": 0, "apply": None, "table": None, "select": 2, "pairs": 2, "combine": None,
-    "width": 1, "mean": 2, "move": 2,
+    "tokens": 0, "indices": 0, "full": 0, "apply": None, "table": None, "select": 2, "pairs": 2,
+    "combine": None, "width": 1, "mean": 2, "move": 2,
 }  # fmt: skip
 """How many nodes each kind reads; one or two where it depends."""
 SELECTORS = ("select", "pairs", "combine")
@@ -125,7 +125,8 @@ class Rasp:
         if len(keys) * len(queries) > MOST_CASES:
             raise NotProved("a selector has too many cases")
         there = [
-            [k is not None and q is not None and bool(calculated(node.what, k, q)) for q in queries] for k in keys
+            [k is not None and q is not None and bool(calculated(node.what, k, q)) for q in queries]
+            for k in keys
         ]
         return np.array(there, bool).reshape(len(keys), len(queries))
 
@@ -226,12 +227,16 @@ def rasp_of(data: Any, arrays: Any) -> Rasp:
         nodes.append(_node(own, number))
         selectors = {"combine": (0, 1), "width": (0,), "mean": (0,), "move": (0,)}.get(nodes[-1].kind, ())
         for place, read in enumerate(nodes[-1].reads):
-            require((nodes[read].kind in SELECTORS) == (place in selectors), "a node reads one of another kind")
+            require(
+                (nodes[read].kind in SELECTORS) == (place in selectors), "a node reads one of another kind"
+            )
     output = data["output"]
     require(type(output) is int and 0 <= output < len(nodes), "the output is no node")
     require(nodes[output].kind not in SELECTORS, "the output is a selector")
     names = data["names"]
-    require(isinstance(names, dict) and all(isinstance(own, str) for own in names.values()), "names are not text")
+    require(
+        isinstance(names, dict) and all(isinstance(own, str) for own in names.values()), "names are not text"
+    )
     require(set(names) <= set(map(str, range(len(nodes)))), "a name is of no node")
     return Rasp(tuple(nodes), output, vocabulary, data["length"], data["causal"], dict(data))
 
@@ -241,7 +246,9 @@ def _node(data: Any, number: int) -> Node:
     kind, count = data[0], READS[data[0]]
     what = None if kind in ("tokens", "indices", "width") else data[1]
     reads = tuple(data[1:] if kind == "width" else data[2:])
-    require(all(type(own) is int and 0 <= own < number for own in reads), "a node reads what is not before it")
+    require(
+        all(type(own) is int and 0 <= own < number for own in reads), "a node reads what is not before it"
+    )
     if count is None:
         one = what == "not" if kind != "table" else len(reads) == 1
         count = 1 if one else 2

@@ -136,9 +136,7 @@ def classes(tables: Sequence[NDArray[np.bool_]]) -> tuple[int, ...]:
     return tuple(numbers.setdefault(row.tobytes(), len(numbers)) for row in packed)
 
 
-def _combined(
-    program: RaspProgram, selector: int, small: dict[int, NDArray[np.bool_]]
-) -> NDArray[np.bool_]:
+def _combined(program: RaspProgram, selector: int, small: dict[int, NDArray[np.bool_]]) -> NDArray[np.bool_]:
     own = program.nodes[selector]
     if not isinstance(own, Combine):
         return small[selector]
@@ -156,4 +154,3 @@ def indicator(bits: Sequence[Form], chosen: NDArray[np.bool_], word: int) -> For
         for coordinate, weight in bits[place].items():
             found[coordinate] = found.get(coordinate, 0.0) + sign * weight
     return {coordinate: weight for coordinate, weight in found.items() if weight}
-

@@ -5,19 +5,31 @@ sequence is another sum of its bits, and a sum of sequences a sum of sums. So th
 aggregates, units that round what heads bring, and units for functions of two sequences. Each stands in the
 first layer in which what it reads is there, side by side with all others of that layer.
 
-At the first position, which is none of the input, every coordinate is 0 but `begin`, after every layer: no map
-has a constant; `word` is 1 at tokens and stands in its place.
+At the first position, which is none of the input, every coordinate is 0 but `begin`, after every layer: no
+map has a constant; `word` is 1 at tokens and stands in its place.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.attention.build import Stream
+from tapegrad.attention.codes import (
+    MIXED,
+    START,
+    WORD,
+    Code,
+    Filling,
+    Group,
+    Meaning,
+    corners,
+    relabelled,
+)
 from tapegrad.attention.conditions import Condition, conditions, indicator
 from tapegrad.attention.steps import BETA, ROUNDOFF, Form, Scalar, TooNear, added, on_grid, power_above
 from tapegrad.errors import Refused
@@ -28,22 +40,11 @@ from tapegrad.rasp.functions import LINEAR, Value, is_number
 from tapegrad.rasp.nodes import MOST_CASES, Aggregate, Apply, Full, Indices, Tokens, Width, needed
 from tapegrad.rasp.program import RaspProgram
 
-START, WORD, MIXED = 0, 1, 2
-"""Coordinates: 1 at the first position alone; 1 at tokens; where values differ that should be the same."""
 MOST_UNITS = 1 << 16
 """Of a function of two sequences."""
 MOST_TERMS = 1 << 24
 MANY_TERMS = 1 << 12
 """From so many terms on, all steps of a sum together, it is gathered in one coordinate before."""
-
-
-@dataclass(frozen=True, eq=False)
-class Code:
-    """A sequence as bits: the k-th is 1 where the value is the k-th or one further on."""
-
-    values: tuple[Value, ...]
-    bits: tuple[Form, ...]
-    """As many as there are values, less one."""
 
 
 @dataclass(frozen=True)
@@ -53,31 +54,6 @@ class Read:
     node: int
     code: Code | None
     scalar: Scalar | None
-
-
-@dataclass(frozen=True)
-class Group:
-    """What the bits of a group say: each that a label is at least its number. The label belongs to the value of
-    a node; or to the values of several nodes, whose labels count as digits, the last one fastest."""
-
-    nodes: tuple[int, ...]
-    labels: tuple[tuple[int, ...], ...]
-    """For each node a label for each of its values."""
-
-
-Meaning = tuple[str, int, int]
-"""`bit` of a group and number; `raw` of a node that a head finds, and row; `number` of a node that is a sum; or
-`given`."""
-
-
-@dataclass
-class _Layer:
-    """Heads, units, and what becomes of them, in the making."""
-
-    heads: list[tuple[int, Rows, Rows, Rows, list[int]]] = field(default_factory=list)
-    units: Rows = field(default_factory=Rows)
-    sums: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    purposes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -110,7 +86,7 @@ class Builder:
         """The largest value that a coordinate has at the first position."""
         self.groups: list[Group] = []
         self.meanings: list[Meaning] = [("given", 0, 0)] * 3
-        self.layers: list[_Layer] = []
+        self.layers: list[Filling] = []
         self.steps: list[tuple[str, Scalar, int]] = []
         self.watched: list[int] = []
         self._taken: Counter[str] = Counter()
@@ -134,7 +110,9 @@ class Builder:
         """New coordinates for all bits of a group."""
         self.groups.append(group)
         count = int(np.prod([1 + max(own) for own in group.labels])) - 1
-        return self.new(name, [("bit", len(self.groups) - 1, number) for number in range(1, count + 1)], ready)
+        return self.new(
+            name, [("bit", len(self.groups) - 1, number) for number in range(1, count + 1)], ready
+        )
 
     def new(self, name: str, meanings: Sequence[Meaning], ready: int) -> list[int]:
         """New coordinates, which can be read from some half-layer on."""
@@ -146,10 +124,10 @@ class Builder:
         self.most += [0.0] * count
         return list(range(first, first + count))
 
-    def layer(self, number: int) -> _Layer:
+    def layer(self, number: int) -> Filling:
         """A layer, which is there from now on."""
         while len(self.layers) <= number:
-            self.layers.append(_Layer())
+            self.layers.append(Filling())
         return self.layers[number]
 
     def after(self, *forms: Form) -> int:
@@ -255,7 +233,7 @@ class Builder:
         return self._labels[id(scalar)]
 
     def _ramp(
-        self, layer: _Layer, form: Form, begins: Fraction, wide: Fraction, adds: list[tuple[int, float]]
+        self, layer: Filling, form: Form, begins: Fraction, wide: Fraction, adds: list[tuple[int, float]]
     ) -> None:
         """Two units, whose difference rises from 0 to 1 and is 0 at the first position."""
         gain = float(1 / wide)
@@ -314,7 +292,8 @@ class Builder:
         )
 
     def _number(self, node: int, least: Fraction, grid: Fraction) -> tuple[Form, Fraction]:
-        """The number that a code stands for, less another, in multiples of the grid; and how far it is off."""
+        """The number that a code stands for, less another, in multiples of the grid; and how far it is
+        off."""
         code = self.code(node)
         exact = [Fraction(value) - least for value in code.values]
         near = [on_grid(own, grid) for own in exact]
@@ -337,7 +316,7 @@ class Builder:
         exact = [Fraction(value) for value in values]
         least = min(exact)
         reach = sum(
-            sum(abs(Fraction(y) - Fraction(x)) for x, y in zip(vs, vs[1:], strict=False)) + abs(Fraction(vs[0]))
+            sum(abs(Fraction(y) - Fraction(x)) for x, y in pairwise(vs)) + abs(Fraction(vs[0]))
             for vs in (self.code(part).values for part, _ in parts)
         )
         top = power_above(2 * max(reach + abs(least), Fraction(1, 2)))
@@ -535,7 +514,9 @@ class Builder:
         scalar = self.scalar(output)
         if scalar is not None and isinstance(self.program.nodes[output], Aggregate):
             for place in range(1, len(scalar.centres)):
-                if scalar.centres[place] - scalar.centres[place - 1] <= scalar.error(place) + scalar.error(place - 1):
+                if scalar.centres[place] - scalar.centres[place - 1] <= scalar.error(place) + scalar.error(
+                    place - 1
+                ):
                     raise TooNear(scalar.name, scalar.centres[place] - scalar.centres[place - 1])
             read = Read(output, None, scalar)
             rows = Rows()
@@ -548,8 +529,12 @@ class Builder:
                 rows.add(self._indicated(code, chosen).items())
         width = len(self.keys)
         self.layer(0)
-        ladders = {type(own): self._codes[n].bits for n, own in enumerate(self.program.nodes) if n in self._codes}
-        tokens, indices = ([place for bit in ladders.get(kind, ()) for place in bit] for kind in (Tokens, Indices))
+        ladders = {
+            type(own): self._codes[n].bits for n, own in enumerate(self.program.nodes) if n in self._codes
+        }
+        tokens, indices = (
+            [place for bit in ladders.get(kind, ()) for place in bit] for kind in (Tokens, Indices)
+        )
         embedding = Rows()
         embedding.add([(START, 1.0)])
         for number in range(len(self.program.vocabulary)):
@@ -567,7 +552,7 @@ class Builder:
             tuple(self.groups), tuple(self.meanings),
         )  # fmt: skip
 
-    def _laid_out(self, layer: _Layer, width: int) -> Layer:
+    def _laid_out(self, layer: Filling, width: int) -> Layer:
         heads = tuple(
             LookBack(
                 self.program.title(node),
@@ -586,23 +571,6 @@ class Builder:
             sums.affine(len(layer.units.bias), np.float32),
             np.array(to, np.int64),
         )
-
-
-def relabelled(code: Code, labels: Sequence[Value], wanted: tuple[Value, ...]) -> Code:
-    """A function of a code, as a code for the wanted values: a label for each value."""
-    numbers = {value: number for number, value in enumerate(wanted)}
-    places = np.array([numbers[label] for label in labels])
-    bits = tuple(indicator(code.bits, places >= number, WORD) for number in range(1, len(wanted)))
-    return Code(wanted, bits)
-
-
-def corners(table: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Where a table of numbers is not a sum of a function of rows and one of columns, with its first row and
-    column: only there it needs a unit."""
-    padded = np.pad(table, ((1, 0), (1, 0)))
-    here, left, above, both = padded[1:, 1:], padded[1:, :-1], padded[:-1, 1:], padded[:-1, :-1]
-    same = np.sort(np.stack([here, both]), axis=0) == np.sort(np.stack([left, above]), axis=0)
-    return [(int(x), int(y)) for x, y in zip(*np.nonzero(~same.all(axis=0)), strict=True)]
 
 
 def build(program: RaspProgram) -> Built:

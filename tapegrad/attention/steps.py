@@ -1,7 +1,8 @@
-"""Numbers in a residual stream, and the two units that make an exact bit of one: `[z >= c]`, without rounding.
+"""Numbers in a residual stream, and the two units that make an exact bit of one: `[z >= c]`, without
+rounding.
 
-**Codes.** A sequence with values v_0, v_1, ..., v_m has m coordinates: the k-th is 1 where its value is v_k or
-one further on. So every function of the value is a sum of these bits, and costs nothing but terms.
+**Codes.** A sequence with values v_0, v_1, ..., v_m has m coordinates: the k-th is 1 where its value is v_k
+or one further on. So every function of the value is a sum of these bits, and costs nothing but terms.
 
 **Scalars.** What a head counts or averages arrives as a number z >= 0 in one coordinate, near the centre that
 belongs to its value:
@@ -10,21 +11,22 @@ belongs to its value:
   only one with a value. All weigh exp(0) = 1 before they are divided by their sum, an integer below 2^24, so
   nothing rounds but the quotient: z is off by 4 u z at most (u = 2^-24; two roundings, doubled for libraries
   that multiply by a reciprocal).
-- a mean of n values >= 0, or a bit that is copied: weights are off by 4 u each, relatively, and a sum of up to
+- a mean of n values >= 0, or a bit that is copied: weights are off by 4 u each, relatively, and a sum of up
+to
   n products by (n + 1) u more, in whatever order it is taken. Hence (n + 8) u z.
 - a sum of numbers that codes stand for: their weights are multiples of the grid below, and it is exact.
 
 **Steps.** To tell the centres c < c' apart, two units `relu(g z - g a) - relu(g z - g b)` rise from 0 at a to
-1 at b, where c + error <= a < b <= c' - error. On a grid of 2^-24 Z, where Z is a power of two and z <= Z, take
-a and b as multiples of the grid and b - a a power of two; then g = 1 / (b - a) is one too. For every float
-z with a <= z <= Z the difference z - a is a multiple of z's last place and not above z: it is a float.
+1 at b, where c + error <= a < b <= c' - error. On a grid of 2^-24 Z, where Z is a power of two and z <= Z,
+take a and b as multiples of the grid and b - a a power of two; then g = 1 / (b - a) is one too. For every
+float z with a <= z <= Z the difference z - a is a multiple of z's last place and not above z: it is a float.
 So nothing rounds, and the step is the bit itself. Where no such a and b fit between two centres, single
 precision cannot tell them apart, and the length is refused.
 
 **Scores.** A selected key scores m beta for m conditions, any other (m - 1) beta at most, since codes are
 bits and weights beta. The token at the beginning scores (m - 1/2) beta where a head copies, and m beta where
-it counts. With beta / 2 >= 150 ln 2 what is not best weighs exp(-beta / 2) < 2^-149, which is 0, or too little
-to be seen beside a 1. This holds at every length.
+it counts. With beta / 2 >= 150 ln 2 what is not best weighs exp(-beta / 2) < 2^-149, which is 0, or too
+little to be seen beside a 1. This holds at every length.
 """
 
 import math

@@ -1,9 +1,11 @@
-"""Nets of RASP programs in other tools: stock checkpoints, the parts of TransformerLens, and the true circuit.
+"""Nets of RASP programs in other tools: stock checkpoints, the parts of TransformerLens, and the true
+circuit.
 
-Transformers has one architecture with attention to all positions, ReLU units, learned positions and no layer norms:
-MobileBERT, with its bottlenecks left out. So a net opens as a stock `MobileBertForTokenClassification`, weight by
-weight, and everything that is proved of it holds. Its layer norms, of type `no_norm`, multiply by 1 and add 0. A
-causal program needs a causal mask, which is given with the input.
+Transformers has one architecture with attention to all positions, ReLU units, learned positions and no layer
+norms: MobileBERT, with its bottlenecks left out. So a net opens as a stock
+`MobileBertForTokenClassification`, weight by weight, and everything that is proved of it holds. Its layer
+norms, of type `no_norm`, multiply by 1 and add 0. A causal program needs a causal mask, which is given with
+the input.
 """
 
 import json
@@ -41,8 +43,8 @@ def sequence_net(compiled: Compiled | Net) -> SequenceNet:
 
 
 class Sizes:
-    """Sizes of a transformer whose layers are all alike. The size of heads is a power of 4, so that the root by
-    which scores are divided is a power of two."""
+    """Sizes of a transformer whose layers are all alike. The size of heads is a power of 4, so that the root
+    by which scores are divided is a power of two."""
 
     def __init__(self, net: SequenceNet) -> None:
         layers = net.model.layers
@@ -58,7 +60,7 @@ class Sizes:
         entries = self.layers * self.width * (4 * self.width + 2 * self.units)
         if 4 * entries > LARGEST:
             raise Refused(
-                f"a checkpoint of this net would take {4 * entries / 2**30:.0f} GiB, since its layers are dense",
+                f"a checkpoint of this net would take {4 * entries / 2**30:.0f} GiB: its layers are dense",
                 advice="Make the program for a shorter length.",
             )
 
@@ -166,7 +168,10 @@ def files(compiled: Compiled | Net, source: Source) -> dict[str, bytes]:
         "pre_tokenizer": {"type": "WhitespaceSplit"},
         "post_processor": {
             "type": "TemplateProcessing",
-            "single": [{"SpecialToken": {"id": BEGINNING, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "single": [
+                {"SpecialToken": {"id": BEGINNING, "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+            ],
             "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
             "special_tokens": {BEGINNING: {"id": BEGINNING, "ids": [BEGIN], "tokens": [BEGINNING]}},
         },
@@ -242,8 +247,9 @@ def read_by(net: SequenceNet) -> dict[str, set[int]]:
 
 
 def circuit(compiled: Compiled | Net) -> dict[str, Any]:
-    """Nodes and edges: which part reads what which part wrote. Nodes are `embed`, `positions`, heads as `a0.h1`,
-    layers of units as `m0`, and `logits`; where an edge ends at a head, `<q>`, `<k>` or `<v>` says at which side."""
+    """Nodes and edges: which part reads what which part wrote. Nodes are `embed`, `positions`, heads as
+    `a0.h1`, layers of units as `m0`, and `logits`; where an edge ends at a head, `<q>`, `<k>` or `<v>` says
+    at which side."""
     net = sequence_net(compiled)
     writes, reads, names = written_by(net), read_by(net), net.stream.names
     edges = [
@@ -272,7 +278,8 @@ def _earlier(source: str, target: str) -> bool:
 
 def ablated(compiled: Compiled | Net, tokens: Any, source: str, target: str) -> tuple[Any, Any]:
     """What the net gives for these tokens, and what it must give where `target` reads 0 in place of all that
-    `source` wrote: the logits of all positions. They are the same, to the last bit, where there is no such edge."""
+    `source` wrote: the logits of all positions. They are the same, to the last bit, where there is no such
+    edge."""
     net = sequence_net(compiled)
     writes = written_by(net)
     if source not in writes or target not in read_by(net):

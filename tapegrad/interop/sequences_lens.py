@@ -13,8 +13,8 @@ from tapegrad.targets.net import Net
 
 
 def to_transformer_lens(compiled: Compiled | Net, split_inputs: bool = False) -> HookedTransformer:
-    """The net as a HookedTransformer; the first token of every input is number 0. With `split_inputs` what every
-    head and every layer reads has a hook of its own, so that edges can be patched."""
+    """The net as a HookedTransformer; the first token of every input is number 0. With `split_inputs` what
+    every head and every layer reads has a hook of its own, so that edges can be patched."""
     net = sequence_net(compiled)
     model, layers = net.model, net.model.layers
     heads = max(1, *(len(layer.heads) for layer in layers))
@@ -58,7 +58,10 @@ def to_transformer_lens(compiled: Compiled | Net, split_inputs: bool = False) ->
     kept = {name for name in found if name.endswith(("mask", "IGNORE"))}
     state = lens.state_dict()
     lens.load_state_dict(
-        {name: state[name] if name in kept else torch.tensor(own, dtype=torch.float32) for name, own in found.items()}
+        {
+            name: state[name] if name in kept else torch.tensor(own, dtype=torch.float32)
+            for name, own in found.items()
+        }
     )
     lens.eval()
     if split_inputs:

@@ -79,8 +79,9 @@ class Evaluator:
         watch: list[Looked] | None = None,
         unseen: Mapping[str, Int[np.ndarray, " some"]] | None = None,
     ) -> Float32[np.ndarray, "positions width"]:
-        """The residual stream after the last layer, for the first token and those given. A side of a head such as
-        `a0.h1<q>`, or a layer of units such as `m0`, reads 0 in the coordinates that are `unseen` by it."""
+        """The residual stream after the last layer, for the first token and those given. A side of a head
+        such as `a0.h1<q>`, or a layer of units such as `m0`, reads 0 in the coordinates that are `unseen` by
+        it."""
         own, table = np.array([BEGIN, *tokens]), self.model.positions
         hidden = np.asarray(self._embedding[own], np.float32)
         hidden[:, table.first : table.first + table.count] += table.rows(len(tokens))
@@ -105,7 +106,9 @@ class Evaluator:
             np.add.at(hidden, (slice(None), np.asarray(layer.to)), _applied(sums, layer.sums, active))
         return hidden
 
-    def logits(self, hidden: Float32[np.ndarray, "positions width"]) -> Float32[np.ndarray, "positions values"]:
+    def logits(
+        self, hidden: Float32[np.ndarray, "positions width"]
+    ) -> Float32[np.ndarray, "positions values"]:
         """Products of the residual stream with the last rows."""
         return _applied(self._unembedding, self.model.unembedding, hidden)
 

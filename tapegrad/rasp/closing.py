@@ -1,4 +1,5 @@
-"""From expressions of Python to the nodes of a program: functions become tables of all that they can be asked.
+"""From expressions of Python to the nodes of a program: functions become tables of all that they can be
+asked.
 
 Expressions that are the same become one node. Where means over one selector are added, subtracted or
 multiplied by constants, it is the mean of the sums that is taken: it is the same number, and there are far
@@ -145,7 +146,9 @@ class Closing:
             if isinstance(predicate, rasp.Comparison):
                 return self.add(Select(*inner, predicate.sign), given)
             found = predicate_of(
-                lambda key, query: rasp.selects(predicate, key, query), *(self.values[n] for n in inner), title
+                lambda key, query: rasp.selects(predicate, key, query),
+                *(self.values[n] for n in inner),
+                title,
             )
             return self.add(Select(*inner, found), given)
         if isinstance(own, rasp.SelectorAnd | rasp.SelectorOr | rasp.SelectorNot):

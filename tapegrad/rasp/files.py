@@ -44,7 +44,9 @@ def _node(node: Node) -> list[Any]:
     if isinstance(node, Apply):
         function = node.function
         if isinstance(function, Table):
-            entries = [[[written(own) for own in values], written(gives)] for values, gives in function.entries]
+            entries = [
+                [[written(own) for own in values], written(gives)] for values, gives in function.entries
+            ]
             return ["table", entries, *node.arguments]
         return ["apply", function, *node.arguments]
     if isinstance(node, Select):

@@ -1,4 +1,5 @@
-"""Values of sequences, and the named functions on them: one meaning, for the language, the interpreter and files.
+"""Values of sequences, and the named functions on them: one meaning, for the language, the interpreter and
+files.
 
 Numbers are exact. Integers and fractions stay what they are under `+`, `-`, `*` and `/`; only a float that
 the user brings in makes floats. None means that there is no value: every function of None is None, and so is

@@ -12,9 +12,10 @@ from tapegrad.rasp.files import from_json, to_json
 from tapegrad.rasp.functions import Value, as_python, shown
 from tapegrad.rasp.library import READY
 from tapegrad.rasp.nodes import Pairs, Select, Table
+from tapegrad.rasp.printing import written
 from tapegrad.rasp.program import RaspProgram, State
 from tapegrad.rasp.sampler import random_program
-from tapegrad.rasp.text import FORMAT, written
+from tapegrad.rasp.text import FORMAT
 from tapegrad.source import Inputs, Ready, ReadyBy, SourceKind, shortened
 
 EXHAUSTIVE = 100_000
@@ -93,7 +94,9 @@ class SequenceView:
 
     def __init__(self, program: RaspProgram) -> None:
         self.first: State | None = None
-        self.panels: list[Panel] = [Cells("Sequence", "position", rows=("tokens", "output"), column_name="value")]
+        self.panels: list[Panel] = [
+            Cells("Sequence", "position", rows=("tokens", "output"), column_name="value")
+        ]
 
     def frame(self, state: State) -> list[Any]:
         self.first = state if self.first is None else self.first

@@ -453,7 +453,9 @@ class _Evaluation:
             return [sum(row) for row in inner[0]]
         if isinstance(expr, Aggregate):
             return [
-                gathered(expr.name, [v for v, chosen in zip(inner[1], row, strict=True) if chosen], expr.default)
+                gathered(
+                    expr.name, [v for v, chosen in zip(inner[1], row, strict=True) if chosen], expr.default
+                )
                 for row in inner[0]
             ]
         return self._selected(expr, inner)
@@ -463,10 +465,7 @@ class _Evaluation:
             keys, queries = inner
             predicate = expr.predicate
             return [
-                [
-                    (not self.causal or k <= q) and selects(predicate, key, query)
-                    for k, key in enumerate(keys)
-                ]
+                [(not self.causal or k <= q) and selects(predicate, key, query) for k, key in enumerate(keys)]
                 for q, query in enumerate(queries)
             ]
         if isinstance(expr, SelectorNot):

@@ -48,7 +48,8 @@ def make_sort_unique(vals: SOp, keys: SOp) -> SOp:
 
 
 def make_sort(vals: SOp, keys: SOp, *, max_seq_len: int, min_key: float) -> SOp:
-    """Values in the order of their keys, which are numbers that differ by `min_key` at least, or are equal."""
+    """Values in the order of their keys, which are numbers that differ by `min_key` at least, or are
+    equal."""
     apart = SequenceMap(lambda key, index: key + min_key * index / max_seq_len, keys, indices)
     return make_sort_unique(vals, apart)
 
@@ -180,9 +181,9 @@ def make_prefix_balance() -> SOp:
     broken = numerical(balance < 0)
     before = Select(indices, indices, Comparison.LEQ)
     ever = numerical(Aggregate(before, broken, default=0)) > 0
-    return SequenceMap(
-        lambda bad, zero: "F" if bad else "T" if zero else "P", ever, balance == 0
-    ).named("prefix_balance")
+    return SequenceMap(lambda bad, zero: "F" if bad else "T" if zero else "P", ever, balance == 0).named(
+        "prefix_balance"
+    )
 
 
 def make_addition(digits: int) -> SOp:
@@ -191,9 +192,9 @@ def make_addition(digits: int) -> SOp:
     size = 2 * digits + 1
     weight = Map(lambda index: 0 if index == digits else 1 << (digits - 1 - index) % (digits + 1), indices)
     ones = SequenceMap(lambda token, own: own if token == "1" else 0, tokens, weight)
-    total = numerical(
-        Aggregate(Select(indices, indices, Comparison.TRUE), numerical(ones), default=0)
-    ).named("mean of the weights of ones")
+    total = numerical(Aggregate(Select(indices, indices, Comparison.TRUE), numerical(ones), default=0)).named(
+        "mean of the weights of ones"
+    )
     place = Map(lambda index: size - 1 - index, indices)
     return SequenceMap(
         lambda own, bit: round(own * size) >> bit & 1 if bit <= digits else None, total, place

@@ -1,4 +1,5 @@
-"""RASP without Python: expressions as numbered nodes, functions as signs or tables, and what values they take.
+"""RASP without Python: expressions as numbered nodes, functions as signs or tables, and what values they
+take.
 
 Nodes stand in a list, each after those that it reads. Their sets of values are found for a vocabulary and a
 greatest length: every value that can occur is among them, though not every one of them may occur.
@@ -168,8 +169,9 @@ def check_nodes(nodes: Sequence[Node]) -> None:
                 raise SourceError(f"node {number} is no known function of {len(node.arguments)} sequences")
         if isinstance(node, Select) and isinstance(node.predicate, str) and node.predicate not in COMPARISONS:
             raise SourceError(f"node {number} compares by {node.predicate!r}, which is no comparison")
-        if isinstance(node, Combine) and (node.sign not in ("and", "or", "not")
-                                          or len(node.arguments) != (1 if node.sign == "not" else 2)):
+        if isinstance(node, Combine) and (
+            node.sign not in ("and", "or", "not") or len(node.arguments) != (1 if node.sign == "not" else 2)
+        ):
             raise SourceError(f"node {number} combines selectors by {node.sign!r}")  # fmt: skip
 
 
@@ -323,9 +325,9 @@ def truth_table(
                 table[rows[key], columns[query]] = True
         return table
     _few(len(keys) * len(queries), MOST_CASES, name, "pairs of values")
-    return np.array([[_asked(node.at, (key, query), name) for query in queries] for key in keys], bool).reshape(
-        len(keys), len(queries)
-    )
+    return np.array(
+        [[_asked(node.at, (key, query), name) for query in queries] for key in keys], bool
+    ).reshape(len(keys), len(queries))
 
 
 def needed(nodes: Sequence[Node], output: int) -> set[int]:

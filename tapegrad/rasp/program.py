@@ -123,7 +123,9 @@ class RaspProgram:
                 found.append([node.at(*values) for values in zip(*arguments, strict=True)])
             elif isinstance(node, Select):
                 keys, queries = found[node.keys], found[node.queries]
-                found.append([[self._sees(q, k) and node.at(keys[k], queries[q]) for k in places] for q in places])
+                found.append(
+                    [[self._sees(q, k) and node.at(keys[k], queries[q]) for k in places] for q in places]
+                )
             elif isinstance(node, Combine):
                 found.append(self._combined(node, [found[own] for own in node.arguments]))
             elif isinstance(node, Width):

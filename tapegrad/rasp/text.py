@@ -1,4 +1,4 @@
-"""RASP as text, for files: a line for each name, and a printer that writes what is read.
+"""RASP as text, for files: a line for each name.
 
     rasp reverse
     vocabulary a b c d
@@ -6,11 +6,11 @@
     opposite = length - indices - 1
     output = aggregate(select(indices, opposite, ==), tokens)
 
-Sequences are `tokens`, `indices`, `length`, constants, names given before, and what these make with `+ - * / //
-%`, comparisons, `and`, `or`, `not`, `map(x, {1: "a"})`, `map(x, y, {(1, 2): "a"})`, `width(s)`, and
+Sequences are `tokens`, `indices`, `length`, constants, names given before, and what these make with `+ - * /
+// %`, comparisons, `and`, `or`, `not`, `map(x, {1: "a"})`, `map(x, y, {(1, 2): "a"})`, `width(s)`, and
 `aggregate(s, x, default)`, which moves values, or `mean(s, x, default)`. Selectors are `select(keys, queries,
-==)`, or with `true`, `false` or a set of pairs `{(1, 2), (1, 3)}`, and what these make with `and`, `or`, `not`. A
-line `causal` says that no position selects a later one. After `#` comes a comment.
+==)`, or with `true`, `false` or a set of pairs `{(1, 2), (1, 3)}`, and what these make with `and`, `or`,
+`not`. A line `causal` says that no position selects a later one. After `#` comes a comment.
 """
 
 import re
@@ -20,10 +20,9 @@ from typing import Any
 
 from tapegrad.errors import FormatError, TapegradError
 from tapegrad.rasp.closing import Closing
-from tapegrad.rasp.functions import COMPARISONS, OPERATIONS, Value, applied, plain, shown
+from tapegrad.rasp.functions import COMPARISONS, OPERATIONS, Value, applied, plain
 from tapegrad.rasp.nodes import (
     Aggregate,
-    Apply,
     Combine,
     Full,
     Indices,
@@ -33,8 +32,8 @@ from tapegrad.rasp.nodes import (
     Table,
     Tokens,
     Width,
-    read_by,
 )
+from tapegrad.rasp.printing import RESERVED, written
 from tapegrad.rasp.program import LONGEST, RaspProgram, vocabulary_of
 from tapegrad.source import Format, opening, quoted
 
@@ -51,9 +50,6 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
     ("or",), ("and",), (), ("==", "!=", "<", "<=", ">", ">="), ("+", "-"), ("*", "/", "//", "%"),
 )  # fmt: skip
 """From the loosest to the tightest; the third is that of `not`."""
-_RESERVED = {"tokens", "indices", "length", "map", "width", "select", "aggregate", "mean", "and", "or", "not"} | set(
-    _WORDS
-)
 
 
 def read(data: bytes) -> RaspProgram:
@@ -92,13 +88,16 @@ class _File:
                 causal = True
             else:
                 raise FormatError(
-                    f"{quoted(line)} is neither a setting nor a name with an expression", where=f"line {number}",
+                    f"{quoted(line)} is neither a setting nor a name with an expression",
+                    where=f"line {number}",
                     advice="Settings are vocabulary, length and causal; then come lines `name = expression`.",
                 )  # fmt: skip
             self.lines.pop(0)
         if vocabulary is None or length is None:
             missing = "vocabulary" if vocabulary is None else "length"
-            raise FormatError(f"the program has no {missing}", advice=f"Add a line that begins with `{missing}`.")
+            raise FormatError(
+                f"the program has no {missing}", advice=f"Add a line that begins with `{missing}`."
+            )
         closing = Closing(vocabulary_of(vocabulary), length, causal)
         known: dict[str, int] = {}
         for number, line in self.lines:
@@ -110,7 +109,7 @@ class _File:
     def _assign(self, closing: Closing, known: dict[str, int], number: int, line: str) -> None:
         own = _Line(line, number, closing, known)
         title = own.take("name")
-        if title in _RESERVED or title in known:
+        if title in RESERVED or title in known:
             raise own.error(f"the name {title!r} is taken")
         own.expect("=")
         try:
@@ -134,7 +133,9 @@ def _bare(line: str) -> str:
 def _whole(text: str, line: int) -> int:
     if not re.fullmatch(r"\s*\d{1,9}\s*", text):
         raise FormatError(
-            f"{quoted(text)} is not a length", where=f"line {line}", advice=f"Write a number up to {LONGEST:,}."
+            f"{quoted(text)} is not a length",
+            where=f"line {line}",
+            advice=f"Write a number up to {LONGEST:,}.",
         )
     return int(text)
 
@@ -187,7 +188,9 @@ class _Line:
     def expect(self, sign: str) -> None:
         if self.peek()[1] != sign or (not sign and self.peek()[0] != "end"):
             found = self.peek()[1] or "the end of the line"
-            raise self.error(f"there is {quoted(found)} where {quoted(sign) if sign else 'the end'} is wanted")
+            raise self.error(
+                f"there is {quoted(found)} where {quoted(sign) if sign else 'the end'} is wanted"
+            )
         self.next()
 
     # Values
@@ -344,7 +347,9 @@ class _Line:
                 self.expect(",")
             found = self.closing.apply(self._table(len(nodes)), tuple(nodes))
         else:
-            raise self.error(f"there is no function {name!r}", "Functions: select, width, aggregate, mean, map.")
+            raise self.error(
+                f"there is no function {name!r}", "Functions: select, width, aggregate, mean, map."
+            )
         self.expect(")")
         return found
 
@@ -375,81 +380,6 @@ class _Line:
 
 def _unquoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1])
-
-
-# Printing
-
-
-def written(program: RaspProgram) -> str:
-    """The text of a program. Nodes that are read more than once, or have a name, have a line."""
-    used: dict[int, int] = {}
-    for node in program.nodes:
-        for own in read_by(node):
-            used[own] = used.get(own, 0) + 1
-    titles: dict[int, str] = {}
-    lines = [f"rasp {program.name}", "vocabulary " + " ".join(_word(token) for token in program.vocabulary)]
-    lines += [f"length {program.length}", *(["causal"] if program.causal else [])]
-    for number, node in enumerate(program.nodes):
-        if isinstance(node, Tokens | Indices | Full) or number == program.output:
-            continue
-        title = _identifier(program.names.get(number) or f"x{number}")
-        while title in titles.values() or title in _RESERVED or title == "output":
-            title += f"_{number}"
-        text = _text(program, number, titles)
-        titles[number] = title
-        lines.append(f"{title} = {text}")
-    lines.append(f"output = {_text(program, program.output, titles)}")
-    return "\n".join(lines) + "\n"
-
-
-def _word(token: Value) -> str:
-    plain_word = isinstance(token, str) and re.fullmatch(r'[^\s"#=]+', token) and not re.fullmatch(r"-?\d+", token)
-    return str(token) if plain_word or type(token) is int else shown(token)
-
-
-def _identifier(name: str) -> str:
-    found = re.sub(r"\W+", "_", name).strip("_") or "x"
-    return found if not found[0].isdigit() else f"x{found}"
-
-
-def _text(program: RaspProgram, number: int, titles: dict[int, str]) -> str:
-    node = program.nodes[number]
-
-    def of(own: int) -> str:
-        inner = program.nodes[own]
-        if isinstance(inner, Tokens | Indices):
-            return type(inner).__name__.lower()
-        if isinstance(inner, Full):
-            return f"({shown(inner.value)})" if isinstance(inner.value, Fraction) else shown(inner.value)
-        return titles[own]
-
-    if isinstance(node, Tokens | Indices | Full):
-        return of(number)
-    if isinstance(node, Apply):
-        if isinstance(node.function, Table):
-            entries = ", ".join(
-                f"{shown(values if len(values) == 2 else values[0])}: {shown(gives)}"
-                for values, gives in node.function.entries
-            )
-            return f"map({', '.join(map(of, node.arguments))}, {{{entries}}})"
-        assert node.function in OPERATIONS
-        if node.function == "not":
-            return f"not {of(node.arguments[0])}"
-        return f" {node.function} ".join(map(of, node.arguments))
-    if isinstance(node, Select):
-        predicate = node.predicate
-        if isinstance(predicate, Pairs):
-            predicate = "{" + ", ".join(sorted(shown(pair) for pair in predicate.listed)) + "}"
-        return f"select({of(node.keys)}, {of(node.queries)}, {predicate})"
-    if isinstance(node, Combine):
-        if node.sign == "not":
-            return f"not {titles[node.arguments[0]]}"
-        return f" {node.sign} ".join(titles[own] for own in node.arguments)
-    if isinstance(node, Width):
-        return f"width({titles[node.selector]})"
-    name = "mean" if node.mean else "aggregate"
-    default = "" if node.default is None else f", {shown(node.default)}"
-    return f"{name}({titles[node.selector]}, {of(node.sequence)}{default})"
 
 
 FORMAT = Format(

@@ -1,4 +1,5 @@
-"""Programs that were made with Tracr itself: its objects are known by the names of their classes and fields."""
+"""Programs that were made with Tracr itself: its objects are known by the names of their classes and
+fields."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,7 +35,9 @@ def from_tracr(program: Any) -> Any:
         own = waiting[-1]
         kind = type(own).__name__
         if kind not in _FIELDS or not hasattr(own, "annotations"):
-            raise SourceError(f"a {kind} is not an expression of RASP", advice="Give a sequence or a selector.")
+            raise SourceError(
+                f"a {kind} is not an expression of RASP", advice="Give a sequence or a selector."
+            )
         missing = [child for child in own.children if id(child) not in done]
         if not missing:
             waiting.pop()

@@ -56,7 +56,8 @@ vocabulary ( )
 length 3
 causal
 balance = mean(select(indices, indices, <=), (tokens == "(") - (tokens == ")"), 0)
-output = map(balance < 0, balance == 0, {(false, false): 1, (false, true): 2, (true, false): 3, (true, true): 4})
+negative = balance < 0
+output = map(negative, balance == 0, {(false, false): 1, (false, true): 2, (true, false): 3, (true, true): 4})
 """
 COUNT = """rasp count
 vocabulary a b

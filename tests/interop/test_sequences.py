@@ -24,7 +24,9 @@ def compiled(name):
 
 def inputs(program, count=12):
     random = np.random.default_rng(0)
-    return [random.choice(program.vocabulary, n).tolist() for n in random.integers(1, program.length + 1, count)]
+    return [
+        random.choice(program.vocabulary, n).tolist() for n in random.integers(1, program.length + 1, count)
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -37,7 +39,9 @@ def test_stock_transformers(name, attention, tmp_path: Path):
     assert isinstance(files, dict)
     for file, content in files.items():
         (tmp_path / file).write_bytes(content)
-    model = transformers.AutoModelForTokenClassification.from_pretrained(tmp_path, attn_implementation=attention).eval()
+    model = transformers.AutoModelForTokenClassification.from_pretrained(
+        tmp_path, attn_implementation=attention
+    ).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     net = sequence_net(made)
     values, centres = net.read
@@ -71,7 +75,8 @@ def test_transformer_lens(name):
 
 
 def test_edges_that_are_cut():
-    """For every pair of parts, in TransformerLens: where there is no edge nothing changes; else what we say."""
+    """For every pair of parts, in TransformerLens: where there is no edge nothing changes; else what we
+    say."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformer_lens")
     from tapegrad.interop.sequences_lens import to_transformer_lens
@@ -116,7 +121,15 @@ def test_the_circuit_of_sort():
     assert ("m1", "a2.h0<k>") in edges  # places are the keys of the last head
     assert ("positions", "a2.h0<q>") in edges
     assert ("a1.h0", "a2.h0<q>") not in edges
-    assert {own["name"] for own in found["nodes"]} >= {"embed", "positions", "a1.h0", "a2.h0", "m0", "m1", "logits"}
+    assert {own["name"] for own in found["nodes"]} >= {
+        "embed",
+        "positions",
+        "a1.h0",
+        "a2.h0",
+        "m0",
+        "m1",
+        "logits",
+    }
 
 
 def test_refusals():

@@ -44,7 +44,9 @@ CASES = [
 """The expected values are those of Tracr's own test cases where it has them."""
 
 
-@pytest.mark.parametrize(("expression", "tokens", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("expression", "tokens", "expected"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+)
 def test_meaning(expression, tokens, expected):
     assert expression(list(tokens)) == expected
     made = rasp.program(expression, set(tokens), len(tokens))
@@ -57,9 +59,8 @@ def test_selectors():
     assert (same & before)("aba") == [[False] * 3, [False] * 3, [True, False, False]]
     assert (~same | before)("ab") == [[False, True], [True, False]]
     assert rasp.evaluate(~before, "ab", causal=True) == [[True, False], [False, True]]
-    assert rasp.evaluate(rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, TRUE)), "abcd", causal=True) == [
-        1, 2, 3, 4,
-    ]  # fmt: skip
+    counted = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, TRUE))
+    assert rasp.evaluate(counted, "abcd", causal=True) == [1, 2, 3, 4]
 
 
 def test_what_is_missing():

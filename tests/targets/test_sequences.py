@@ -10,7 +10,7 @@ import pytest
 import tapegrad as tg
 from tapegrad import rasp
 from tapegrad.attention import sequences
-from tapegrad.attention.steps import BETA, ROUNDOFF, Scalar, TooNear, UNDERFLOW
+from tapegrad.attention.steps import BETA, ROUNDOFF, UNDERFLOW, Scalar, TooNear
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.rasp import library as lib
 from tapegrad.rasp.library import READY
@@ -50,9 +50,8 @@ def test_random_programs(seed):
         try:
             found = output(compiled, tokens)
         except Refused as refused:
-            assert "values that differ" in str(refused)
-            continue
-        assert found == program.evaluate(tokens)[program.output]
+            found = str(refused)
+        assert "values that differ" in found or found == program.evaluate(tokens)[program.output]
 
 
 def test_a_thousand_tokens():
@@ -78,7 +77,13 @@ def test_steps_are_exact():
     """Every float of a count, and of its neighbours within the error, gives the bit itself, in float32."""
     counts = range(1000, -1, -1)
     scalar = Scalar(
-        0, "count", {0: 1.0}, tuple(Fraction(1, 1 + n) for n in counts), tuple(counts), Fraction(1), 4 * ROUNDOFF
+        0,
+        "count",
+        {0: 1.0},
+        tuple(Fraction(1, 1 + n) for n in counts),
+        tuple(counts),
+        Fraction(1),
+        4 * ROUNDOFF,
     )
     for place in (1, 2, 500, 999, 1000):
         low, wide = scalar.step(place)
@@ -86,7 +91,10 @@ def test_steps_are_exact():
         for at, bit in ((place - 1, 0), (place, 1), (0, 0), (1000, 1)):
             centre = np.float32(float(scalar.centres[at]))
             for z in (centre, np.nextafter(centre, np.float32(0)), np.nextafter(centre, np.float32(1))):
-                units = [np.maximum(gain * z - gain * np.float32(float(cut)), np.float32(0)) for cut in (low, low + wide)]
+                units = [
+                    np.maximum(gain * z - gain * np.float32(float(cut)), np.float32(0))
+                    for cut in (low, low + wide)
+                ]
                 assert units[0] - units[1] == bit
 
 
@@ -124,7 +132,9 @@ def test_mixed_values_are_refused():
     mean = net_of(rasp.numerical(rasp.Aggregate(everything, rasp.tokens)), [1, 2, 4], 6)
     assert output(mean, [1, 2, 4, 4]) == [Fraction(11, 4)] * 4
     nothing = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.FALSE)
-    assert output(net_of(rasp.numerical(rasp.Aggregate(nothing, rasp.tokens)), [1, 2], 6), [1, 2]) == [None] * 2
+    assert (
+        output(net_of(rasp.numerical(rasp.Aggregate(nothing, rasp.tokens)), [1, 2], 6), [1, 2]) == [None] * 2
+    )
     assert output(net_of(rasp.Aggregate(nothing, rasp.tokens, default=2), [1, 2], 6), [1, 1]) == [2, 2]
 
 
@@ -142,7 +152,7 @@ def test_expressions_are_shared_and_heads_stand_side_by_side():
     assert len(once.heads) == len(twice.heads) == 1
     pattern = net_of(lib.detect_pattern(rasp.tokens, "abab"), "ab", 8).net
     assert isinstance(pattern, SequenceNet)
-    assert [len(layer.heads) for layer in pattern.model.layers][0] == len(pattern.heads) == 3
+    assert len(pattern.model.layers[0].heads) == len(pattern.heads) == 3
 
 
 def test_verify():
@@ -180,7 +190,7 @@ def test_words():
     for unit in net.units():
         assert net.explain(unit).startswith(unit)
     assert "'place' is the width of" in net.explain("head 1.0")
-    assert net.explain("tokens[0]").endswith("is one of \"b\", \"c\"")
+    assert net.explain("tokens[0]").endswith('is one of "b", "c"')
     with pytest.raises(InputError, match="no unit 'x'"):
         net.explain("x")
     cost = tg.estimate(compiled.source, "decoder")

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.attention.build import Stream
+from tapegrad.attention.codes import MIXED, Group, Meaning
 from tapegrad.attention.packed import SIDES, maps_of, packed_model, require, split
-from tapegrad.attention.sequences import MIXED, Built, Group, Meaning, build
+from tapegrad.attention.sequences import Built, build
 from tapegrad.attention.steps import BETA, TooNear
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.form import Affine
@@ -112,9 +113,7 @@ class SequenceNet(Net):
     def moves(self) -> list[int]:
         """The nodes that move values."""
         return [
-            node
-            for node, own in enumerate(self.program.nodes)
-            if isinstance(own, Aggregate) and not own.mean
+            node for node, own in enumerate(self.program.nodes) if isinstance(own, Aggregate) and not own.mean
         ]
 
     @cached_property
@@ -180,7 +179,9 @@ class SequenceNet(Net):
         """What a coordinate says."""
         kind, first, second = self.meanings[coordinate]
         if kind == "given":
-            return ("1 at the first position", "1 at every token", "above 1/2 where moved values differ")[coordinate]
+            return ("1 at the first position", "1 at every token", "above 1/2 where moved values differ")[
+                coordinate
+            ]
         if kind == "raw":
             return f"part {second} of {self.program.title(first)!r}, as its head brings it"
         if kind == "number":
@@ -291,7 +292,13 @@ def _advice(program: RaspProgram) -> str:
     while high - low > 1:
         middle = (low + high) // 2
         shorter = RaspProgram(
-            program.nodes, program.output, program.vocabulary, middle, program.causal, program.names, program.name
+            program.nodes,
+            program.output,
+            program.vocabulary,
+            middle,
+            program.causal,
+            program.names,
+            program.name,
         )
         try:
             build(shorter)
@@ -332,7 +339,9 @@ def _unpacked(
         Layer(str(purpose), tuple(next(heads) for _ in range(count)), own, out, to)
         for purpose, count, own, out, to in zip(purposes, counts.tolist(), units, sums, adds_to, strict=True)
     )
-    return SequenceModel(embedding, _positions(program, groups, meanings), layers, unembedding, program.causal)
+    return SequenceModel(
+        embedding, _positions(program, groups, meanings), layers, unembedding, program.causal
+    )
 
 
 def _one(maps: list[Affine]) -> list[Affine]:
@@ -349,6 +358,9 @@ def _positions(program: RaspProgram, groups: tuple[Group, ...], meanings: tuple[
         if kind == "bit" and groups[group].nodes == (node,)
     ]
     count = program.length - 1 if node is not None else 0
-    require(len(places) >= count and places[:count] == list(range(places[0], places[0] + count)) if count else True)
+    require(
+        len(places) >= count and places[:count] == list(range(places[0], places[0] + count))
+        if count
+        else True
+    )
     return Ladder(places[0] if count else 0, count)
-
