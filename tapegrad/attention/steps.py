@@ -11,8 +11,8 @@ belongs to its value:
   only one with a value. All weigh exp(0) = 1 before they are divided by their sum, an integer below 2^24, so
   nothing rounds but the quotient: z is off by 4 u z at most (u = 2^-24; two roundings, doubled for libraries
   that multiply by a reciprocal).
-- a mean of n values >= 0, or a bit that is copied: weights are off by 4 u each, relatively, and a sum of up
-to
+- a mean of n values >= 0, or a bit that is copied: weights are off by 4 u each, relatively, and a sum of
+  up to
   n products by (n + 1) u more, in whatever order it is taken. Hence (n + 8) u z.
 - a sum of numbers that codes stand for: their weights are multiples of the grid below, and it is exact.
 

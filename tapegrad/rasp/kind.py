@@ -16,7 +16,7 @@ from tapegrad.rasp.printing import written
 from tapegrad.rasp.program import RaspProgram, State
 from tapegrad.rasp.sampler import random_program
 from tapegrad.rasp.text import FORMAT
-from tapegrad.source import Inputs, Ready, ReadyBy, SourceKind, shortened
+from tapegrad.source import Inputs, Lowering, Option, Ready, ReadyBy, SourceKind, shortened
 
 EXHAUSTIVE = 100_000
 """Up to so many inputs there are all of them."""
@@ -122,4 +122,12 @@ RASP = SourceKind(
     state_json=state_json,
     state_text=state_text,
     view=SequenceView,
+    lowerings=(
+        Lowering(
+            "circuit",
+            "tapegrad.lowering.rasp_circuit:rasp_circuit",
+            {"count": Option(..., "the number of tokens, which the circuit is for")},
+            "tapegrad.lowering.rasp_circuit:suits",
+        ),
+    ),
 )
