@@ -13,6 +13,7 @@ from tapegrad.errors import Refused, SourceError
 from tapegrad.rasp import language as rasp
 from tapegrad.rasp.functions import LINEAR, Operation, Value, is_number, plain
 from tapegrad.rasp.nodes import (
+    MOST_WORK,
     Aggregate,
     Apply,
     Combine,
@@ -22,6 +23,8 @@ from tapegrad.rasp.nodes import (
     Select,
     Tokens,
     Width,
+    cases_of,
+    few,
     needed,
     predicate_of,
     renumbered,
@@ -55,6 +58,7 @@ class Closing:
         self.nodes: list[Node] = []
         self.values: list[tuple[Value, ...]] = []
         self.names: dict[int, str] = {}
+        self.work = 0
         self._numbers: dict[Node, int] = {}
         self._done: dict[int, tuple[rasp.RASPExpr, int]] = {}
 
@@ -74,6 +78,8 @@ class Closing:
             number = len(self.nodes)
             title = name or f"{type(node).__name__.lower()} {number}"
             self.values.append(values_of(node, self.values, self.vocabulary, self.length, title))
+            self.work += cases_of(node, self.values)
+            few(self.work, MOST_WORK, title, "cases, with all functions before it")
             self.nodes.append(node)
             self._numbers[node] = number
         number = self._numbers[node]

@@ -34,6 +34,8 @@ MOST_VALUES = 1 << 20
 """Of a sequence."""
 MOST_CASES = 1 << 22
 """Pairs of values that a function or a predicate is asked about."""
+MOST_WORK = 1 << 24
+"""Of all functions of a program together."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,11 @@ def check_nodes(nodes: Sequence[Node]) -> None:
             raise SourceError(f"node {number} combines selectors by {node.sign!r}")  # fmt: skip
 
 
+def cases_of(node: Node, known: Sequence[Sequence[Value]]) -> int:
+    """How many values or pairs of values a function is asked about."""
+    return int(np.prod([len(known[own]) for own in node.arguments])) if isinstance(node, Apply) else 0
+
+
 def values_of(
     node: Node, known: Sequence[Sequence[Value]], vocabulary: Sequence[Value], length: int, name: str
 ) -> tuple[Value, ...]:
@@ -202,13 +209,13 @@ def _results(node: Apply, arguments: Sequence[Sequence[Value]], name: str) -> tu
     if len(arguments) == 2 and node.function in ("+", "-", "*") and all(map(_all_whole, arguments)):
         first, second = (np.array(own, np.int64) for own in arguments)
         operation = {"+": np.add, "-": np.subtract, "*": np.multiply}[str(node.function)]
-        _few(cases, MOST_CASES * 4, name, "cases of its values")
+        few(cases, MOST_CASES * 4, name, "cases of its values")
         return tuple(np.unique(operation.outer(first, second)).tolist())
-    _few(cases, MOST_CASES, name, "cases of its values")
+    few(cases, MOST_CASES, name, "cases of its values")
     found: dict[Value, None] = {}
     for values in product(*arguments):
         found[_asked(node.at, values, name)] = None
-    _few(len(found), MOST_VALUES, name, "values")
+    few(len(found), MOST_VALUES, name, "values")
     return ordered(found)
 
 
@@ -228,7 +235,8 @@ def _asked(function: Any, values: tuple[Value, ...], name: str) -> Value:
         ) from error
 
 
-def _few(count: int, most: int, name: str, what: str) -> None:
+def few(count: int, most: int, name: str, what: str) -> None:
+    """Refuses what is too much to be looked at."""
     if count > most:
         raise Refused(
             f"{name!r} has {count:,} {what}, and at most {most:,} are looked at",
@@ -250,7 +258,7 @@ def _means(values: tuple[Value, ...], length: int, name: str) -> list[Value]:
     unit = reduce(_common, (own - first for own in exact))
     steps = sorted({int((own - first) / unit) if unit else 0 for own in exact})
     reach = max(steps) * length
-    _few(reach * length // 2, MOST_VALUES * 2, name, "means")
+    few(reach * length // 2, MOST_VALUES * 2, name, "means")
     sums = np.zeros(reach + 1, bool)
     sums[0] = True
     pairs: list[NDArray[np.int64]] = []
@@ -263,7 +271,7 @@ def _means(values: tuple[Value, ...], length: int, name: str) -> list[Value]:
         by = np.gcd(totals, count)
         pairs.append(np.stack([totals // by, count // by], axis=1))
     reduced = np.unique(np.concatenate(pairs), axis=0)
-    _few(len(reduced), MOST_VALUES, name, "means")
+    few(len(reduced), MOST_VALUES, name, "means")
     # Fractions with such denominators are further apart than doubles are, so that these sort them.
     reduced = reduced[np.argsort(reduced[:, 0] / reduced[:, 1])]
     return [plain(first + unit * Fraction(*pair)) for pair in reduced.tolist()]
@@ -278,7 +286,7 @@ def _common(x: Fraction, y: Fraction) -> Fraction:
 
 def table_of(function: Any, arguments: Sequence[Sequence[Value]], name: str) -> Table:
     """A function of Python as a table."""
-    _few(int(np.prod([len(own) for own in arguments])), MOST_CASES, name, "cases of its values")
+    few(int(np.prod([len(own) for own in arguments])), MOST_CASES, name, "cases of its values")
     return Table(
         tuple(
             (values, _asked(lambda *own: applied(function, *own), values, name))
@@ -290,7 +298,7 @@ def table_of(function: Any, arguments: Sequence[Sequence[Value]], name: str) -> 
 
 def predicate_of(selects: Any, keys: Sequence[Value], queries: Sequence[Value], name: str) -> str | Pairs:
     """A predicate of Python by its pairs; one of the comparisons, if it is the same."""
-    _few(len(keys) * len(queries), MOST_CASES, name, "pairs of values")
+    few(len(keys) * len(queries), MOST_CASES, name, "pairs of values")
     listed = frozenset(
         (key, query) for key in keys for query in queries if _asked(selects, (key, query), name)
     )
@@ -324,7 +332,7 @@ def truth_table(
             if key in rows and query in columns:
                 table[rows[key], columns[query]] = True
         return table
-    _few(len(keys) * len(queries), MOST_CASES, name, "pairs of values")
+    few(len(keys) * len(queries), MOST_CASES, name, "pairs of values")
     return np.array(
         [[_asked(node.at, (key, query), name) for query in queries] for key in keys], bool
     ).reshape(len(keys), len(queries))

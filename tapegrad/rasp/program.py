@@ -9,6 +9,7 @@ from tapegrad.errors import InputError, Refused, SourceError
 from tapegrad.rasp.functions import Value, as_python, ordered, plain, shown
 from tapegrad.rasp.language import gathered
 from tapegrad.rasp.nodes import (
+    MOST_WORK,
     Aggregate,
     Apply,
     Combine,
@@ -19,7 +20,9 @@ from tapegrad.rasp.nodes import (
     Sequence_,
     Tokens,
     Width,
+    cases_of,
     check_nodes,
+    few,
     values_of,
 )
 
@@ -74,7 +77,10 @@ class RaspProgram:
     def values(self) -> tuple[tuple[Value, ...], ...]:
         """All values that each sequence can take."""
         known: list[tuple[Value, ...]] = []
+        work = 0
         for number, node in enumerate(self.nodes):
+            work += cases_of(node, known)
+            few(work, MOST_WORK, self.name, "cases, of all functions together")
             known.append(values_of(node, known, self.vocabulary, self.length, self.title(number)))
         return tuple(known)
 

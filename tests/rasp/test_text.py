@@ -127,3 +127,10 @@ def test_detection(tmp_path):
     assert "'x' is not in the vocabulary" in str(bad.exception)
     with pytest.raises(FormatError, match="UTF-8"):
         read(b"rasp \xff")
+
+
+def test_work_is_bounded():
+    """A short text may ask for a great deal."""
+    lines = "".join(f"x{n} = {'length' if n == 0 else f'x{n - 1}'} * indices % 1999\n" for n in range(40))
+    with pytest.raises(TapegradError, match="cases, with all functions before it"):
+        read(f"rasp x\nvocabulary a\nlength 1000\n{lines}output = x39\n".encode())
