@@ -261,12 +261,14 @@ def _node(data: Any, number: int) -> Node:
         require(what in ("and", "or", "not"), "selectors are combined in an unknown way")
     elif kind == "table":
         require(isinstance(what, list), "a table is not a list")
+        assert isinstance(what, list)
         entries = [(tuple(_value(own) for own in values), _value(gives)) for values, gives in what]
         require(all(len(values) == count for values, _ in entries), "a table has other arguments")
         what = dict(entries)
         require(len(what) == len(entries), "a table has an entry twice")
     elif kind == "pairs":
         require(isinstance(what, list), "pairs are not a list")
+        assert isinstance(what, list)
         what = [(_value(key), _value(query)) for key, query in what]
     elif kind in ("full", "mean", "move"):
         what = _value(what)

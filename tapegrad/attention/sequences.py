@@ -556,7 +556,9 @@ class Builder:
         heads = tuple(
             LookBack(
                 self.program.title(node),
-                *(rows.affine(width, np.float32) for rows in (query, key, value)),
+                query.affine(width, np.float32),
+                key.affine(width, np.float32),
+                value.affine(width, np.float32),
                 np.array(raw, np.int64),
             )
             for node, query, key, value, raw in layer.heads

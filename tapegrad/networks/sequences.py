@@ -103,7 +103,7 @@ class Evaluator:
                 if watch is not None:
                     watch.append(Looked(number, place, weights))
             active = np.maximum(_applied(units, layer.units, _blinded(hidden, unseen, f"m{number}")), 0)
-            np.add.at(hidden, (slice(None), np.asarray(layer.to)), _applied(sums, layer.sums, active))
+            hidden[:, np.asarray(layer.to)] += _applied(sums, layer.sums, active)
         return hidden
 
     def logits(

@@ -150,20 +150,17 @@ class Closing:
         if isinstance(own, rasp.Select):
             predicate = own.predicate
             if isinstance(predicate, rasp.Comparison):
-                return self.add(Select(*inner, predicate.sign), given)
-            found = predicate_of(
-                lambda key, query: rasp.selects(predicate, key, query),
-                *(self.values[n] for n in inner),
-                title,
-            )
-            return self.add(Select(*inner, found), given)
+                return self.add(Select(inner[0], inner[1], predicate.sign), given)
+            keys, queries = (self.values[number] for number in inner)
+            found = predicate_of(lambda key, query: rasp.selects(predicate, key, query), keys, queries, title)
+            return self.add(Select(inner[0], inner[1], found), given)
         if isinstance(own, rasp.SelectorAnd | rasp.SelectorOr | rasp.SelectorNot):
             return self.add(Combine(_SIGNS[type(own)], inner), given)
         if isinstance(own, rasp.SelectorWidth):
             return self.add(Width(inner[0]), given)
         if isinstance(own, rasp.Aggregate):
             mean = any(rasp.is_numerical(one) for one in (own, own.sop))
-            return self.add(Aggregate(*inner, plain(own.default), mean), given)
+            return self.add(Aggregate(inner[0], inner[1], plain(own.default), mean), given)
         raise Refused(
             f"{title!r} is a {type(own).__name__}, which has one length only",
             advice="Use sequences that depend on tokens and indices.",

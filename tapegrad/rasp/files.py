@@ -87,11 +87,16 @@ def _node_of(kind: str, what: Any = None, *read: int) -> Node:
     if kind == "apply":
         return Apply(str(what), tuple(read))
     if kind == "pairs":
-        return Select(*read, Pairs(frozenset((value_of(key), value_of(query)) for key, query in what)))
+        keys, queries = read
+        return Select(
+            keys, queries, Pairs(frozenset((value_of(key), value_of(query)) for key, query in what))
+        )
     if kind == "select":
-        return Select(*read, str(what))
+        keys, queries = read
+        return Select(keys, queries, str(what))
     if kind == "combine":
         return Combine(str(what), tuple(read))
     if kind == "width":
         return Width(int(what))
-    return Aggregate(*read, value_of(what), {"mean": True, "move": False}[kind])
+    selector, sequence = read
+    return Aggregate(selector, sequence, value_of(what), {"mean": True, "move": False}[kind])

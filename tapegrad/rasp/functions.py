@@ -97,8 +97,8 @@ def plain(value: Value) -> Value:
         if not math.isfinite(value):
             raise InputError(f"{value} is no value of a sequence")
         return value
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        return plain(value.item())
+    if getattr(value, "shape", None) == () and (scalar := getattr(value, "item", None)):
+        return plain(scalar())
     raise InputError(
         f"a {type(value).__name__} is no value of a sequence",
         advice="Values are None, numbers, true and false, strings, and tuples of these.",

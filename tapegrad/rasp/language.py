@@ -133,7 +133,13 @@ class SOp(RASPExpr):
     default_name = "sop"
     __hash__ = object.__hash__
     __lt__, __le__, __gt__, __ge__ = _binary("<"), _binary("<="), _binary(">"), _binary(">=")
-    __eq__, __ne__ = _binary("=="), _binary("!=")  # type: ignore[assignment]
+
+    def __eq__(self, other: Any) -> "SOp":  # type: ignore[override]
+        return _binary("==")(self, other)
+
+    def __ne__(self, other: Any) -> "SOp":  # type: ignore[override]
+        return _binary("!=")(self, other)
+
     __add__, __radd__ = _binary("+"), _binary("+", True)
     __sub__, __rsub__ = _binary("-"), _binary("-", True)
     __mul__, __rmul__ = _binary("*"), _binary("*", True)

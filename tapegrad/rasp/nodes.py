@@ -34,7 +34,7 @@ MOST_VALUES = 1 << 20
 """Of a sequence."""
 MOST_CASES = 1 << 22
 """Pairs of values that a function or a predicate is asked about."""
-MOST_WORK = 1 << 24
+MOST_WORK = MOST_CASES
 """Of all functions of a program together."""
 
 
@@ -179,7 +179,13 @@ def check_nodes(nodes: Sequence[Node]) -> None:
 
 def cases_of(node: Node, known: Sequence[Sequence[Value]]) -> int:
     """How many values or pairs of values a function is asked about."""
-    return int(np.prod([len(known[own]) for own in node.arguments])) if isinstance(node, Apply) else 0
+    if not isinstance(node, Apply) or _by_numpy(node, [known[own] for own in node.arguments]):
+        return 0
+    return int(np.prod([len(known[own]) for own in node.arguments]))
+
+
+def _by_numpy(node: Apply, arguments: Sequence[Sequence[Value]]) -> bool:
+    return len(arguments) == 2 and node.function in ("+", "-", "*") and all(map(_all_whole, arguments))
 
 
 def values_of(
@@ -206,7 +212,7 @@ def values_of(
 
 def _results(node: Apply, arguments: Sequence[Sequence[Value]], name: str) -> tuple[Value, ...]:
     cases = int(np.prod([len(own) for own in arguments]))
-    if len(arguments) == 2 and node.function in ("+", "-", "*") and all(map(_all_whole, arguments)):
+    if _by_numpy(node, arguments):
         first, second = (np.array(own, np.int64) for own in arguments)
         operation = {"+": np.add, "-": np.subtract, "*": np.multiply}[str(node.function)]
         few(cases, MOST_CASES * 4, name, "cases of its values")

@@ -8,6 +8,7 @@ from tapegrad import rasp
 from tapegrad.errors import TapegradError
 from tapegrad.rasp import library as lib
 from tapegrad.rasp.functions import mean, ordered
+from tapegrad.rasp.nodes import Aggregate
 
 EQ, LT, TRUE = rasp.Comparison.EQ, rasp.Comparison.LT, rasp.Comparison.TRUE
 
@@ -94,11 +95,11 @@ def test_annotations():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: rasp.Map(3, rasp.tokens),
-        lambda: rasp.Map(lambda x: x, 3),
-        lambda: rasp.Select(rasp.tokens, "a", EQ),
-        lambda: rasp.SelectorWidth(rasp.tokens),
-        lambda: rasp.Aggregate(rasp.tokens, rasp.tokens),
+        lambda: rasp.Map(3, rasp.tokens),  # type: ignore[arg-type]
+        lambda: rasp.Map(lambda x: x, 3),  # type: ignore[arg-type]
+        lambda: rasp.Select(rasp.tokens, "a", EQ),  # type: ignore[arg-type]
+        lambda: rasp.SelectorWidth(rasp.tokens),  # type: ignore[arg-type]
+        lambda: rasp.Aggregate(rasp.tokens, rasp.tokens),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_expression(make):
@@ -127,6 +128,8 @@ def test_tracrs_own_objects():
     found = rasp.from_tracr(mean)
     assert found.name == "mine"
     assert found("aba") == [1, 1 / 2, 2 / 3]
-    assert rasp.program(found, "ab", 3).nodes[-1].mean
+    last = rasp.program(found, "ab", 3).nodes[-1]
+    assert isinstance(last, Aggregate)
+    assert last.mean
     with pytest.raises(TapegradError, match="a Stray is not an expression"):
         rasp.from_tracr(made("Stray"))

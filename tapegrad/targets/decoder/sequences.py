@@ -186,17 +186,14 @@ class SequenceNet(Net):
             return f"part {second} of {self.program.title(first)!r}, as its head brings it"
         if kind == "number":
             return f"{self.program.title(first)!r} as a number, above its least value"
-        group = self.groups[first]
-        if len(group.nodes) > 1:
-            together = " and ".join(repr(self.program.title(node)) for node in group.nodes)
+        (node, *others), labels = self.groups[first].nodes, self.groups[first].labels[0]
+        if others:
+            together = " and ".join(repr(self.program.title(own)) for own in (node, *others))
             return f"1 where {together} are the pair of classes {second} or a later one"
-        chosen = [
-            value
-            for value, label in zip(self.program.values[group.nodes[0]], group.labels[0], strict=True)
-            if label >= second
-        ]
+        values = self.program.values[node]
+        chosen = [value for value, label in zip(values, labels, strict=True) if label >= second]
         listed = ", ".join(shown(value) for value in chosen[:8]) + (", ..." if len(chosen) > 8 else "")
-        return f"1 where {self.program.title(group.nodes[0])!r} is one of {listed}"
+        return f"1 where {self.program.title(node)!r} is one of {listed}"
 
     # Files
 
