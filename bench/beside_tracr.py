@@ -132,7 +132,8 @@ def ours(name: str, length: int) -> dict[str, Any]:
     seconds = time.process_time() - began
     ends = []
     for tokens in inputs(name, length):
-        found = [float(v) if isinstance(v, Fraction) else v for v in net.run(tokens).state]
+        state: Any = net.run(tokens).state
+        found = [float(value) if isinstance(value, Fraction) else value for value in state]
         ends.append(compared(found, ORACLES[name](tokens)))
     dense = 0
     for layer in net.net.model.layers:  # type: ignore[attr-defined]

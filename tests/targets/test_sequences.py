@@ -102,6 +102,14 @@ def test_too_near():
     close = Scalar(0, "x", {}, (Fraction(1), 1 + ROUNDOFF), (0, 1), Fraction(2), ROUNDOFF)
     with pytest.raises(TooNear, match="values of 'x'"):
         close.step(1)
+    for most in (2928, 2929):
+        centres = Fraction(1, 1 + most), Fraction(1, most)
+        count = Scalar(0, "count", {}, centres, (most, most - 1), Fraction(1), 4 * ROUNDOFF)
+        if most == 2928:
+            assert count.step(1)[1] == ROUNDOFF
+        else:
+            with pytest.raises(TooNear):
+                count.step(1)
     with pytest.raises(TooNear, match="values of 'frac_prevs'"):
         sequences.build(rasp.program(lib.make_frac_prevs(rasp.tokens == "a"), "ab", 210))
 
