@@ -204,6 +204,33 @@ def main() -> None:
             print(f"| `{name}` | {length} | {' | '.join(sides)} |")
 
 
+def cases() -> None:
+    """Tracr's own test cases, and those that it says it does not support, compiled here from its own objects:
+    `python -m bench.beside_tracr cases`, for a Python that can import both."""
+    from tracr.compiler import test_cases
+
+    import tapegrad as tg
+    from tapegrad import rasp
+
+    right = 0
+    given = [(own, False) for own in test_cases.TEST_CASES] + [
+        (own, True) for own in test_cases.CAUSAL_TEST_CASES
+    ]
+    for case, causal in given:
+        length = max(case["max_seq_len"], len(case["test_input"]))
+        made = rasp.program(rasp.from_tracr(case["program"]), case["vocab"], length, causal)
+        state: Any = tg.compile(made, "decoder").run(case["test_input"]).state
+        found = [float(value) if isinstance(value, Fraction) else value for value in state]
+        right += compared(found, case["expected_output"]) == "right"
+    print(f"{right} of {len(given)} test cases right")
+    agreed = 0
+    for case in test_cases.UNSUPPORTED_TEST_CASES:
+        made = rasp.program(rasp.from_tracr(case["program"]), case["vocab"], case["max_seq_len"])
+        report = tg.verify(tg.compile(made, "decoder"))
+        agreed += report.agreed and report.exhaustive
+    print(f"{agreed} of {len(test_cases.UNSUPPORTED_TEST_CASES)} unsupported cases right on all inputs")
+
+
 def one(side: str) -> None:
     """All programs of one side; a line of JSON for each length."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
@@ -220,7 +247,9 @@ def one(side: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["cases"]:
+        cases()
+    elif len(sys.argv) > 1:
         one(sys.argv[1])
     else:
         main()
