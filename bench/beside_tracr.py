@@ -135,13 +135,12 @@ def ours(name: str, length: int) -> dict[str, Any]:
         state: Any = net.run(tokens).state
         found = [float(value) if isinstance(value, Fraction) else value for value in state]
         ends.append(compared(found, ORACLES[name](tokens)))
-    dense = 0
-    for layer in net.net.model.layers:  # type: ignore[attr-defined]
-        width = net.net.model.width  # type: ignore[attr-defined]
-        rows = sum(
-            len(side) for head in layer.heads for side in (head.query, head.key, head.value, head.value)
-        )
-        dense += width * (rows + len(layer.units) * 2)
+    model: Any = net.net.model  # type: ignore[attr-defined]
+    tables = len(model.embedding) + model.positions.count + 1 + len(model.unembedding)
+    dense = model.width * tables
+    for layer in model.layers:
+        sides = (side for head in layer.heads for side in (head.query, head.key, head.value, head.value))
+        dense += model.width * (sum(map(len, sides)) + 2 * len(layer.units))
     return {"ends": ends, "weights": net.net.parameters, "dense": dense, "seconds": seconds}
 
 
