@@ -28,6 +28,7 @@ _PLACES = [
     "tapegrad.circuits.kind:FUNCTION",
     "tapegrad.learners.kind:LEARNER",
     "tapegrad.programs.kind:PROGRAM",
+    "tapegrad.rasp.kind:RASP",
 ]
 """One line for each kind of source, in the order in which their formats are tried."""
 
@@ -148,7 +149,9 @@ def as_source(given: Any) -> Source:
     raise _no_source(type(given))
 
 
-_ENDINGS = {".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf"}
+_ENDINGS = {
+    ".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf", ".rasp",
+}  # fmt: skip
 
 
 def _parsed(data: bytes, origin: str, folder: Path | None = None) -> Found:

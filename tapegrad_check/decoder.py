@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check import program_texts
+from tapegrad_check import program_texts, rasp
 from tapegrad_check.attention import Map, Row, maps_of
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
 from tapegrad_check.records import (
@@ -54,6 +54,8 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     """The statements that hold; `CheckError` says which does not."""
     data = config["machine"]
     require(isinstance(data, dict), "the net has no machine")
+    if data.get("kind") == "rasp":
+        return rasp.check(config, arrays, claims, source)
     if data.get("kind") in program_texts.KINDS:
         return program_texts.check(config, arrays, claims, source)
     require(data.get("kind") == "tapes", "the net has no machine that there is")

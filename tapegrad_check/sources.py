@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import Arrays, Folder, NotProved, require
+from tapegrad_check.rasp_source import Rasp, rasp_of
 
 OPERANDS = {0: 0, 15: 0, 3: 1, 12: 1, 8: 2, 6: 2, 14: 2, 1: 2, 9: 2, 7: 2}
 """How many operands each kind of gate looks at. Bit 2a + b of a kind is its value for operands a, b."""
@@ -128,7 +129,7 @@ class Program:
     name: str = "program"
 
 
-Model: TypeAlias = Machine | GridMachine | Circuit | Function | Learner | Program
+Model: TypeAlias = Machine | GridMachine | Circuit | Function | Learner | Program | Rasp
 
 
 def source_of(folder: Folder) -> Model:
@@ -190,6 +191,8 @@ def to_json(model: Model) -> tuple[dict[str, Any], Arrays]:
         data = {"kind": "program", "name": model.name, "machine": machine, "entry": model.entry}
         data |= {"symbols": dict(model.symbols), "source": model.source}
         return data, {"image": np.frombuffer(model.image, np.uint8)}
+    if isinstance(model, Rasp):
+        return dict(model.data), {}
     circuit = model if isinstance(model, Circuit) else model.circuit
     data = {"name": circuit.name, "inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
     arrays: Arrays = {name: getattr(circuit, name) for name in _GATES}
@@ -439,4 +442,5 @@ _READERS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
     "function": (_function, (*_NAMES, "parameters", "result"), _GATES),
     "learner": (_learner, (*_NAMES, "bits"), (*_GATES, "first")),
     "program": (_program, ("machine", "entry", "symbols", "source"), ("image",)),
+    "rasp program": (rasp_of, ("vocabulary", "length", "causal", "nodes", "output", "names"), ()),
 }

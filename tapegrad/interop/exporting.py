@@ -18,6 +18,7 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.learners import Learner
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.model import GridMachine, TuringMachine
+from tapegrad.rasp.program import RaspProgram
 from tapegrad.source import Format, Source
 
 if TYPE_CHECKING:
@@ -132,8 +133,11 @@ def _to_onnx(subject: Subject, family: str) -> Files:
 
 def _to_huggingface(subject: Subject, family: str) -> Files:
     """A stock checkpoint, its tokenizer and its model card."""
-    from tapegrad.interop.huggingface import files  # brings JAX
+    from tapegrad.interop import sequences  # brings JAX
+    from tapegrad.interop.huggingface import files
 
+    if isinstance(subject.source, RaspProgram):
+        return sequences.files(subject.net, subject.source)
     return files(subject.net, subject.source, family)
 
 

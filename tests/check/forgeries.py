@@ -45,6 +45,26 @@ PROCESSOR, OTHER_PROCESSOR = (
     f".equ __ram, {ram}\nli a0, 6\nmul a0, a0, a0\nli a7, 93\necall" for ram in (32, 48)
 )
 
+SORT = """rasp sort
+vocabulary a b
+length 3
+before = select(tokens, tokens, <) or select(tokens, tokens, ==) and select(indices, indices, <)
+output = aggregate(select(width(before), indices, ==), tokens)
+"""
+MEANS = """rasp means
+vocabulary ( )
+length 3
+causal
+balance = mean(select(indices, indices, <=), (tokens == "(") - (tokens == ")"), 0)
+negative = balance < 0
+output = map(negative, balance == 0, {(false, false): 1, (false, true): 2, (true, false): 3, (true, true): 4})
+"""
+COUNT = """rasp count
+vocabulary a b
+length 3
+output = width(select(tokens, tokens, ==)) + indices
+"""
+
 CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "relu": ("adder2", "multiplier2", "relu", {}),
     "relu of a machine": (BB2, OTHER, "relu", {"steps": 2, "cells": 4}),
@@ -58,6 +78,8 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "decoder, two rounds": ("increment", "palindrome", "decoder", {"tokens": 50_000}),
     "decoder of two tapes": (two_tapes("1"), two_tapes("0"), "decoder", {"tokens": 300}),
     "decoder of a program": (COUNTING, ECHO, "decoder", {"tokens": 400}),
+    "decoder of a RASP program": (SORT, COUNT, "decoder", {}),
+    "decoder of means": (MEANS, COUNT, "decoder", {}),
     "simplex": (BB2, OTHER, "simplex", {"inputs": [[]]}),
     "simplex, line search": ("increment", "palindrome", "simplex", {"longest": 2, "line_search": True}),
     "tape": (BB2, OTHER, "tape", {"cells": 16}),

@@ -16,8 +16,10 @@ from tapegrad.programs.library import READY
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
+from tapegrad.rasp.program import RaspProgram
 from tapegrad.source import State
 from tapegrad.targets.decoder.net import DecoderNet, Words
+from tapegrad.targets.decoder.sequences import KIND, SequenceNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 USUAL_TOKENS = 16_384
@@ -27,13 +29,23 @@ MOST_RULES = 1 << 16
 """Each takes a unit, and most of them a token."""
 
 
-def build(source: TuringMachine | Program, **options: int) -> DecoderNet:
+def build(source: TuringMachine | Program | RaspProgram, **options: int) -> DecoderNet | SequenceNet:
     """The net, if single precision can carry it."""
+    if isinstance(source, RaspProgram):
+        return SequenceNet.build(source)
     return DecoderNet.build(_words(source, options["tokens"]), options["tokens"])
 
 
-def estimate(source: TuringMachine | Program, **options: int) -> Estimate:
+def load(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> DecoderNet | SequenceNet:
+    """A saved net, of a machine, of a program or of a RASP program."""
+    net = SequenceNet if config["machine"]["kind"] == KIND else DecoderNet
+    return net.from_saved(config, arrays)
+
+
+def estimate(source: TuringMachine | Program | RaspProgram, **options: int) -> Estimate:
     """What the net will cost."""
+    if isinstance(source, RaspProgram):
+        return SequenceNet.estimate(source)
     return DecoderNet.estimate(_words(source, options["tokens"]), options["tokens"])
 
 
@@ -76,9 +88,11 @@ def _machine_words(machine: TuringMachine, tokens: int) -> Words:
     return words
 
 
-def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
+def fitted(source: TuringMachine | Program | RaspProgram, state: State, steps: int) -> Mapping[str, Any]:
     """Tokens for the whole run: for a machine where the usual number is too few, for a program the next power
     of two."""
+    if isinstance(source, RaspProgram):
+        return {}
     if isinstance(source, Program):
         return _for_program(source, state, steps)
     return _for_machine(source, state, steps)
@@ -119,8 +133,9 @@ TARGET = Target(
     summary="a language model whose greedy decoding is the run; the prompt is the input",
     paper="after Wei, Chen, Ma, section 4",
     takes=TuringMachine,
-    also_takes=(Program,),
+    also_takes=(Program, RaspProgram),
     net=DecoderNet,
+    loads=load,
     build=build,
     estimate=estimate,
     examples=examples,

@@ -1,0 +1,207 @@
+"""RASP programs as transformers: exact on all short inputs, at a thousand tokens, saved, checked, refused."""
+
+import json
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad import rasp
+from tapegrad.attention import sequences
+from tapegrad.attention.steps import BETA, ROUNDOFF, UNDERFLOW, Scalar, TooNear
+from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.rasp import library as lib
+from tapegrad.rasp.library import READY
+from tapegrad.rasp.sampler import random_program
+from tapegrad.targets.decoder.sequences import SequenceNet
+from tapegrad_check.folder import COMPUTES_SOURCE
+from tests.rasp.oracles import ORACLES
+
+
+def net_of(expression, vocabulary, length, **options):
+    return tg.compile(rasp.program(expression, vocabulary, length, **options), "decoder")
+
+
+def output(compiled, tokens):
+    return list(compiled.run(tokens).state)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_ready_programs(name):
+    """All inputs of up to three tokens, and long ones, against plain Python."""
+    program = READY[name].build()
+    compiled, random = tg.compile(program, "decoder"), np.random.default_rng(0)
+    inputs = [list(tokens) for n in range(1, 4) for tokens in product(program.vocabulary, repeat=n)]
+    inputs += [random.choice(program.vocabulary, n).tolist() for n in (program.length - 1, program.length)]
+    for tokens in inputs:
+        assert output(compiled, tokens) == ORACLES[name](tokens)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs(seed):
+    """Right, or refused because values that differ would be moved together."""
+    program = random_program(seed)
+    compiled, random = tg.compile(program, "decoder"), np.random.default_rng(seed)
+    for _ in range(8):
+        places = random.integers(0, len(program.vocabulary), random.integers(1, program.length + 1))
+        tokens = tuple(program.vocabulary[place] for place in places)
+        try:
+            found = output(compiled, tokens)
+        except Refused as refused:
+            found = str(refused)
+        assert "values that differ" in found or found == program.evaluate(tokens)[program.output]
+
+
+def test_a_thousand_tokens():
+    random = np.random.default_rng(0)
+    counted, length = net_of(lib.make_hist(), "abcd", 1000), net_of(lib.make_length(), "abcd", 1000)
+    for tokens in (random.choice(list("abcd"), 1000).tolist(), ["a"] * 999):
+        assert output(counted, tokens) == [tokens.count(token) for token in tokens]
+        assert output(length, tokens) == [len(tokens)] * len(tokens)
+
+
+@pytest.mark.slow
+def test_a_thousand_tokens_sorted_and_reversed(tmp_path):
+    random = np.random.default_rng(0)
+    tokens = random.choice(list("abcd"), 1000).tolist()
+    sort = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abcd", 1000)
+    assert output(sort, tokens) == sorted(tokens)
+    tg.save(sort, tmp_path / "sort")
+    assert tg.check(tmp_path / "sort").verdict == COMPUTES_SOURCE
+    assert output(net_of(lib.make_reverse(rasp.tokens), "abcd", 1000), tokens) == tokens[::-1]
+
+
+def test_steps_are_exact():
+    """Every float of a count, and of its neighbours within the error, gives the bit itself, in float32."""
+    counts = range(1000, -1, -1)
+    scalar = Scalar(
+        0,
+        "count",
+        {0: 1.0},
+        tuple(Fraction(1, 1 + n) for n in counts),
+        tuple(counts),
+        Fraction(1),
+        4 * ROUNDOFF,
+    )
+    for place in (1, 2, 500, 999, 1000):
+        low, wide = scalar.step(place)
+        gain = np.float32(1 / wide)
+        for at, bit in ((place - 1, 0), (place, 1), (0, 0), (1000, 1)):
+            centre = np.float32(float(scalar.centres[at]))
+            for z in (centre, np.nextafter(centre, np.float32(0)), np.nextafter(centre, np.float32(1))):
+                units = [
+                    np.maximum(gain * z - gain * np.float32(float(cut)), np.float32(0))
+                    for cut in (low, low + wide)
+                ]
+                assert units[0] - units[1] == bit
+
+
+def test_too_near():
+    close = Scalar(0, "x", {}, (Fraction(1), 1 + ROUNDOFF), (0, 1), Fraction(2), ROUNDOFF)
+    with pytest.raises(TooNear, match="values of 'x'"):
+        close.step(1)
+    for most in (2928, 2929):
+        centres = Fraction(1, 1 + most), Fraction(1, most)
+        count = Scalar(0, "count", {}, centres, (most, most - 1), Fraction(1), 4 * ROUNDOFF)
+        if most == 2928:
+            assert count.step(1)[1] == ROUNDOFF
+        else:
+            with pytest.raises(TooNear):
+                count.step(1)
+    with pytest.raises(TooNear, match="values of 'frac_prevs'"):
+        sequences.build(rasp.program(lib.make_frac_prevs(rasp.tokens == "a"), "ab", 210))
+
+
+@pytest.mark.slow
+def test_the_length_that_will_do():
+    fraction = lib.make_frac_prevs(rasp.tokens == "a")
+    with pytest.raises(TooNear, match="A length of 201 will do"):
+        net_of(fraction, "ab", 230)
+    assert output(net_of(fraction, "ab", 201), "ab" * 100)[-2:] == [Fraction(100, 199), Fraction(1, 2)]
+
+
+def test_the_temperature_matters(monkeypatch):
+    """Where scores are less apart, counts are wrong; and it is no larger than it need be."""
+    assert BETA / 2 >= UNDERFLOW > BETA / 4
+    tokens = list("abcd" * 10)
+    monkeypatch.setattr(sequences, "BETA", 4.0)
+    assert output(net_of(lib.make_hist(), "abcd", 40), tokens) != [10] * 40
+
+
+def test_mixed_values_are_refused():
+    everything = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE)
+    moved = net_of(rasp.Aggregate(everything, rasp.tokens).named("all"), "abc", 50)
+    assert output(moved, ["b"] * 50) == ["b"] * 50
+    for tokens in (["a"] * 49 + ["b"], ["a", "c"], list("abc")):
+        with pytest.raises(Refused, match="in one of 'all'"):
+            moved.run(tokens)
+    mean = net_of(rasp.numerical(rasp.Aggregate(everything, rasp.tokens)), [1, 2, 4], 6)
+    assert output(mean, [1, 2, 4, 4]) == [Fraction(11, 4)] * 4
+    nothing = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.FALSE)
+    assert (
+        output(net_of(rasp.numerical(rasp.Aggregate(nothing, rasp.tokens)), [1, 2], 6), [1, 2]) == [None] * 2
+    )
+    assert output(net_of(rasp.Aggregate(nothing, rasp.tokens, default=2), [1, 2], 6), [1, 1]) == [2, 2]
+
+
+def test_causal_programs_do_not_look_ahead():
+    counted = rasp.SelectorWidth(rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.TRUE))
+    assert output(net_of(counted, "ab", 6, causal=True), "abab") == [1, 2, 3, 4]
+    assert output(net_of(counted, "ab", 6), "abab") == [4, 4, 4, 4]
+
+
+def test_expressions_are_shared_and_heads_stand_side_by_side():
+    hist = lib.make_hist()
+    once, twice = (net_of(own, "ab", 8).net for own in (hist, hist * 2 - hist))
+    assert isinstance(once, SequenceNet)
+    assert isinstance(twice, SequenceNet)
+    assert len(once.heads) == len(twice.heads) == 1
+    pattern = net_of(lib.detect_pattern(rasp.tokens, "abab"), "ab", 8).net
+    assert isinstance(pattern, SequenceNet)
+    assert len(pattern.model.layers[0].heads) == len(pattern.heads) == 3
+
+
+def test_verify():
+    report = tg.verify(net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "ab", 6))
+    assert (report.agreed, report.exhaustive, report.inputs, report.deviation) == (True, True, 127, 0)
+    report = tg.verify(tg.compile(READY["rasp-dyck-2"].build(), "decoder"))
+    assert (report.agreed, report.exhaustive) == (True, False)
+
+
+def test_a_wrong_net_is_noticed(monkeypatch):
+    monkeypatch.setattr(Scalar, "step", lambda self, place: (self.centres[place], Fraction(1, 1024)))
+    assert not tg.verify(net_of(lib.make_hist(), "ab", 4)).agreed
+
+
+def test_files(tmp_path):
+    compiled = tg.compile(READY["rasp-induction"].build(), "decoder")
+    tg.save(compiled, tmp_path / "net")
+    report = tg.check(tmp_path / "net")
+    assert report.verdict == COMPUTES_SOURCE
+    loaded = tg.load(tmp_path / "net")
+    assert output(loaded, list("abcab")) == [None, None, None, "b", "c"]
+    assert loaded.net.parameters == compiled.net.parameters
+    config = tmp_path / "net" / "config.json"
+    altered = json.loads(config.read_text())
+    altered["net"]["groups"][0][1][0] = [0]
+    config.write_text(json.dumps(altered))
+    with pytest.raises(BrokenNet):
+        tg.load(tmp_path / "net")
+
+
+def test_words():
+    compiled = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4)
+    net = compiled.net
+    assert isinstance(net, SequenceNet)
+    for unit in net.units():
+        assert net.explain(unit).startswith(unit)
+    assert "'place' is the width of" in net.explain("head 1.0")
+    assert net.explain("tokens[0]").endswith('is one of "b", "c"')
+    with pytest.raises(InputError, match="no unit 'x'"):
+        net.explain("x")
+    cost = tg.estimate(compiled.source, "decoder")
+    assert (cost.width, cost.parameters) == (net.model.width, net.parameters)
+    weights = net.watch(list("cab"))[-1].weights
+    assert weights[1:].argmax(axis=1).tolist() == [2, 3, 1]
