@@ -144,6 +144,8 @@ class Scalar(NotForNumpy):
             raise SourceError(
                 f"cannot turn a {self.type} into {type!r}", advice="Write x[0] or x != 0 for a bit."
             )
+        if isinstance(self, IntValue) and self.type == type:
+            return self
         return evaluate(
             type, lambda _, a: words.resized(_, a, type.width, signed=self.type.signed), lambda a: a, self
         )
@@ -387,12 +389,11 @@ def compare(operation: Operation, a: Scalar, other: Any, *, swapped: bool = Fals
 def choose(condition: Scalar, a: Any, b: Any) -> Any:
     """`a` if the condition is 1, else `b`, in their common type."""
     a, b = same_type([a, b])
-    return evaluate(
-        a.type,
-        lambda g, c, x, y: words.choose(g, c[0], x, y),
-        lambda c, x, y: x if c else y,
-        condition, a, b,
-    )  # fmt: skip
+    build = condition.build
+    if build is None:
+        return a if condition.raw else b
+    chosen = words.choose(build, condition.raw[0], a.wires(build), b.wires(build))
+    return a.__class__(a.type, chosen, build)
 
 
 def pick(items: Sequence[Any], index: Scalar) -> Any:
@@ -468,6 +469,9 @@ def scalar(value: Any, like: BitType | IntType) -> Scalar:
 
 def same_type(values: Sequence[Any]) -> list[Any]:
     """All values brought to the one type that is common to them; Python numbers follow the others."""
+    first = values[0].type if isinstance(values[0], Scalar) else None
+    if first is not None and all(isinstance(x, Scalar) and x.type == first for x in values):
+        return list(values)
     types = {x.type for x in values if isinstance(x, Scalar)}
     if not types:
         of = reduce(holding_both, (_least_type(int(number)) for number in values))

@@ -146,5 +146,5 @@ def saved_net(source: str, target: str | None, settings: Sequence[str] | None) -
     if not os.path.isfile(os.path.join(source, CONFIG)):  # of a name that cannot be one, `is_file` raises
         return None
     if target is not None or settings:
-        raise InputError(f"{source} is a compiled net", advice="Leave out --target and --set.")
+        raise InputError(f"{source} is a compiled net already", advice="Leave out --target and --set.")
     return load(source)

@@ -118,7 +118,9 @@ def _compiled(found: tuple[list[str], list[str]], source: Path, options: list[st
 
 def _not_compiled(message: str, folder: str) -> FormatError:
     """The compiler's own words, from the first error on."""
-    text = re.sub(r"\bo/[0-9a-f]{32}/", "", message.replace(folder + os.sep, "")).strip()
+    for own in (folder, str(HERE)):
+        message = message.replace(own + os.sep, "")
+    text = re.sub(r"\bo/[0-9a-f]{32}/", "", message).strip()
     errors = re.search(r"^.*\berror: .*", text, re.MULTILINE)
     shown = text[errors.start() :] if errors else text
     shown = re.sub(r"\n\d+ errors? generated\.?\Z", "", shown)

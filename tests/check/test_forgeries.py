@@ -10,7 +10,7 @@ from tests.check.forgeries import CASES, LARGE, all_of_all_kinds, all_withstood,
 QUICK = (
     *("relu", "relu of a machine", "relu, deeper", "emulator", "exact memory", "noise-tolerant memory"),
     *("transformer", "simplex", "tape", "tape of a circuit", "rcnn"),
-    *("emulator of a program", "transformer of a program", "decoder of a RASP program", "decoder of means"),
+    *("emulator of a program", "decoder of a RASP program", "decoder of means"),
 )
 """The others take longer: where a forgery does no harm, that is shown by running it."""
 

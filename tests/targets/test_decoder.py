@@ -26,7 +26,7 @@ def net_of(machine: TuringMachine, **options: int) -> DecoderNet:
     return net
 
 
-@pytest.mark.parametrize("tapes", [1, 2, 3])
+@pytest.mark.parametrize("tapes", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_random_machines(tapes):
     for seed in range(4):
         machine = random_machine(seed, tapes=tapes, symbols=1 + seed % 4, states=2 + seed % 3)

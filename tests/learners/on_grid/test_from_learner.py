@@ -103,7 +103,8 @@ def test_never_leaves_its_frame(name):
             assert -left <= column <= d + right
 
 
-@pytest.mark.parametrize("encoding", ["channels", pytest.param("ternary", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["channels", "ternary"])
 def test_network_trained_by_sgd_predicts_what_the_learner_answers(encoding):
     pytest.importorskip("sklearn")
     from tapegrad.sklearn import RCNNClassifier

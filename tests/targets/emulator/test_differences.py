@@ -97,7 +97,7 @@ def test_learners_at_every_step(case: Any, precision: str) -> None:
         both.spot_check()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.integers(0, 4), st.sampled_from(["float64", "float32"]))
 def test_random_learners(seed: int, cells: int, inputs: int, precision: str) -> None:
     """Random inputs, so that vertices sleep and wake, and operands that occur twice."""
