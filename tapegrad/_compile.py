@@ -180,7 +180,7 @@ def compile_for(
     if (fitted := kind_of(source).fitted) is not None:
         source = imported(fitted)(source, words, steps)
     first = source.start(*words)
-    _refuse_early(source, target, first)
+    refuse_early(source, target, first)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
     options = _suiting(source, target_named(target), first, steps) | options
@@ -232,7 +232,7 @@ def defaults(source: Source, target: Target) -> list[Defaults]:
 def _prepared(
     source: Source, target: str, options: dict[str, Any], then: Sequence[Defaults] | None = None
 ) -> tuple[Target, tuple[Rewriting, ...], dict[str, Any]]:
-    _refuse_early(source, target, None)
+    refuse_early(source, target, None)
     chosen = target_named(target)
     passes: list[Rewriting] = []
     own = dict(options)
@@ -258,7 +258,7 @@ def _prepared(
     return chosen, tuple(passes), settings
 
 
-def _refuse_early(source: Source, target: str, first: State | None) -> None:
+def refuse_early(source: Source, target: str, first: State | None) -> None:
     """Refuses what is known not to fit before anything is loaded that takes time."""
     if (refuses := kind_of(source).refuses) is not None:
         imported(refuses)(source, target, first)

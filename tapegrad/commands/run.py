@@ -6,7 +6,7 @@ from typing import Annotated, Any, Protocol
 
 import typer
 
-from tapegrad._compile import Compiled, compile_for
+from tapegrad._compile import Compiled, compile_for, refuse_early
 from tapegrad._lockstep import at_the_pace_of_the_net
 from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
@@ -89,6 +89,7 @@ def run(
     else:
         found = find(source)
         check_target(target)
+        refuse_early(found.source, target, None)
     words = inputs_for(found.source, texts, found.inputs)
     with errors.status("compiling"):
         horizon = steps or _horizon(found.source, words)

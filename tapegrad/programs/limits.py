@@ -32,11 +32,11 @@ RV32_DEPTH = 3113
 
 def refuse(program: Program, target: str, first: ProgramState | None) -> None:
     """Refuses what cannot fit the target of this name, whatever the options; with a first state, for a run
-    from there."""
-    machine = program.machine
-    if target == "emulator":
+    from there. A program that takes any memory may be given less than it has, before there is a state."""
+    machine, sure = program.machine, first is not None or not program.any_memory
+    if target == "emulator" and sure:
         refuse_many_cells(program, replace(machine, input=1, output=1))
-    elif target == "tape":
+    elif target == "tape" and sure:
         _refuse_long_tapes(program)
     elif target == "simplex" and first is not None:
         _refuse_many_vertices(program, first)

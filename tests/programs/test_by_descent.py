@@ -165,9 +165,9 @@ def test_examples_to_their_end(name: str, target: str) -> None:
     """Each of them on the last of its inputs, with registers and memory compared now and then."""
     input = INPUTS[name][-1]
     program = read_c((EXAMPLE.parent / f"{name}.c").read_bytes(), name)
-    compiled = compile_for(program, target, (input,), 3_000_000)
+    compiled = compile_for(program, target, (input,), 6_000_000)
     outcome: Any
-    outcome, report = run_and_verify(compiled, input, steps=3_000_000, engine="fast", every=5_000)
+    outcome, report = run_and_verify(compiled, input, steps=6_000_000, engine="fast", every=5_000)
     assert report.agreed, report
     assert report.complete
     expected = run(program, program.start(input)).final
