@@ -38,6 +38,7 @@ from tapegrad_check.records import (
     raw_of,
 )  # fmt: skip
 from tapegrad_check.sources import Machine, Model, array, digest, model_of, texts, whole
+from tapegrad_check.token_nets import purposes, split
 
 LOW, HIGH = 3 / 8, 5 / 8
 """Where bits are cut; a slope of 4 between."""
@@ -128,7 +129,7 @@ class _Net:
         require(all(len(side) == sum(counts) for side in self.sides), "not every head has all its maps")
         wanted = [*text.gathered, *(self._named(t, n) for n in range(layers - 1) for t in range(tapes))]
         require(list(texts(config["heads"], "the heads")) == wanted, "heads have other names")
-        require(config["purposes"] == _purposes(layers), "layers have other purposes")
+        require(config["purposes"] == purposes(layers), "layers have other purposes")
         self.layers, sums = maps_of(arrays, "units"), maps_of(arrays, "sums")
         require(len(self.layers) == len(sums) == layers, "not every layer has units and sums")
         self.sums, self.units = sums, self.layers[-1]
@@ -139,7 +140,7 @@ class _Net:
             require(out.width == len(own), "sums and units do not fit")
         heads_to = array(arrays, "heads_to", np.int32, (sum(map(len, self.sides[2])),)).tolist()
         adds_to = array(arrays, "adds_to", np.int32, (sum(map(len, sums)),)).tolist()
-        self.heads_to, self.adds_to = _split(heads_to, self.sides[2]), _split(adds_to, sums)
+        self.heads_to, self.adds_to = split(heads_to, self.sides[2]), split(adds_to, sums)
 
     def _named(self, tape: int, number: int) -> str:
         name = self.text.recall(tape)
@@ -373,23 +374,3 @@ def _in_chunks(cases: Any, size: int = 1024) -> Iterator[tuple[list[set[Key]], N
             chunk = []
     if chunk:
         yield [bits for bits, _ in chunk], np.array([token for _, token in chunk])
-
-
-def _split(whole_list: list[int], maps: Sequence[Map]) -> list[list[int]]:
-    parts, first = [], 0
-    for own in maps:
-        parts.append(whole_list[first : first + len(own)])
-        first += len(own)
-    return parts
-
-
-def _purposes(layers: int) -> list[str]:
-    searches = [
-        f"finds digit {number + 1} of the number of the latest record that fits"
-        for number in range(layers - 2)
-    ]
-    return [
-        "gathers tokens of this record and of the last",
-        *searches,
-        "recalls the latest record that fits, and chooses the next token",
-    ]

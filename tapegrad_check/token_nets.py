@@ -104,7 +104,7 @@ class TokenNet:
         """For coordinates of bits that were gathered or recalled: the head, and which bit of its token."""
         heads_to = array(arrays, "heads_to", np.int32, (sum(map(len, self.sides[2])),)).tolist()
         adds_to = array(arrays, "adds_to", np.int32, (sum(map(len, self.sums)),)).tolist()
-        self.heads_to, self.adds_to = _split(heads_to, self.sides[2]), _split(adds_to, self.sums)
+        self.heads_to, self.adds_to = split(heads_to, self.sides[2]), split(adds_to, self.sums)
         self.beta = 1.0
         while self.stray > STRAY:
             self.beta *= 2
@@ -177,7 +177,7 @@ class TokenNet:
             self.unembedding,
         ):
             require(own.width == len(self.coordinates), "a map has another width")
-        require(config["purposes"] == _purposes(len(counts)), "layers have other purposes")
+        require(config["purposes"] == purposes(len(counts)), "layers have other purposes")
         self._check_logits(next_bits)
         self.cases = self._cases()
 
@@ -402,7 +402,8 @@ def _row(own: Map, row: int) -> Row:
     return dict(zip(columns, values, strict=True)), bias
 
 
-def _split(whole_list: list[int], maps: Sequence[Map]) -> list[list[int]]:
+def split(whole_list: list[int], maps: Sequence[Map]) -> list[list[int]]:
+    """A part of the list for the rows of each map."""
     parts, first = [], 0
     for own in maps:
         parts.append(whole_list[first : first + len(own)])
@@ -410,7 +411,8 @@ def _split(whole_list: list[int], maps: Sequence[Map]) -> list[list[int]]:
     return parts
 
 
-def _purposes(layers: int) -> list[str]:
+def purposes(layers: int) -> list[str]:
+    """What each layer is for, as a net of tokens has to say."""
     searches = [
         f"finds digit {number + 1} of the number of the latest record that fits"
         for number in range(layers - 2)

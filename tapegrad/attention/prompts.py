@@ -5,6 +5,7 @@ word's address is the number of its block and its place there, and a digit of it
 from the low bits of the address.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from tapegrad.attention.digits import BASE, DIGIT, NIBBLE, G, digits_of
 from tapegrad.attention.program import Bit
 from tapegrad.attention.tokens import BEGIN, TokenSide
 from tapegrad.errors import Refused
+from tapegrad.programs.model import ProgramState
 
 ABOUT = """Digits are hexadecimal, the lowest first. A
 record is one instruction. The program is not in the weights: it stands in the prompt, in records that begin
@@ -21,6 +23,35 @@ tells where to begin. So this one checkpoint runs every program of its machine. 
 words `put:`."""
 KIND = "kind of the record"
 """The head that finds it."""
+
+
+class ProgramStory(ABC):
+    """What records tell of a program: the state in which the last one found it."""
+
+    def __init__(self, first: ProgramState) -> None:
+        self.state = first
+        self.told: Sequence[int] | None = None
+        """The last record, which shows in the next."""
+
+    def read(self, record: Sequence[int]) -> bool:
+        """The next record, or as much of it as there is; whether a step was reached."""
+        ended = self.told is None or self.ends_step(self.told)
+        if self.told is not None and ended:
+            self.state = self.after(self.told)
+        self.told = record
+        return ended
+
+    def configuration(self) -> ProgramState:
+        """As the interpreter has it."""
+        return self.state
+
+    def ends_step(self, record: Sequence[int]) -> bool:
+        """Whether this record is the last of its instruction."""
+        return True
+
+    @abstractmethod
+    def after(self, record: Sequence[int]) -> ProgramState:
+        """The state that such a record leads to."""
 
 
 def block_head(place: int) -> str:

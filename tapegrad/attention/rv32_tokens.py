@@ -20,6 +20,7 @@ from tapegrad.attention.prompts import (
     ABOUT,
     KIND,
     Blocks,
+    ProgramStory,
     block_addresses,
     copies,
     digits_for,
@@ -246,27 +247,18 @@ def _program(words: Rv32Tokens) -> TokenProgram:
     return words.sheet().program()
 
 
-class Rv32Story:
-    """What records tell: the state in which the last one found the program."""
+class Rv32Story(ProgramStory):
+    """What records tell."""
 
     def __init__(self, words: Rv32Tokens, first: ProgramState) -> None:
-        self.words, self.state = words, first
-        self.told: Sequence[int] | None = None
-        """The last record, which shows in the next."""
+        super().__init__(first)
+        self.words = words
 
-    def read(self, record: Sequence[int]) -> bool:
-        """The next record, or as much of it as there is."""
-        steps = self.told is None or self.told[-1] != ROUND
-        if self.told is not None and steps:
-            self.state = self._after(self.told)
-        self.told = record
-        return steps
+    def ends_step(self, record: Sequence[int]) -> bool:
+        """A round of a multiplication or division is followed by another."""
+        return record[-1] != ROUND
 
-    def configuration(self) -> ProgramState:
-        """As the interpreter has it."""
-        return self.state
-
-    def _after(self, record: Sequence[int]) -> ProgramState:
+    def after(self, record: Sequence[int]) -> ProgramState:
         words, state = self.words, self.state
         told = dict(zip(words.slots, record, strict=True))
 

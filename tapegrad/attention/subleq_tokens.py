@@ -43,6 +43,7 @@ from tapegrad.attention.digits import (
 from tapegrad.attention.prompts import (
     ABOUT,
     Blocks,
+    ProgramStory,
     block_addresses,
     byte_word,
     copies,
@@ -360,26 +361,14 @@ def _program(words: SubleqTokens) -> TokenProgram:
     return words.sheet().program()
 
 
-class SubleqStory:
-    """What records tell: the state in which the last one found the program."""
+class SubleqStory(ProgramStory):
+    """What records tell."""
 
     def __init__(self, words: SubleqTokens, first: ProgramState) -> None:
-        self.words, self.state = words, first
-        self.told: Sequence[int] | None = None
-        """The last record, which shows in the next."""
+        super().__init__(first)
+        self.words = words
 
-    def read(self, record: Sequence[int]) -> bool:
-        """The next record, or as much of it as there is."""
-        if self.told is not None:
-            self.state = self._after(self.told)
-        self.told = record
-        return True
-
-    def configuration(self) -> ProgramState:
-        """As the interpreter has it."""
-        return self.state
-
-    def _after(self, record: Sequence[int]) -> ProgramState:
+    def after(self, record: Sequence[int]) -> ProgramState:
         words, state = self.words, self.state
         told = dict(zip(words.slots, record, strict=True))
 
