@@ -18,12 +18,12 @@ Defaults = Mapping[str, Any]
 """Names of options and the values they have unless others are given."""
 
 Progress = Callable[[int], None]
+"""Called now and then with the number of steps taken so far."""
 Watch = Callable[[State], None]
 """Is shown states of the user's own source while a net runs, as often as they are looked at."""
 MOST_STEPS_OF_A_CALL = 1_000_000
 LONGEST_CHUNK = 0.5
 """Seconds, after which the next steps that are taken at once are no more than these."""
-"""Called now and then with the number of steps taken so far."""
 
 
 @dataclass(frozen=True)

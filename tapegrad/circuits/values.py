@@ -473,6 +473,8 @@ def same_type(values: Sequence[Any]) -> list[Any]:
     if first is not None and all(isinstance(x, Scalar) and x.type == first for x in values):
         return list(values)
     types = {x.type for x in values if isinstance(x, Scalar)}
+    if not all(isinstance(x, Scalar) or is_number(x) for x in values):
+        raise SourceError("only bits and integers can be chosen from", where=calling_line())
     if not types:
         of = reduce(holding_both, (_least_type(int(number)) for number in values))
         raise SourceError(

@@ -325,6 +325,8 @@ def test_branching_names_where_and_the_line(function, types):
         (lambda a, i: array([a, a])[i], [Bit, Int(2)], "unsigned"),
         (lambda a: 3, [Bit], "no bit, integer or array"),
         (lambda a: where(a, 3, 4), [Bit], "width"),
+        (lambda a: array(["x", "y"])[a], [Bit], "bits and integers"),
+        (lambda a: array([None, a])[a], [Bit], "bits and integers"),
         (lambda a, b: a, [Bit], "no type"),
         (lambda a: a, [Bit, Bit], "do not match"),
         (lambda a: a, ["Bit"], "no type"),
