@@ -71,6 +71,13 @@ PAGE = ["tests/check/test_instructions.py"]
 PROOFS = [f"tests/check/test_{name}.py" for name in ("instructions", "refusals_of_programs", "programs")]
 ON_TAPES = [f"tests/check/test_{name}.py" for name in ("programs_on_tapes", "refusals_of_tables")]
 TEXTS = ["tests/targets/test_decoder.py", "tests/attention/test_tokens.py"]
+RECORDS = ["tests/targets/test_decoder_programs.py", "tests/check/test_refusals_of_records.py"]
+RASP = [f"tests/rasp/test_{name}.py" for name in ("language", "programs", "text")]
+SEQUENCES = [
+    "tests/targets/test_sequences.py",
+    "tests/check/test_refusals_of_rasp.py",
+    "tests/check/test_rasp_source.py",
+]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.attention": HEADS,
     "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
@@ -89,10 +96,16 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.nodes": CHECK,
     "tapegrad_check.noise_tolerant_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.on_tapes": ON_TAPES,
+    "tapegrad_check.pages": RECORDS,
     "tapegrad_check.passes": CHECK,
     "tapegrad_check.plans": CHECK,
     "tapegrad_check.ports": PROOFS,
+    "tapegrad_check.program_texts": RECORDS,
     "tapegrad_check.programs": PROOFS,
+    "tapegrad_check.rasp": SEQUENCES,
+    "tapegrad_check.rasp_heads": SEQUENCES,
+    "tapegrad_check.rasp_source": SEQUENCES,
+    "tapegrad_check.rasp_tables": SEQUENCES,
     "tapegrad_check.rcnn": CHECK,
     "tapegrad_check.records": TEXTS,
     "tapegrad_check.relu": CHECK,
@@ -101,10 +114,12 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.sources": CHECK,
     "tapegrad_check.step": CHECK,
     "tapegrad_check.subleq": ON_TAPES,
+    "tapegrad_check.subleq_records": RECORDS,
     "tapegrad_check.sweep": ["tests/check/test_sweep.py"],
     "tapegrad_check.tables": ON_TAPES,
     "tapegrad_check.tape": CHECK,
     "tapegrad_check.tapes": HEADS,
+    "tapegrad_check.token_nets": RECORDS,
     "tapegrad_check.transformer": CHECK,
     "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.words": ["tests/check/test_words.py", *PAGE],
@@ -113,7 +128,12 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
     "tapegrad.attention.analysis": ["tests/attention", *HEADS],
-    "tapegrad.attention.language": TEXTS[1:],
+    "tapegrad.attention.interpreter": ["tests/attention/test_attention.py"],
+    "tapegrad.attention.language": [
+        TEXTS[0],
+        *(f"tests/attention/test_{name}.py" for name in ("tokens", "cells", "subleq_tokens")),
+    ],
+    "tapegrad.attention.steps": ["tests/targets/test_sequences.py"],
     "tapegrad.attention.tokens": TEXTS[1:],
     "tapegrad.circuits.model": [
         f"tests/circuits/test_{name}.py" for name in ("model", "evaluator", "bad_input")
@@ -126,12 +146,20 @@ TRUSTED: dict[str, list[str]] = {
     ],
     "tapegrad.programs.interpreters": PROGRAMS,
     "tapegrad.programs.compiled": PROGRAMS,
+    "tapegrad.rasp.functions": RASP,
+    "tapegrad.rasp.nodes": RASP,
+    "tapegrad.rasp.program": RASP,
     "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
     "tapegrad.targets.relu.exactness": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
     "tapegrad.targets.transformer.exactness": [EXACT, *REFUSALS],
     "tapegrad.targets.rcnn.exactness": [EXACT, *REFUSALS, "tests/targets/rcnn/test_size.py"],
     "tapegrad.targets.emulator.constants": EMULATOR,
     "tapegrad.targets.emulator.numbers": EMULATOR,
+    "tapegrad.targets.decoder.net": [
+        "tests/targets/test_decoder.py",
+        "tests/targets/test_decoder_programs.py",
+    ],
+    "tapegrad.targets.decoder.sequences": ["tests/targets/test_sequences.py"],
     "tapegrad.targets.simplex.build": [
         "tests/targets/simplex/test_build.py",
         *REFUSALS,
@@ -176,7 +204,8 @@ class Mutant:
     first_line: int
     """Of that function."""
     readers: tuple[str, ...]
-    """Where there is none, the functions of the module that read what the statement sets."""
+    """Where there is none, the functions of the module that read what the statement sets; and its names, with
+    a colon before, for tests that read them themselves."""
 
     @property
     def key(self) -> str:
@@ -282,7 +311,7 @@ def _readers(tree: ast.Module, path: list[Step]) -> tuple[str, ...]:
             if isinstance(function, ast.FunctionDef):
                 read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
                 found += [prefix + function.name] if read & set_here else []
-    return tuple(found)
+    return (*found, *(f":{name}" for name in sorted(set_here)))
 
 
 def _line(node: ast.AST) -> str:
@@ -429,6 +458,8 @@ class _Watch:
             signal.setitimer(signal.ITIMER_PROF, 0)
             ours = {(self.files.get(code.co_filename), code.co_qualname) for code in called}
             names = {f"{module}:{name.partition('.<')[0]}" for module, name in ours if module}
+            if isinstance(item, pytest.Function):
+                names |= {f":{name}" for name in item.function.__code__.co_names if name.isupper()}
             self.tests[item.nodeid] = time.process_time() - began, sorted(names)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -548,7 +579,8 @@ def reach(files: list[str], known: Path, *, plain: bool = False) -> Reach:
 def chosen(mutant: Mutant, tests: Reach, patience: float = PATIENCE) -> list[str]:
     """The quickest of the tests that call the function of a mutant, or one that reads what it sets, file by
     file. Where no test is seen to call it, of the tests that call anything in the module, or else of all."""
-    names = {f"{mutant.module}:{name}" for name in (mutant.owner or mutant.function, *mutant.readers)}
+    of = (mutant.owner or mutant.function, *mutant.readers)
+    names = {name if name.startswith(":") else f"{mutant.module}:{name}" for name in of}
 
     def in_module(called: str) -> bool:
         return called.startswith(f"{mutant.module}:")

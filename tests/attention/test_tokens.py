@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from tapegrad.attention import language
 from tapegrad.attention.analysis import softmax_error
 from tapegrad.attention.language import (
     LARGEST,
@@ -16,9 +17,10 @@ from tapegrad.attention.language import (
     build,
     scales_for,
     temperature_for,
+    weighed,
 )
 from tapegrad.attention.tape_tokens import BASE, TapeTokens
-from tapegrad.attention.tokens import BEGIN, END, Interpreter, Token
+from tapegrad.attention.tokens import BEGIN, END, Case, Interpreter, Recall, Token
 from tapegrad.errors import InputError, Refused, SourceError
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
@@ -172,6 +174,47 @@ def test_scales():
     for tokens in (1, (1 << 23) + 1):
         with pytest.raises(Refused, match="horizon"):
             scales_for(words.program, tokens)
+
+
+def test_records_are_numbered_with_as_few_bits_as_there_can_be():
+    program = TapeTokens.for_tokens(ready("palindrome"), 1000).program
+    record = len(program.slots)
+    for tokens, records, bits in ((64 * record - 1, 64, 6), (64 * record, 65, 7), (record - 1, 1, 1)):
+        scales = scales_for(program, tokens)
+        assert (scales.steps, scales.time) == (records, bits)
+
+
+def test_what_is_compared_counts_for_as_much_as_it_is_unsure():
+    """A pair of bits is off by 4 means; a sign of half of 32 slots by 32 / 16 = 2, one of all but one by 2
+    more."""
+    bits = tuple((f"a[{n}]", f"b[{n}]") for n in range(5))
+    assert weighed(Recall("r", bits, ()), 32) == 5
+    assert weighed(Recall("r", ((frozenset(range(16)), frozenset(range(16))),), ()), 32) == 1
+    assert weighed(Recall("r", ((frozenset(range(31)), frozenset(range(1))),), ()), 32) == 2
+    assert weighed(Recall("r", (*bits, (frozenset(range(31)), frozenset(range(1)))), ()), 32) == 7
+
+
+def test_a_case_of_too_many_terms_or_recalled_bits(monkeypatch):
+    program = TapeTokens.for_tokens(ready("palindrome"), 1000).program
+    most = max(len(case.slots) + len(case.holds) for case in program.cases)
+    monkeypatch.setattr(language, "MOST_TERMS", max(most, len(program.slots)))
+    build(program, 1000)
+    wide = Case(tuple(range(len(program.slots))), program.cases[0].holds, 2)
+    with pytest.raises(Refused, match="looks at too many tokens"):
+        build(replace(program, cases=(*program.cases, wide)), 1000)
+    (head,) = program.recalls[:1]
+    there = program.features[0].bits[0]
+    recalled = replace(head, copies=tuple((there, f"new[{n}]") for n in range(9)))
+    for count in (8, 9):
+        case = Case((0,), {f"new[{n}]": 1 for n in range(count)}, 2)
+        if count == 8:
+            replace(program, recalls=(recalled,), cases=(case,))
+        else:
+            with pytest.raises(SourceError, match="recalls too many bits"):
+                replace(program, recalls=(recalled,), cases=(case,))
+    # So many that are off by `STRAY`, and `MOST_TERMS` by `MEAN`, leave the cut of a unit untouched.
+    monkeypatch.undo()
+    assert 8 * STRAY + language.MOST_TERMS * MEAN < ROUNDING.low
 
 
 def test_rounding_is_exact_for_every_float_near_a_bit():

@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad._compile import compile
 from tapegrad._sources import source_to_json
 from tapegrad.source import Source
-from tapegrad_check import CHECKERS
+from tapegrad_check import CHECKERS, attention
 from tapegrad_check.sources import GridMachine, Machine, Model, model_of
 
 
@@ -104,3 +104,46 @@ def cut(name: str) -> Change:
 def put_all(name: str, values: list[int]) -> Change:
     """An array of the same type with other numbers."""
     return lambda net: net.arrays.update({name: np.array(values, net.arrays[name].dtype)})
+
+
+Rows = list[tuple[list[int], list[float], float]]
+
+
+class Maps(list[tuple[int, Rows]]):
+    """The maps of one name, as widths and rows, free to be altered."""
+
+    @classmethod
+    def of(cls, net: Net, name: str) -> "Maps":
+        found = attention.maps_of(net.arrays, name)
+        return cls((own.width, [own.row(row) for row in range(len(own))]) for own in found)
+
+    def write(self, net: Net, name: str) -> None:
+        sizes = [[len(rows), width, sum(len(c) for c, _, _ in rows)] for width, rows in self]
+        entries = [
+            (row, column, value)
+            for _, rows in self
+            for row, (columns, values, _) in enumerate(rows)
+            for column, value in zip(columns, values, strict=True)
+        ]
+        rows, columns, values = zip(*entries, strict=True)
+        net.arrays |= {
+            f"{name}.sizes": np.array(sizes, np.int64),
+            f"{name}.rows": np.array(rows, np.int32),
+            f"{name}.columns": np.array(columns, np.int32),
+            f"{name}.values": np.array(values, np.float32),
+            f"{name}.bias": np.array([bias for _, own in self for _, _, bias in own], np.float32),
+        }
+
+
+def maps(name: str, change: Callable[[Maps], Any]) -> Change:
+    def changed(net: Net) -> None:
+        found = Maps.of(net, name)
+        change(found)
+        found.write(net, name)
+
+    return changed
+
+
+def row(name: str, which: int, place: int, columns: list[int], values: list[float], bias: float) -> Change:
+    """Another row of a map."""
+    return maps(name, lambda found: found[which][1].__setitem__(place, (columns, values, bias)))

@@ -205,3 +205,36 @@ def test_ports_that_look_elsewhere(memory: str, said: str, monkeypatch: pytest.M
     monkeypatch.setattr(cases.datapath, "step", step)
     with pytest.raises(CheckError, match=f"{said} elsewhere"):
         cases.prove(SMALL)
+
+
+WRITES: dict[str, tuple[str, Callable[[list[Any]], list[Any]]]] = {
+    "another order": ("something else is written", lambda writes: [writes[1], writes[0], writes[2]]),
+    "one write less": ("something else is written", lambda writes: writes[:2]),
+    "another memory": (
+        "something else is written",
+        lambda writes: [*writes[:2], writes[2]._replace(memory="input")],
+    ),
+    "another address": (
+        "was read elsewhere",
+        lambda writes: [*writes[:2], writes[2]._replace(address=[writes[2].address[0] ^ 1])],
+    ),
+    "one word of two": ("was read elsewhere", lambda writes: [writes[0]._replace(span=1), *writes[1:]]),
+    "over something else": (
+        "was read elsewhere",
+        lambda writes: [writes[0], writes[1]._replace(old=writes[1].change), writes[2]],
+    ),
+}
+
+
+@pytest.mark.parametrize("which", WRITES)
+def test_writes_that_are_not_where_something_was_read(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, change = WRITES[which]
+    true_step = cases.datapath.step
+
+    def step(*args: Any) -> Any:
+        found = true_step(*args)
+        return found._replace(writes=change(list(found.writes)))
+
+    monkeypatch.setattr(cases.datapath, "step", step)
+    with pytest.raises(CheckError, match=said):
+        cases.prove(SMALL)

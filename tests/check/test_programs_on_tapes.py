@@ -163,6 +163,23 @@ def test_tapes_are_laid_out_as_the_compiler_does(source: Program, given: bytes) 
     assert shown(checked(source), source.machine.traps[1], tapes) == trapped
 
 
+def test_states_of_rv32_are_shown_as_they_are_laid_out() -> None:
+    """Without a table, which takes seconds. Word i of memory begins at cell 33 i, register i at -33 - 33 i."""
+    random = np.random.default_rng(3)
+    source = checked(Program("p", RV32(24, input=4, output=4), bytes(24)))
+    for taken, given in ((0, b""), (1, b"\x00"), (2, b"ab\xff")):
+        memory, x = random.bytes(24), tuple(random.integers(0, 1 << 32, 32).tolist())
+        state = execution.State(2**31 + 4, tuple(memory), x, given, 0, taken, 3, b"\x00\xffz")
+        tapes = laid_out(source, state)
+        assert shown(source, FETCH, tapes) == state
+        words = np.frombuffer(memory, "<u4").tolist()
+        held = {33 * i + 1 + bit for i, word in enumerate(words) for bit in range(32) if word >> bit & 1}
+        held |= {33 * (-1 - i) + 1 + bit for i, word in enumerate(x) for bit in range(32) if word >> bit & 1}
+        assert tapes[0] == held | {0, 6 * 33}
+        assert tapes[1] == {33 * word for word in range(-34, 9)}
+        assert tapes[2] >= {0, -33 * (taken + 1), -33 * (len(given) + 2)}
+
+
 # What is genuine
 
 

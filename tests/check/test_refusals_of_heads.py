@@ -13,7 +13,22 @@ from tapegrad.machines.sampler import random_grid_machine
 from tapegrad_check import CheckError, attention, tapes
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.sources import model_of
-from tests.check.altering import Change, Net, add, both, claims, config, cut, net_of, put, retype
+from tests.check.altering import (
+    Change,
+    Maps,
+    Net,
+    Rows,
+    add,
+    both,
+    claims,
+    config,
+    cut,
+    maps,
+    net_of,
+    put,
+    retype,
+    row,
+)
 from tests.check.forgeries import two_tapes
 
 NETS: dict[str, dict[str, Any]] = {
@@ -33,49 +48,6 @@ def genuine(name: str) -> Net:
 @pytest.mark.parametrize("name", NETS)
 def test_genuine_nets_pass(name: str) -> None:
     assert genuine(name).verdict("transformer") == COMPUTES_SOURCE
-
-
-Rows = list[tuple[list[int], list[float], float]]
-
-
-class Maps(list[tuple[int, Rows]]):
-    """The maps of one name, as widths and rows, free to be altered."""
-
-    @classmethod
-    def of(cls, net: Net, name: str) -> "Maps":
-        found = attention.maps_of(net.arrays, name)
-        return cls((own.width, [own.row(row) for row in range(len(own))]) for own in found)
-
-    def write(self, net: Net, name: str) -> None:
-        sizes = [[len(rows), width, sum(len(c) for c, _, _ in rows)] for width, rows in self]
-        entries = [
-            (row, column, value)
-            for _, rows in self
-            for row, (columns, values, _) in enumerate(rows)
-            for column, value in zip(columns, values, strict=True)
-        ]
-        rows, columns, values = zip(*entries, strict=True)
-        net.arrays |= {
-            f"{name}.sizes": np.array(sizes, np.int64),
-            f"{name}.rows": np.array(rows, np.int32),
-            f"{name}.columns": np.array(columns, np.int32),
-            f"{name}.values": np.array(values, np.float32),
-            f"{name}.bias": np.array([bias for _, own in self for _, _, bias in own], np.float32),
-        }
-
-
-def maps(name: str, change: Callable[[Maps], Any]) -> Change:
-    def changed(net: Net) -> None:
-        found = Maps.of(net, name)
-        change(found)
-        found.write(net, name)
-
-    return changed
-
-
-def row(name: str, which: int, place: int, columns: list[int], values: list[float], bias: float) -> Change:
-    """Another row of a map."""
-    return maps(name, lambda found: found[which][1].__setitem__(place, (columns, values, bias)))
 
 
 def wider(name: str) -> Change:
