@@ -251,7 +251,7 @@ class _Net:
             tape, place = divmod(slot + 1, text.digits + 1)
             if slot == text.record - 2:
                 self._expect(slot, self._rules(), self._known_to_rules())
-            elif place == text.digits:
+            elif place == text.digits and slot < text.record - 1:
                 name = f"raw {text.recall(tape)}: write {tape}"
                 cases = [({(name, n)}, SYMBOLS + n) for n in range(len(machine.alphabet))]
                 self._expect(slot, cases, {(name, n) for n in range(len(machine.alphabet))})

@@ -61,8 +61,6 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
 
 def _net(config: dict[str, Any], arrays: Arrays, record: int, count: int) -> TokenNet:
     net = TokenNet(config, arrays, record, count)
-    names = [net.names[head] for head in net.gathers]
-    require(len(set(names)) == len(names), "two heads have the same name")
     for head, gather in net.gathers.items():
         word, _, number = net.names[head].partition(" ")
         numbered = word in WORDS and number.isascii() and number.isdecimal() and str(int(number)) == number

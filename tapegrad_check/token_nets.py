@@ -177,6 +177,8 @@ class TokenNet:
             self.unembedding,
         ):
             require(own.width == len(self.coordinates), "a map has another width")
+        for own, out in zip(self.layers, self.sums, strict=True):
+            require(out.width == len(own), "sums and units do not fit")
         require(config["purposes"] == purposes(len(counts)), "layers have other purposes")
         self._check_logits(next_bits)
         self.cases = self._cases()

@@ -214,7 +214,7 @@ def test_a_case_of_too_many_terms_or_recalled_bits(monkeypatch):
                 replace(program, recalls=(recalled,), cases=(case,))
     # So many that are off by `STRAY`, and `MOST_TERMS` by `MEAN`, leave the cut of a unit untouched.
     monkeypatch.undo()
-    assert 8 * STRAY + language.MOST_TERMS * MEAN < ROUNDING.low
+    assert ROUNDING.low > 8 * STRAY + language.MOST_TERMS * MEAN
 
 
 def test_rounding_is_exact_for_every_float_near_a_bit():

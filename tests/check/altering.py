@@ -147,3 +147,31 @@ def maps(name: str, change: Callable[[Maps], Any]) -> Change:
 def row(name: str, which: int, place: int, columns: list[int], values: list[float], bias: float) -> Change:
     """Another row of a map."""
     return maps(name, lambda found: found[which][1].__setitem__(place, (columns, values, bias)))
+
+
+def form(of: str, which: int, place: int, terms: dict[int, float], bias: float = 0.0) -> Change:
+    """Another row, by its terms."""
+    return row(of, which, place, list(terms), list(terms.values()), bias)
+
+
+def more(of: str, which: int, place: int, terms: dict[int, float]) -> Change:
+    """Terms that are added to a row, or replace some of its own."""
+
+    def change(net: Net) -> None:
+        columns, values, bias = Maps.of(net, of)[which][1][place]
+        form(of, which, place, dict(zip(columns, values, strict=True)) | terms, bias)(net)
+
+    return change
+
+
+def without_row(of: str, which: int, place: int) -> Change:
+    return maps(of, lambda own: own[which][1].pop(place))
+
+
+def another_row(of: str, which: int, terms: dict[int, float]) -> Change:
+    return maps(of, lambda own: own[which][1].append((list(terms), list(terms.values()), 0.0)))
+
+
+def twice(of: str) -> Change:
+    """The first map of a name again."""
+    return maps(of, lambda own: own.insert(0, own[0]))

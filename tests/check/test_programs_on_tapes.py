@@ -164,7 +164,7 @@ def test_tapes_are_laid_out_as_the_compiler_does(source: Program, given: bytes) 
 
 
 def test_states_of_rv32_are_shown_as_they_are_laid_out() -> None:
-    """Without a table, which takes seconds. Word i of memory begins at cell 33 i, register i at -33 - 33 i."""
+    """Without a table, which takes seconds. Word i begins at cell 33 i, register i at cell -33 (i + 1)."""
     random = np.random.default_rng(3)
     source = checked(Program("p", RV32(24, input=4, output=4), bytes(24)))
     for taken, given in ((0, b""), (1, b"\x00"), (2, b"ab\xff")):

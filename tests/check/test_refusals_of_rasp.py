@@ -13,7 +13,24 @@ from tapegrad.attention import sequences
 from tapegrad.rasp.sampler import random_program
 from tapegrad_check import CheckError, rasp, rasp_heads, rasp_tables
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
-from tests.check.altering import Change, Net, add, both, claims, config, cut, maps, net_of, put, put_all, row
+from tests.check.altering import (
+    Change,
+    Net,
+    add,
+    another_row,
+    both,
+    claims,
+    config,
+    cut,
+    form,
+    maps,
+    more,
+    net_of,
+    put,
+    put_all,
+    twice,
+    without_row,
+)
 from tests.check.forgeries import COUNT, MEANS, SORT
 
 PROGRAMS = {
@@ -83,41 +100,6 @@ def group(place: int, nodes: list[Any], labels: list[list[int]]) -> Change:
 
 def name_of(place: int, *name: Any) -> Change:
     return lambda net: net.config["coordinates"].__setitem__(place, list(name))
-
-
-def form(of: str, which: int, place: int, terms: dict[int, float]) -> Change:
-    """Another row without a constant."""
-    return row(of, which, place, list(terms), list(terms.values()), 0.0)
-
-
-def more(of: str, which: int, place: int, terms: dict[int, float]) -> Change:
-    """Terms that are added to a row, or replace some of its own."""
-
-    def change(net: Net) -> None:
-        columns, values, bias = attention_row(net, of, which, place)
-        found = dict(zip(columns, values, strict=True)) | terms
-        row(of, which, place, list(found), list(found.values()), bias)(net)
-
-    return change
-
-
-def attention_row(net: Net, of: str, which: int, place: int) -> tuple[list[int], list[float], float]:
-    found: list[Any] = []
-    maps(of, lambda own: found.append(own[which][1][place]))(net)
-    return found[0]
-
-
-def without_row(of: str, which: int, place: int) -> Change:
-    return maps(of, lambda own: own[which][1].pop(place))
-
-
-def another_row(of: str, which: int, terms: dict[int, float]) -> Change:
-    return maps(of, lambda own: own[which][1].append((list(terms), list(terms.values()), 0.0)))
-
-
-def twice(of: str) -> Change:
-    """The first map of a name again."""
-    return maps(of, lambda own: own.insert(0, own[0]))
 
 
 def of_another(name: str) -> Change:

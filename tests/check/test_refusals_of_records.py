@@ -1,0 +1,275 @@
+"""A bad net for every condition on language models of machines with memory, each refused for its reason."""
+
+import copy
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tapegrad._sources import read
+from tapegrad_check import CheckError, pages, token_nets
+from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.pages import Area, Bits, Rule, digits_for, numbered
+from tapegrad_check.sources import Program
+from tapegrad_check.token_nets import Source, purposes
+from tests.check.altering import (
+    Change,
+    Maps,
+    Net,
+    another_row,
+    both,
+    claims,
+    config,
+    form,
+    maps,
+    more,
+    net_of,
+    put,
+    put_all,
+    row,
+    twice,
+    without_row,
+)  # fmt: skip
+
+
+@cache
+def genuine(tokens: int = 20_000) -> Net:
+    return net_of(read("subleq 8 4\n0 0 0"), "decoder", {"tokens": tokens})
+
+
+@pytest.mark.parametrize("tokens", [60, 400, 20_000, 1 << 20])
+def test_genuine_nets_pass(tokens: int) -> None:
+    assert genuine(tokens).verdict("decoder") == COMPUTES_SOURCE
+
+
+def in_machine(**entries: Any) -> Change:
+    return lambda net: net.config["machine"].update(entries)
+
+
+def source(**changes: Any) -> Change:
+    def change(net: Net) -> None:
+        assert isinstance(net.source, Program)
+        net.source = Program(**{**vars(net.source), **changes})
+
+    return change
+
+
+def name_of(head: int, name: str) -> Change:
+    """Another name of a head, and of the coordinates that it copies to."""
+
+    def change(net: Net) -> None:
+        before, net.config["heads"][head] = net.config["heads"][head], name
+        for own in net.config["coordinates"]:
+            for prefix in ("", "raw "):
+                if own[0].startswith(f"{prefix}{before}: "):
+                    own[0] = f"{prefix}{name}: {own[0].removeprefix(f'{prefix}{before}: ')}"
+
+    return change
+
+
+def smaller_digit(own: Maps) -> None:
+    """The first head that searches finds four bits in its first round, where the others find five."""
+    rows = own[SEARCH][1]
+    rows[:6] = [(columns, [value / 2 for value in values], bias / 2) for columns, values, bias in rows[:6]]
+    rows[6:] = [([RECORD + 6 + bit for bit in range(4)], [1.0, 2.0, 4.0, 8.0], 0.0), ([BEGIN], [80.0], 0.0)]
+
+
+def wider(of: str, which: int = 0) -> Change:
+    return maps(of, lambda own: own.__setitem__(which, (own[which][0] + 1, own[which][1])))
+
+
+def both_sides(change: Any) -> Change:
+    return both(change("query"), change("key"))
+
+
+BEGIN, TOKEN, RECORD, BEFORE, SLOT, KNOWN = 0, 1, 10, 20, 30, 119
+GATHER, AFTER, SEARCH, FOUND = 0, 5, 16, 19
+"""Heads: the first that looks at this record, and at the last; the first of each round that recalls."""
+CODES, FIRST = 10, 15
+"""Rows of a gather: after the bits of the record's number, and the last."""
+BITS, SLOTS, LATEST = 0, 4, 6
+"""Rows of a search: the first that compares bits, one that compares slots, the digit that it finds."""
+PLAIN, RAW = 0, 24
+"""Units of the last layer: one that reads no recalled bit, and the first of two that do."""
+CLAIMS = (
+    "dtype", "tokens", "record", "layers", "largest_score", "score_gap", "mean_error", "temperature",
+    "softmax_error", "logit_gap",
+)  # fmt: skip
+BAD: list[tuple[str, Change]] = [
+    ("machine has other entries", in_machine(more=1)),
+    ("size of memory", in_machine(ram=0)),
+    ("digits that count the input", in_machine(counted=7)),
+    ("digits that count the input", in_machine(counted=0)),
+    ("width of a word", in_machine(width=4)),
+    ("does not consist of words", both(in_machine(width=24), source(width=24))),
+    ("does not consist of words", both(in_machine(width=32, ram=6), source(ram=6))),
+    ("cannot be every address", both(in_machine(ram=128), source(ram=128))),
+    ("not that of the source", source(ram=8)),
+    ("not that of the source", source(kind="rv32im")),
+    ("words are not those of the source", source(width=16)),
+    ("is no program", lambda net: setattr(net, "source", object())),
+    *(("claims something else", claims(**{name: 7})) for name in CLAIMS),
+    ("the horizon", config(tokens=1)),
+    ("the horizon", config(tokens=(1 << 23) + 1)),
+    ("records have other bits", config(bits=9)),
+    ("the net has other layers", put_all("heads", [22])),
+    ("the net has other layers", put_all("heads", [16, -3, 9])),
+    *(("not every head has all its maps", twice(side)) for side in ("query", "key", "value")),
+    ("not every head has a name", lambda net: net.config["heads"].pop()),
+    ("layer has units and sums", twice("units")),
+    ("layer has units and sums", twice("sums")),
+    ("searches have other heads", put_all("heads", [15, 4, 3])),
+    ("heads find digits of different sizes", maps("key", smaller_digit)),
+    ("different things", form("query", FOUND, BITS, {152: 128.0}, -64.0)),
+    ("coordinates have other names", lambda net: net.config["coordinates"][5].__setitem__(0, "tokens")),
+    *(
+        ("a map has another width", wider(of))
+        for of in ("query", "key", "value", "units", "embedding", "unembedding")
+    ),
+    ("sums and units do not fit", wider("sums")),
+    ("sums and units do not fit", wider("sums", 2)),
+    ("layers have other purposes", config(purposes=[])),
+    ("there are other tokens", another_row("embedding", 0, {TOKEN: 1.0})),
+    ("there are other tokens", another_row("unembedding", 0, {TOKEN: 1.0})),
+    ("token has other bits", form("embedding", 0, 1, {BEGIN: 1.0, TOKEN: 1.0})),
+    ("token has other bits", form("embedding", 0, 5, {TOKEN: 1.0, TOKEN + 2: 1.0}, 1.0)),
+    ("a head does not copy", form("value", GATHER, 0, {TOKEN: 2.0})),
+    ("a head does not copy", form("value", GATHER, 0, {TOKEN: 1.0}, 1.0)),
+    ("copies a bit twice", form("value", GATHER, 0, {TOKEN + 1: 1.0})),
+    ("something else than tokens", form("value", GATHER, 0, {RECORD: 1.0})),
+    ("something else than tokens", form("value", GATHER, 0, {BEGIN: 1.0})),
+    ("a head compares something else", both_sides(lambda of: without_row(of, GATHER, CODES))),
+    ("a head compares something else", without_row("key", GATHER, CODES)),
+    ("asks for another record", form("query", GATHER, 1, {BEFORE + 1: 128.0}, -64.0)),
+    ("asks for another record", form("query", AFTER, 1, {RECORD + 1: 128.0}, -64.0)),
+    ("answers with another record", form("key", GATHER, 1, {RECORD + 1: 2.0}, -1.0)),
+    ("something else than slots", more("query", GATHER, CODES, {TOKEN: 64.0})),
+    ("answers with another slot", form("key", GATHER, CODES, {SLOT: 1.0})),
+    ("asks for another slot", form("query", GATHER, CODES + 1, {SLOT + 5: 64.0})),
+    ("asks for another slot", put("query.bias", CODES + 1, 1.0)),
+    ("asks for another slot", more("query", GATHER, CODES + 1, {SLOT + 5: 65.0})),
+    ("slot that there is not", both(*(more("query", GATHER, CODES + n, {SLOT + 5: 64.0}) for n in range(5)))),
+    ("has no first token", form("query", GATHER, FIRST, {}, 832.0)),
+    ("has no first token", form("key", GATHER, FIRST, {BEGIN: 2.0})),
+    ("heads copy goes elsewhere", put("heads_to", 0, 59)),
+    ("heads copy goes elsewhere", put("heads_to", 61, 181)),
+    ("a bit goes elsewhere", put("adds_to", 0, 120)),
+    ("other units that round", both(another_row("units", 0, {BEGIN: 1.0}), wider("sums"))),
+    ("bit is cut elsewhere", put("units.bias", 1, -0.5)),
+    ("bit is not rounded", put("sums.values", 1, -3.0)),
+    ("bit is not rounded", put("sums.bias", 0, 1.0)),
+    # Searches.
+    ("compares nothing", both_sides(lambda of: maps(of, lambda own: own[SEARCH][1].__delitem__(slice(6))))),
+    ("digit is too large", form("key", FOUND, 11, {RECORD + n: 1.0 for n in range(6)})),
+    ("does not prefer the latest", form("key", SEARCH, LATEST, {RECORD + n: 1.0 for n in range(5)})),
+    ("does not prefer the latest", put("key.bias", -2, 1.0)),
+    ("has no first token", form("key", SEARCH, LATEST + 1, {BEGIN: 128.0})),
+    ("is not as sharp", form("query", SEARCH, LATEST, {}, 32.0)),
+    ("is not as sharp", form("query", SEARCH, LATEST + 1, {}, 32.0)),
+    ("first token answers", form("key", SEARCH, BITS, {175: 64.0}, -32.0)),
+    ("a search is lost", form("query", FOUND, 6, {195: 64.0}, -64.0)),
+    ("a search is lost", form("query", FOUND, 6, {195: 128.0}, -32.0)),
+    ("a search is lost", form("query", FOUND, 6, {195: 128.0, 196: 128.0}, -64.0)),
+    ("does not go on", form("query", FOUND, 6, {196: 128.0}, -64.0)),
+    ("compares no sign", form("query", SEARCH, SLOTS, {SLOT: 64.0}, -64.0)),
+    ("compares no sign", form("query", SEARCH, BITS, {151: 64.0}, -64.0)),
+    ("compares no sign", form("query", SEARCH, BITS, {151: 128.0}, -32.0)),
+    ("compares several bits", form("query", SEARCH, BITS, {151: 128.0, 152: 128.0}, -64.0)),
+    ("compares no bit", form("query", SEARCH, BITS, {BEFORE: 128.0}, -64.0)),
+    ("compares no bit", form("query", SEARCH, BITS, {58: 128.0}, -64.0)),
+    ("a search copies something else", form("value", SEARCH, 0, {RECORD: 1.0})),
+    ("a search has another name", name_of(SEARCH, "last write: digit 2 of its record")),
+    ("a search has another name", name_of(SEARCH, "last: digit 1 of its record")),
+    ("what a head copies goes elsewhere", put("heads_to", 76, 211)),
+    ("nothing is chosen", put("adds_to", 76, 225)),
+    ("token has other logits", put("unembedding.values", 0, 1.0)),
+    ("token has other logits", put("unembedding.bias", 0, 1.0)),
+    # Cases.
+    ("another offset", put("sums.bias", -1, 1.0)),
+    ("is for no slot", more("units", 2, PLAIN, {57: 2.0})),
+    ("is no case", more("units", 2, PLAIN, {134: 2.0})),
+    ("is no case", more("units", 2, PLAIN, {RECORD: 1.0})),
+    ("not sure whether it is on", more("units", 2, PLAIN, {135: 1.0})),
+    ("a bit is not rounded", more("units", 2, RAW, {SLOT: 1.0})),
+    ("a bit is not rounded", more("units", 2, RAW + 1, {SLOT: 1.0})),
+    ("entry of a map is there twice", row("units", 2, PLAIN, [57, 57], [1.0, 1.0], -0.5)),
+    # Names, and what the page says.
+    ("two of the heads are the same", name_of(1, "block 0")),
+    ("a head has another name", name_of(1, "block 01")),
+    ("a head has another name", name_of(1, "bloc 1")),
+    ("a head has another name", name_of(1, "block ٣")),
+    ("another record than its name says", name_of(1, "last 7")),
+    ("another record than its name says", name_of(AFTER, "this 7")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "change"), BAD)
+def test_refused(said: str, change: Change) -> None:
+    net = copy.deepcopy(genuine())
+    change(net)
+    with pytest.raises(CheckError, match=said):
+        net.verdict("decoder")
+
+
+def limits(name: str, enough: int, said: str, monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+    monkeypatch.setattr(module, name, enough)
+    assert genuine().verdict("decoder") == COMPUTES_SOURCE
+    monkeypatch.setattr(module, name, enough - 1)
+    with pytest.raises(CheckError, match=said):
+        genuine().verdict("decoder")
+
+
+def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as large as the net needs it, and one less."""
+    units = Maps.of(genuine(), "units")[2][1]
+    longest = max(len(columns) for columns, _, _ in units)
+    limits("MOST_TERMS", max(28, longest), r"too many tokens|reads too much", monkeypatch, token_nets)
+    monkeypatch.undo()
+    limits("LARGEST", 42 * 32, "scores are too large", monkeypatch, token_nets)
+    monkeypatch.undo()
+    limits("MOST_COMPARED", 26, "scores are too large", monkeypatch, token_nets)
+
+
+def test_another_head_of_the_page() -> None:
+    net = copy.deepcopy(genuine())
+    for head, name in ((SEARCH, "last store: digit 1 of its record"), (FOUND, "last store")):
+        name_of(head, name)(net)
+    with pytest.raises(CheckError, match="heads have other names"):
+        net.verdict("decoder")
+
+
+def test_purposes() -> None:
+    assert [text.split()[0] for text in purposes(4)] == ["gathers", "finds", "finds", "recalls"]
+    assert [text.split()[2] for text in purposes(4)[1:3]] == ["1", "2"]
+
+
+# Pages
+
+
+def test_digits_that_values_need() -> None:
+    assert [digits_for(n) for n in (1, 2, 16, 17, 256, 257, 4096, 4097)] == [1, 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_areas() -> None:
+    """28 slots: the kind, two digits for the number of a block, then 12 words of two digits, of which eight
+    are told apart by three bits of the address."""
+    area = Area(28, 2, 8, 2)
+    assert (area.first, area.place) == (3, 3)
+    asked = [Source("this", 5, bit) for bit in range(8)]
+    found = area.found(asked, 1, 2)
+    assert sorted(found) == [3 + 2 * word + 1 for word in range(8)]
+    assert found[3 + 2 * 5 + 1] == {
+        (0, Source("this", 0, 0)), (1, Source("this", 0, 1)),
+        (asked[0], 1), (asked[1], 0), (asked[2], 1),
+        *((asked[bit], Source("this", 1 + (bit - 3) // 4, (bit - 3) % 4)) for bit in range(3, 8)),
+    }  # fmt: skip
+    assert numbered(28, [(2, 7)]) == 1
+    assert numbered(28, [(2, 8)]) == 2
+    assert numbered(28, [(2, 7), (2, 12)]) == 3
+
+
+def test_tables_of_rules() -> None:
+    rule = Rule(
+        (Bits("this", "a", (0, 1)), Bits("last", "b", (3,))), lambda a, b: None if a == 3 else a + 4 * b
+    )
+    assert pages._table(rule).tolist() == [0, 1, 2, -1, 4, 5, 6, -1]
