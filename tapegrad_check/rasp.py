@@ -72,7 +72,8 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
             "values that differ are never moved together, or the net says so"
             if net.says_so
             else "no head moves two values at once",
-            "the first position is 0 in all coordinates but one, in every layer",
+            "the first position is 0 in all coordinates but one, in every layer; names of coordinates and "
+            "layers are notes",
         ]
     )
 
@@ -121,7 +122,7 @@ class _Net(Heads):
         made: list[tuple[int, Parts | None]] = []
         rows = [row_of(units, row)[0] for row in range(len(units))]
         for own in rows:
-            require(own.keys() - {START} <= self.known, "a unit reads what is not set")
+            require(own.keys() <= self.known, "a unit reads what is not set")
         for row, place in enumerate(places):
             terms = row_of(sums, row)[0]
             if place == MIXED:
@@ -246,7 +247,7 @@ class _Net(Heads):
                 continue
             functions = [self.places_of(own, (node,)) for own in between[node]]
             columns = [*tables, *(own.astype(np.float64) for own in functions if own is not None)]
-            if columns and node not in between[node]:
+            if columns:
                 found[node] = np.unique(np.stack(columns), axis=1, return_index=True)[1]
         return found
 

@@ -17,8 +17,8 @@ from tapegrad_check.sources import Machine
 
 DIGIT, BASE = 4, 16
 """Bits of a digit, and how many digits there are."""
-END, BEGIN, START, DIGITS, CARRY, BORROW, SYMBOLS = 0, 1, 2, 3, 3 + BASE, 4 + BASE, 5 + BASE
-"""Numbers of tokens."""
+END, DIGITS, CARRY, BORROW, SYMBOLS = 0, 3, 3 + BASE, 4 + BASE, 5 + BASE
+"""Numbers of tokens. 1 is the first of every text, 2 the first of a run."""
 SAME, RULE = "the slot to come, a record ago", "the last rule"
 """Names of the heads that look at the record before."""
 STRAY, LARGEST, MOST_COMPARED = 2.0**-10, 1 << 14, 128

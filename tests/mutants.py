@@ -68,7 +68,9 @@ REFUSALS = [f"tests/check/test_refusals{of}.py" for of in ("", "_of_circuits", "
 EMULATOR = [EXACT, *REFUSALS, *(f"tests/targets/emulator/test_{name}.py" for name in ("numbers", "saved"))]
 PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py"]
 PAGE = ["tests/check/test_instructions.py"]
-PROOFS = [f"tests/check/test_{name}.py" for name in ("instructions", "refusals_of_programs", "programs")]
+PROOFS = [
+    f"tests/check/test_{name}.py" for name in ("ports", "instructions", "refusals_of_programs", "programs")
+]
 ON_TAPES = [f"tests/check/test_{name}.py" for name in ("programs_on_tapes", "refusals_of_tables")]
 TEXTS = ["tests/targets/test_decoder.py", "tests/attention/test_tokens.py"]
 RECORDS = ["tests/targets/test_decoder_programs.py", "tests/check/test_refusals_of_records.py"]
@@ -77,6 +79,7 @@ SEQUENCES = [
     "tests/targets/test_sequences.py",
     "tests/check/test_refusals_of_rasp.py",
     "tests/check/test_rasp_source.py",
+    "tests/check/test_rasp_selectors.py",
 ]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.attention": HEADS,
@@ -91,7 +94,6 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.extended": [*CHECK, "tests/targets/extended/test_saved.py"],
     "tapegrad_check.folder": CHECK,
     "tapegrad_check.heads": [*HEADS, *PROOFS],
-    "tapegrad_check.likely": PAGE,
     "tapegrad_check.machines": CHECK,
     "tapegrad_check.nodes": CHECK,
     "tapegrad_check.noise_tolerant_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],

@@ -232,6 +232,8 @@ def test_too_many_cases(monkeypatch: pytest.MonkeyPatch) -> None:
         assert program.values
     monkeypatch.setattr(rasp_source, "MOST_VALUES", 6)
     assert len(program.values[-1]) == 6
+    monkeypatch.setattr(rasp_source, "MOST_CASES", 1)
+    assert program.function(4).tolist() == [[a + b for b in range(3)] for a in range(4)]  # not one by one
     means = rasp_of(source(MEANS), {})
     monkeypatch.undo()
     monkeypatch.setattr(rasp_source, "MOST_CASES", 8)

@@ -42,6 +42,13 @@ def test_genuine_nets_pass(tokens: int) -> None:
     assert genuine(tokens).verdict("decoder") == COMPUTES_SOURCE
 
 
+def test_as_many_words_as_there_can_be() -> None:
+    """An address is a word that is not negative, and one of them says -1."""
+    assert (
+        net_of(read("subleq 8 127\n0 0 0"), "decoder", {"tokens": 400}).verdict("decoder") == COMPUTES_SOURCE
+    )
+
+
 def in_machine(**entries: Any) -> Change:
     return lambda net: net.config["machine"].update(entries)
 
@@ -121,6 +128,8 @@ BAD: list[tuple[str, Change]] = [
     ("searches have other heads", put_all("heads", [15, 4, 3])),
     ("heads find digits of different sizes", maps("key", smaller_digit)),
     ("different things", form("query", FOUND, BITS, {152: 128.0}, -64.0)),
+    ("different things", form("query", FOUND, BITS, {TOKEN: 128.0}, -64.0)),
+    ("different things", form("query", FOUND, BITS, {TOKEN + 8: 128.0}, -64.0)),
     ("coordinates have other names", lambda net: net.config["coordinates"][5].__setitem__(0, "tokens")),
     *(
         ("a map has another width", wider(of))
@@ -186,6 +195,7 @@ BAD: list[tuple[str, Change]] = [
     ("token has other logits", put("unembedding.bias", 0, 1.0)),
     # Cases.
     ("another offset", put("sums.bias", -1, 1.0)),
+    ("a unit adds something else", put("sums.values", 152, 8.0)),
     ("is for no slot", more("units", 2, PLAIN, {57: 2.0})),
     ("is no case", more("units", 2, PLAIN, {134: 2.0})),
     ("is no case", more("units", 2, PLAIN, {RECORD: 1.0})),
@@ -226,6 +236,8 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     limits("MOST_TERMS", max(28, longest), r"too many tokens|reads too much", monkeypatch, token_nets)
     monkeypatch.undo()
     limits("LARGEST", 42 * 32, "scores are too large", monkeypatch, token_nets)
+    monkeypatch.undo()
+    limits("MOST_INPUTS", 12, "depends on too much", monkeypatch, pages)
     monkeypatch.undo()
     limits("MOST_COMPARED", 26, "scores are too large", monkeypatch, token_nets)
 

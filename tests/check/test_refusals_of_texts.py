@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tapegrad.attention.language import scales_for
+from tapegrad.attention.tape_tokens import TapeTokens
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad_check import CheckError, decoder, records
@@ -189,6 +191,13 @@ def test_sizes_of_records() -> None:
     assert long.largest == (17 + 7 + 1) << 7
     assert 4 * 50_000 * np.exp(-long.beta / 2) < records.STRAY < 4 * 50_000 * np.exp(-long.beta / 4)
     assert long.stray == 4 * 50_000 * np.exp(-long.beta / 2) + 2.0**-23
+
+
+def test_rounds_of_a_search_are_those_of_the_compiler() -> None:
+    for tokens in (int(1.17**power) for power in range(20, 101)):
+        words = TapeTokens.for_tokens(MACHINE, tokens)
+        own = text(words.digits, tokens)
+        assert [len(bits) for bits in own.layers] == list(scales_for(words.program, tokens).digits)
 
 
 def test_cells_within_reach_have_digits_of_their_own() -> None:

@@ -1,0 +1,98 @@
+"""What the checker proves of the heads of RASP nets within its bounds, singly or all at once."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tapegrad import rasp as language
+from tapegrad._sources import read
+from tapegrad.rasp.sampler import random_program
+from tapegrad_check import CheckError, rasp, rasp_heads, rasp_tables
+from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
+from tests.check.altering import add, net_of
+from tests.check.test_refusals_of_rasp import PROGRAMS, altered, genuine
+
+
+@pytest.mark.parametrize(
+    ("of", "module", "enough", "said"),
+    [
+        ("sort", rasp_heads, 36, "a head has too many cases"),
+        ("count", rasp_heads, 4, "a head has too many cases"),
+        (34, rasp_heads, 6, "a selector has too many cases"),
+        ("count", rasp_tables, 12, "there are too many cases"),
+    ],
+)
+def test_too_many_cases_are_not_proved(
+    of: str | int, module: Any, enough: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = genuine(of) if isinstance(of, str) else net_of(random_program(of), "decoder", {})
+    monkeypatch.setattr(module, "MOST_WORK", enough)
+    assert net.verdict("decoder") == COMPUTES_SOURCE
+    monkeypatch.setattr(module, "MOST_WORK", enough - 1)
+    found = rasp.check(net.config, net.arrays, net.claims, net.source)
+    assert (found.verdict, said in found.statements[0]) == (OWN_TABLE, True)
+
+
+def test_groups_of_too_many_cases_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rasp_tables, "MOST_WORK", 8)
+    with pytest.raises(CheckError, match="a group has too many cases"):
+        genuine("means").verdict("decoder")
+
+
+def test_many_values_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where values that nothing tells apart stand for each other, genuine nets pass, and others do not."""
+    monkeypatch.setattr(rasp, "FEW_CASES", 1)
+    for name in PROGRAMS:
+        assert genuine(name).verdict("decoder") == COMPUTES_SOURCE
+    for seed in range(8):
+        assert net_of(random_program(seed), "decoder", {}).verdict("decoder") == COMPUTES_SOURCE
+    values = np.flatnonzero(genuine("count").arrays["units.rows"])[-8:]
+    for place in values.tolist():
+        with pytest.raises(CheckError):
+            altered("count", add("units.values", place, 1.0)).verdict("decoder")
+
+
+WIDTH = "rasp width\nvocabulary a b\nlength 3\noutput = width({})\n"
+BOTH = "select(tokens, tokens, ==) and select(indices, indices, <)"
+EITHER = "select(tokens, tokens, ==) or select(indices, indices, <)"
+
+
+@pytest.mark.parametrize(
+    "selector", [BOTH, "not (not select(tokens, tokens, ==) or select(indices, indices, <))"]
+)
+def test_conditions_side_by_side_are_proved_one_by_one(
+    selector: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Together they have 36 cases, by themselves 4 and 9."""
+    monkeypatch.setattr(rasp_heads, "MOST_WORK", 9)
+    assert net_of(read(WIDTH.format(selector)), "decoder", {}).verdict("decoder") == COMPUTES_SOURCE
+
+
+def test_and_is_not_or() -> None:
+    net, other = (net_of(read(WIDTH.format(selector)), "decoder", {}) for selector in (BOTH, EITHER))
+    net.config["machine"] = other.config["machine"]
+    net.source = other.source
+    with pytest.raises(CheckError, match="a head selects something else"):
+        net.verdict("decoder")
+
+
+def test_selectors_that_do_not_depend_on_one_side() -> None:
+    for predicate in (lambda key, query: query > 0, lambda key, query: key > 0):
+        counted = language.SelectorWidth(language.Select(language.indices, language.indices, predicate))
+        net = net_of(language.program(counted, "ab", 3), "decoder", {})
+        assert net.verdict("decoder") == COMPUTES_SOURCE
+
+
+def test_powers_of_two() -> None:
+    pairs = (
+        (3, 4),
+        (4, 4),
+        (5, 8),
+        (1, 1),
+        (Fraction(1, 3), Fraction(1, 2)),
+        (Fraction(1, 2), Fraction(1, 2)),
+    )
+    for number, power in pairs:
+        assert rasp_tables._power(Fraction(number)) == power
