@@ -14,6 +14,7 @@ from tapegrad_check import cases, rv32
 from tapegrad_check.folder import CheckError
 from tapegrad_check.nodes import Nodes
 from tapegrad_check.ports import Layout
+from tapegrad_check.programs import _one_step
 from tapegrad_check.words import Word, number
 from tests.programs.states import EDGES, MACHINE, RAM, after, random_state
 
@@ -120,6 +121,43 @@ def test_pc_outside_and_traps_leave_everything_else() -> None:
 
 def test_the_data_path_is_the_page() -> None:
     assert cases.prove(SMALL) == 124
+
+
+def test_every_word_is_of_one_case() -> None:
+    every = [fixed for _, fixed, _ in cases.cases()]
+    assert sum(1 << 32 - len(fixed) for fixed in every) == 1 << 32
+    random = np.random.default_rng(4)
+    near = [sum(value << bit for bit, value in fixed.items()) for fixed in every]
+    for code in (*near, *random.integers(0, 1 << 32, 40).tolist()):
+        assert sum(all(code >> bit & 1 == value for bit, value in fixed.items()) for fixed in every) == 1
+
+
+CODES = (0x01002503, 0x00A02823, 0x01051503, 0x00500513, 0x00000073, 0x01052023, 0xFE0518E3)
+"""lw a0, 16(x0); sw a0, 16(x0); lh a0, 16(a0); addi a0, x0, 5; ecall; sw a6, 0(a0); bne a0, x0, -16."""
+
+
+@pytest.mark.parametrize("ram", [16, 20, 36])
+def test_the_data_path_on_constants_is_the_interpreter(ram: int) -> None:
+    """Five and nine words too, which are one more than their addresses with a bit less could tell apart."""
+    machine, random = RV32(ram, input=1, output=1), np.random.default_rng(ram)
+    layout = Layout.sized("rv32im", 32, ram, 1, 1)
+    for code in CODES:
+        for pc in (0, ram - 4):
+            memory = bytearray(random.bytes(ram))
+            memory[pc : pc + 4] = code.to_bytes(4, "little")
+            x = [0, *random.integers(0, 1 << 32, 31).tolist()]
+            x[10], x[17] = int(random.integers(0, ram)), 93
+            state = ProgramState(pc, bytes(memory), tuple(x))
+            registers, memories = machine.contents(state)
+            bits = [b for name, width in layout.registers.items() for b in number(registers[name], width)]
+            for name, (width, _) in layout.memories.items():
+                bits += [bit for word in memories[name] for bit in number(word, width)]
+            _, _, found = _one_step(Nodes(1 << 18), "rv32im", layout, bits)
+            wanted = machine.contents(after(state, machine))
+            held = [b for name, w in layout.registers.items() for b in number(wanted.registers[name], w)]
+            for name, (width, _) in layout.memories.items():
+                held += [bit for word in wanted.memories[name] for bit in number(word, width)]
+            assert found == held
 
 
 @pytest.mark.slow
