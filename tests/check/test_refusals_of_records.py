@@ -4,6 +4,7 @@ import copy
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tapegrad._sources import read
@@ -42,11 +43,11 @@ def test_genuine_nets_pass(tokens: int) -> None:
     assert genuine(tokens).verdict("decoder") == COMPUTES_SOURCE
 
 
-def test_as_many_words_as_there_can_be() -> None:
-    """An address is a word that is not negative, and one of them says -1."""
-    assert (
-        net_of(read("subleq 8 127\n0 0 0"), "decoder", {"tokens": 400}).verdict("decoder") == COMPUTES_SOURCE
-    )
+@pytest.mark.parametrize("words", ["8 127", "16 100", "32 20"])
+def test_other_sizes(words: str) -> None:
+    """127 words of a byte are the most that there can be: an address is not negative."""
+    net = net_of(read(f"subleq {words}\n0 0 0"), "decoder", {"tokens": 1000})
+    assert net.verdict("decoder") == COMPUTES_SOURCE
 
 
 def in_machine(**entries: Any) -> Change:
@@ -108,7 +109,7 @@ BAD: list[tuple[str, Change]] = [
     ("digits that count the input", in_machine(counted=7)),
     ("digits that count the input", in_machine(counted=0)),
     ("width of a word", in_machine(width=4)),
-    ("does not consist of words", both(in_machine(width=24), source(width=24))),
+    ("does not consist of words", both(in_machine(width=24, ram=6), source(width=24, ram=6))),
     ("does not consist of words", both(in_machine(width=32, ram=6), source(ram=6))),
     ("cannot be every address", both(in_machine(ram=128), source(ram=128))),
     ("not that of the source", source(ram=8)),
@@ -285,3 +286,28 @@ def test_tables_of_rules() -> None:
         (Bits("this", "a", (0, 1)), Bits("last", "b", (3,))), lambda a, b: None if a == 3 else a + 4 * b
     )
     assert pages._table(rule).tolist() == [0, 1, 2, -1, 4, 5, 6, -1]
+
+
+A, B = Source("this", 1, 0), Source("last", 2, 3)
+RULE, OTHER_RULE = ([A], np.array([0, 2])), ([A, B], np.array([4, 2, -1, 6]))
+
+
+def test_one_bit_of_one_slot() -> None:
+    """Bit 1 of the first rule is A; of the second, where A and B are not 0 and 1, it is A."""
+    assert pages._compare_bit("x", 1, [RULE], [{A: 1}]) == 2
+    assert pages._compare_bit("x", 0, [RULE], []) == 1
+    assert pages._compare_bit("x", 1, [OTHER_RULE], [{A: 1}]) == 4
+    assert pages._compare_bit("x", 2, [RULE, OTHER_RULE], [{A: 0}, {A: 1, B: 1}]) == 4
+    wrong: list[tuple[int, Any, Any]] = [
+        (1, [RULE], [{}]),
+        (1, [RULE], []),
+        (1, [RULE], [{A: 0}]),
+        (1, [RULE], [{A: 1}, {A: 1}]),
+        (1, [RULE, OTHER_RULE], [{A: 1}]),
+        (2, [OTHER_RULE], [{A: 0, B: 1}, {A: 1, B: 1}]),
+    ]
+    for bit, rules, cases in wrong:
+        with pytest.raises(CheckError, match="another token follows in 'x'"):
+            pages._compare_bit("x", bit, rules, cases)
+    with pytest.raises(CheckError, match="'x' depends on something else"):
+        pages._compare_bit("x", 1, [RULE], [{A: 1, B: 1}])
