@@ -60,7 +60,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
         "narrowest_step": float(min(net.widths)) if net.widths else None,
     }
     require(claims == found, "the certificate claims something else than what holds")
-    most = max((len(own) for own in program.values), default=0)
+    most = max(map(len, program.values))
     return Checked(
         [
             f"{len(program.nodes)} expressions have at most {most:,} values each, for every input of up to "

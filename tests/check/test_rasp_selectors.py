@@ -11,7 +11,7 @@ from tapegrad._sources import read
 from tapegrad.rasp.sampler import random_program
 from tapegrad_check import CheckError, rasp, rasp_heads, rasp_tables
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
-from tests.check.altering import add, net_of
+from tests.check.altering import Change, Maps, add, maps, net_of, without_row
 from tests.check.test_refusals_of_rasp import PROGRAMS, altered, genuine
 
 
@@ -96,3 +96,23 @@ def test_powers_of_two() -> None:
     )
     for number, power in pairs:
         assert rasp_tables._power(Fraction(number)) == power
+
+
+def test_a_query_that_selects_several_positions_is_watched() -> None:
+    """Though no position is selected by two queries: the first query selects them all."""
+    every = language.Select(language.indices, language.indices, lambda key, query: query == 0)
+    net = net_of(language.program(language.Aggregate(every, language.tokens), "ab", 3), "decoder", {})
+    assert net.verdict("decoder") == COMPUTES_SOURCE
+    (place,) = np.flatnonzero(net.arrays["adds_to"] == rasp_tables.MIXED)
+    assert len(Maps.of(net, "sums")) == 1
+    without_row("sums", 0, int(place))(net)
+    net.arrays["adds_to"] = np.delete(net.arrays["adds_to"], place)
+    with pytest.raises(CheckError, match="nothing says so"):
+        net.verdict("decoder")
+
+
+def test_rows_that_ask_for_nothing_change_nothing() -> None:
+    def more(of: str, terms: dict[int, float]) -> Change:
+        return maps(of, lambda own: own[0][1].insert(0, (list(terms), list(terms.values()), 0.0)))
+
+    assert altered("sort", more("query", {}), more("key", {3: 1.0})).verdict("decoder") == COMPUTES_SOURCE

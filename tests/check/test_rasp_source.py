@@ -135,7 +135,7 @@ BAD: dict[str, list[dict[str, Any]]] = {
     "nodes are not a list": [source() | {"nodes": own} for own in ({}, [], [["tokens"]] * ((1 << 14) + 1))],
     "length is out of range": [source() | {"length": own} for own in (0, 4097, True, 3.0)],
     "neither causal nor not": [source() | {"causal": own} for own in (0, None)],
-    "vocabulary is out of range": [source() | {"vocabulary": own} for own in ([], ["a", None])],
+    "vocabulary is out of range": [source() | {"vocabulary": own} for own in ([], ["a", None], range(4097))],
     "two tokens are equal": [source() | {"vocabulary": own} for own in (["a", "a"], [1, True])],
     "output is no node": [source() | {"output": own} for own in (-1, 13, 1.0, True)],
     "output is a selector": [source() | {"output": 1}],
