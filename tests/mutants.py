@@ -127,8 +127,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad.attention.analysis": ["tests/attention", *HEADS],
     "tapegrad.attention.interpreter": ["tests/attention/test_attention.py"],
     "tapegrad.attention.language": [
-        TEXTS[0],
-        *(f"tests/attention/test_{name}.py" for name in ("tokens", "cells", "subleq_tokens")),
+        f"tests/attention/test_{name}.py" for name in ("tokens", "cells", "subleq_tokens")
     ],
     "tapegrad.attention.steps": ["tests/targets/test_sequences.py"],
     "tapegrad.attention.tokens": TEXTS[1:],

@@ -57,7 +57,7 @@ def test_layouts_are_those_of_the_compiler(machine: RV32 | Subleq) -> None:
 
 
 def test_output_is_a_ring() -> None:
-    written = number(0b1101_0110, 32)
+    written = number(0b1101_0111, 32)
     for output, bits in ((2, 1), (5, 3), (8, 3), (9, 4)):
         assert ring(Layout.sized("subleq", 8, 8, 1, output), written) == written[:bits]
     assert ring(Layout.sized("subleq", 8, 8, 1, 1), written) == [FALSE]
