@@ -38,6 +38,7 @@ from tapegrad_check.pages import DIGIT_BIT, MARK_BIT
 from tapegrad_check.ports import Layout
 from tapegrad_check.rv32 import Fixed, Hart, Outcome, Rule, effect, placed, turned
 from tapegrad_check.rv32_records import BYTE, IMAGE, LAST_SET, Rv32Page
+from tapegrad_check.rv32_rounds import WIDTH, digits_of, division_step, product_step, word_of
 from tapegrad_check.rv32_tokens import (
     ACCESS,
     CALLED,
@@ -55,7 +56,6 @@ from tapegrad_check.rv32_tokens import (
     SIGNS,
     STEP,
     STOPS,
-    TOKENS,
 )
 from tapegrad_check.words import (
     Word,
@@ -66,16 +66,12 @@ from tapegrad_check.words import (
     divide,
     either,
     equal,
-    less,
     multiply,
     number,
     only,
     padded,
-    subtract,
-    where,
 )
 
-WIDTH = (TOKENS - 1).bit_length()
 BRANCHES, ROUNDS = [op.name for op in OPS if op.branches], [op.name for op in OPS if op.rounds]
 SHIFTS, SIGNED = ("sll", "srl", "sra"), ("mulh", "mulhsu", "div", "rem")
 MOST_NODES = 1 << 18
@@ -91,13 +87,19 @@ def prove(ram: int, counted: int) -> int:
     require(sum(1 << 32 - len(fixed) for _, fixed, _ in every) == 1 << 32, "the cases leave something out")
     count = 0
     for name, fixed, rule in every:
-        for words in _parts(name):
-            code = dict(fixed)
-            if name.endswith("i") and words:
-                code |= {20 + bit: value for bit, value in words[1].items()}
-            _Case(formulas, name, code, words, rule).prove()
-            count += 1
+        count += prove_case(formulas, name, fixed, rule)
     return count
+
+
+def prove_case(formulas: Formulas, name: str, fixed: Fixed, rule: Rule) -> int:
+    """One instruction, in parts; gives their number."""
+    parts = list(_parts(name))
+    for words in parts:
+        code = dict(fixed)
+        if name.endswith("i") and words:
+            code |= {20 + bit: value for bit, value in words[1].items()}
+        _Case(formulas, name, code, words, rule).prove()
+    return len(parts)
 
 
 def _parts(name: str) -> Iterator[Sequence[Fixed]]:
@@ -155,12 +157,8 @@ class _Case:
     def prove(self) -> None:
         """The record, or the last of its rounds, does what the definition says."""
         n, last = self.n, self._before()
-        registers: Mapping[str, Word] = {
-            "pc": self.pc,
-            "copied": only(n, self.more, _word(last, "s4")),
-            "taken": self.taken,
-            "written": n.variables(2),
-        }
+        copied = only(n, self.more, word_of(last, "s4"))
+        registers = {"pc": self.pc, "copied": copied, "taken": self.taken, "written": n.variables(2)}
         layout = Layout.sized("rv32im", 32, self.page.ram, 1, 1)
         hart = Hart(n, layout, self.code, registers, self._x, self._loads, [*self.byte, self.there])
         does = self.rule(hart)
@@ -232,7 +230,7 @@ class _Case:
         """The last record of the step before: pc is there, and how many bytes were taken and copied; whatever
         else it says."""
         last: dict[str, Word] = {slot: self.n.variables(WIDTH) for slot in self.page.slots}
-        last |= _digits("next", self.pc) | _digits("taken", self.taken)
+        last |= digits_of("next", self.pc) | digits_of("taken", self.taken)
         last["outcome"] = either(self.n, self.more, number(MORE, WIDTH), number(GO, WIDTH))
         return last
 
@@ -269,7 +267,6 @@ class _Case:
     def _compare(
         self, record: Record, registers: Mapping[str, Word], wanted: Mapping[str, Word], rd: Word
     ) -> None:
-        """With what the definition says of an instruction that sets `rd`."""
         n, tokens, outcome, copied = self.n, record.tokens, record.tokens["outcome"], registers["copied"]
         self._compare_reads(record)
         stops = [(equal(n, outcome, said), number(trap, 3)) for said, trap in STOPS.items()]
@@ -364,11 +361,11 @@ class _Case:
         self._signs(signs)
         high, low = n.variables(32), n.variables(32)
         for count in range(FIRST_STEP, FIRST_STEP + STEPS):
-            last = dict(record.tokens) | _digits("s16", high) | _digits("s8", low)
+            last = dict(record.tokens) | digits_of("s16", high) | digits_of("s8", low)
             record = self._tell(last)
             self._is_round(record, count + 1)
             self.same("the signs", record.tokens["signs"], signs)
-            after = _division(n, high, low, b, negative[1]) if divides else _product(n, high, low, a)
+            after = division_step(n, high, low, b, negative[1]) if divides else product_step(n, high, low, a)
             self.same("a round", [*record.word("s16"), *record.word("s8")], after)
         if divides:
             quotient, remainder = divide(n, dividend, divisor)
@@ -376,7 +373,7 @@ class _Case:
         else:
             both = multiply(n, padded(a, 64), padded(b, 64))
             high, low = both[32:], both[:32]
-        record = self._tell(dict(record.tokens) | _digits("s16", high) | _digits("s8", low))
+        record = self._tell(dict(record.tokens) | digits_of("s16", high) | digits_of("s8", low))
         self._is_round(record, LAST_ROUND)
         return self._tell(record.tokens)
 
@@ -401,34 +398,3 @@ class _Case:
         require(not any(marks) and not tokens["put"][PUT_BIT], "a round does more")
         require(record.word("taken", self.page.counted) == list(self.taken), "a round does more")
         require(record.word("s4", 2) == number(following, 8), "a round has another number")
-
-
-def _product(n: Nodes, high: Word, low: Word, a: Word) -> list[int]:
-    """A step of multiplication: the high word, then the low one."""
-    total = add(n, padded(high, 33), padded(only(n, low[0], a), 33))
-    return [*total[1:], *low[1:], total[0]]
-
-
-def _division(n: Nodes, high: Word, low: Word, b: Word, negative: int) -> list[int]:
-    """A step of long division: the remainder, then the quotient. What is negative is added."""
-    doubled = [low[31], *high]
-    if negative:
-        total = add(n, padded(doubled[:32], 33), padded(b, 33))
-        fits, reduced = n.or_(total[32], doubled[32]), total
-    else:
-        fits = less(n, doubled, [*b, FALSE]) ^ 1
-        reduced = subtract(n, doubled, [*b, FALSE])
-    rest = [where(n, fits, x, y) for x, y in zip(reduced, doubled, strict=True)][:-1]
-    return [*rest, fits, *low[:31]]
-
-
-def _digits(name: str, word: Word) -> dict[str, Word]:
-    """The tokens of a row of digits, without flags."""
-    return {
-        f"{name} {place}": [*word[4 * place : 4 * place + 4], *number(1 << DIGIT_BIT - 4, WIDTH - 4)]
-        for place in range(len(word) // 4)
-    }
-
-
-def _word(tokens: Tokens, name: str) -> list[int]:
-    return [bit for place in range(8) for bit in tokens[f"{name} {place}"][:4]]
