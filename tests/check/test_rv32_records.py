@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad._saved import save
 from tapegrad.attention import rv32_cells
 from tapegrad.attention.rv32_tokens import Rv32Tokens, _program
 from tapegrad.attention.rv32_words import BELOW, LESS
@@ -202,8 +203,8 @@ def test_rounds_make_products_and_quotients() -> None:
 def test_forged_nets_are_refused(tmp_path: Path) -> None:
     compiled = tg.compile(tg.read("rv32-fibonacci"), "decoder", tokens=5_000)
     other = tg.compile(tg.read("rv32-sort"), "decoder", tokens=6_000)
-    compiled.save(tmp_path / "own.net")
-    other.save(tmp_path / "other.net")
+    save(compiled, tmp_path / "own.net")
+    save(other, tmp_path / "other.net")
     assert check(tmp_path / "own.net").verdict == COMPUTES_SOURCE
     own = Saved.of(tmp_path / "own.net")
     every = list(forgeries(own, Saved.of(tmp_path / "other.net")))
