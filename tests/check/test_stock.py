@@ -98,7 +98,7 @@ def _others(value: Any) -> list[Any]:
     if isinstance(value, bool):
         return [not value, int(value)]
     if isinstance(value, int | float):
-        return [value + 1, 2 * value + 1, -value - 1, None]
+        return [2 * value + 1, -value - 1, None]
     return [{}, [], "gelu_new", 7] if value is not None else [{"type": "Lowercase"}]
 
 
