@@ -27,7 +27,7 @@ from tapegrad_check.rv32_rounds import WIDTH, division_step, product_step
 from tapegrad_check.rv32_tokens import TOKENS
 from tapegrad_check.token_nets import TokenNet
 from tapegrad_check.words import divide, multiply, number, padded
-from tests.check.forging import Saved, forgeries
+from tests.check.forging import Saved, forgeries, outcome
 from tests.programs.states import MACHINE
 
 COUNTED = 2
@@ -209,12 +209,10 @@ def test_forged_nets_are_refused(tmp_path: Path) -> None:
     own = Saved.of(tmp_path / "own.net")
     every = list(forgeries(own, Saved.of(tmp_path / "other.net")))
     random = np.random.default_rng(0)
-    for forgery in [every[place] for place in random.permutation(len(every))[:120]]:
+    for forgery in [every[place] for place in random.permutation(len(every))[:40]]:
         if forgery.where.startswith(("source", "lowered", "pass")) or "source" in forgery.kind:
             continue  # nets of one machine are the same, whatever the program
-        forgery.saved.write(tmp_path / "forged.net")
-        with pytest.raises(CheckError):
-            check(tmp_path / "forged.net")
+        assert outcome(forgery, tmp_path / "forged.net", compiled) != "disowned", str(forgery)
 
 
 def _swapped(says: Callable[..., int]) -> Callable[..., int]:
