@@ -80,11 +80,12 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         return replace(loaded, passes=passes)
 
 
-def check(path: str | os.PathLike[str]) -> CheckReport:
+def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
     """Re-derives every claim of the certificate from the arrays, without the compiler (`tapegrad_check`);
-    `BrokenNet` says what does not hold."""
+    `BrokenNet` says what does not hold. With `of`, a saved net, the path is that of a stock checkpoint that
+    was exported from it, and compared with it."""
     with what_is_broken(path):
-        return tapegrad_check.check(path)
+        return tapegrad_check.check(path, of)
 
 
 def _passes(loaded: Compiled, config: Mapping[str, Any], arrays: Arrays) -> tuple[Rewriting, ...]:

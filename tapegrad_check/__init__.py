@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad_check import decoder, emulator, extended, rcnn, relu, simplex, tape, transformer
+from tapegrad_check import decoder, emulator, extended, rcnn, relu, simplex, stock, tape, transformer
 from tapegrad_check.folder import (
     AGAIN,
     COMPUTES_SOURCE,
@@ -68,8 +68,10 @@ class CheckReport:
         return "\n".join([first, *(f"  - {statement}" for statement in self.statements)])
 
 
-def check(path: str | os.PathLike[str]) -> CheckReport:
-    """Proves what can be proved of a saved net; `CheckError` says what does not hold."""
+def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
+    """Proves what can be proved of a saved net; `CheckError` says what does not hold. With `of`, the path is
+    that of a stock checkpoint, which must be the net that is saved there."""
+    exported, path = path, path if of is None else of
     folder = read_folder(path)
     target = folder.config["target"]
     if target not in CHECKERS:
@@ -85,6 +87,7 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
             checked = CHECKERS[target](
                 folder.config["net"], folder.own, folder.certificate["claims"], bound.source
             )
+            same = [] if of is None else stock.compare(exported, folder)
     except NotProved as error:
         raise CheckError(str(error), where=str(path), advice=AGAIN) from error
     except FloatingPointError as error:
@@ -102,7 +105,7 @@ def check(path: str | os.PathLike[str]) -> CheckReport:
         verdict = OWN_TABLE if verdict == COMPUTES_SOURCE else verdict
     elif bound.tested is not None and verdict == COMPUTES_SOURCE:
         verdict = tested_on(bound.tested)
-    statements += [*bound.statements, *checked.statements]
+    statements += [*bound.statements, *checked.statements, *same]
     if folder.config["version"] == 1:
         statements.append("the folder is of format 1, which does not record how its source was lowered")
-    return CheckReport(str(path), target, verdict, tuple(statements))
+    return CheckReport(str(exported), target, verdict, tuple(statements))

@@ -24,17 +24,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "Example: tapegrad-check adder8.net",
     )
     parser.add_argument("folder", metavar="FOLDER", help="a folder that `tapegrad compile` or `save` wrote")
+    parser.add_argument(
+        "--of", metavar="NET", help="FOLDER is a stock GPT-2 that `tapegrad export` wrote of this saved net"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--traceback", action="store_true", help=f"show tracebacks, as {TRACEBACK}=1 does")
     given = parser.parse_args(arguments)
     if given.traceback:
         os.environ[TRACEBACK] = "1"
-    return guarded(lambda: _checked(given.folder, given.json), as_json=given.json)
+    return guarded(lambda: _checked(given.folder, given.of, given.json), as_json=given.json)
 
 
-def _checked(folder: str, as_json: bool) -> int:
+def _checked(folder: str, of: str | None, as_json: bool) -> int:
     try:
-        report = check(folder)
+        report = check(folder, of)
     except CheckError as error:
         complain(error, as_json=as_json)
         return BAD_INPUT if isinstance(error, Unchecked) else FAILED

@@ -8,7 +8,7 @@ compared with what the page says. The cases are disjoint, and their sizes add up
 pc is a multiple of 4. It is so at first, and after every step: that is part of what is proved.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tapegrad_check import datapath
 from tapegrad_check.folder import require
@@ -24,12 +24,17 @@ ORDER = [*range(7), *range(25, 32), *range(12, 15), *range(21, 25), *range(15, 2
 
 def cases() -> Iterator[tuple[str, Fixed, Rule]]:
     """All instructions, and what is left of all words: what is not the one at some bit, like it before."""
-    rest: list[Fixed] = [{}]
-    for name, fixed, rule in PAGE:
-        yield name, fixed, rule
-        rest = [part for cube in rest for part in _without(cube, fixed)]
-    for cube in rest:
+    yield from PAGE
+    for cube in others([fixed for _, fixed, _ in PAGE]):
         yield "no instruction", cube, illegal
+
+
+def others(known: Sequence[Fixed]) -> list[Fixed]:
+    """All words but these, in disjoint parts."""
+    rest: list[Fixed] = [{}]
+    for fixed in known:
+        rest = [part for cube in rest for part in _without(cube, fixed)]
+    return rest
 
 
 def _without(cube: Fixed, fixed: Fixed) -> list[Fixed]:

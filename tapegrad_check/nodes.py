@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.folder import CheckError, NotProved
 from tapegrad_check.sources import Circuit
-from tapegrad_check.sweep import unproved
+from tapegrad_check.sweep import below, unproved
 
 FALSE, TRUE = 0, 1
 PATTERNS = 1 << 14
@@ -110,6 +110,17 @@ class Nodes:
         """The literals of a circuit's outputs."""
         wires = self.wires(circuit, inputs)
         return [wires[wire] for wire in circuit.output_wires.tolist()]
+
+    def assuming(self, literal: int, value: int, literals: Sequence[int]) -> list[int]:
+        """What these become if the literal is taken to be a constant. If two formulas are the same with 0 and
+        with 1, they are the same: it is one or the other."""
+        become = {literal >> 1: value ^ literal & 1}
+        for node in sorted(below(self, (own >> 1 for own in literals))):
+            operands = self.operands[node]
+            if node not in become and operands and any(own >> 1 in become for own in operands):
+                a, b = (become.get(own >> 1, own & ~1) ^ own & 1 for own in operands)
+                become[node] = self.xor(a, b) if self.is_xor[node] else self.and_(a, b)
+        return [become.get(own >> 1, own & ~1) ^ own & 1 for own in literals]
 
     def require_same(
         self,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tapegrad_check.folder import require
 from tapegrad_check.token_nets import Case, Side, Source, TokenNet
 
-MOST_INPUTS = 20
+MOST_INPUTS = 22
 """Bits of which all values are tried."""
 DIGIT, PLUS, MARK = 64, 16, 32
 """The number of the digit 0, and what its two flags add."""
@@ -65,7 +65,7 @@ def compare(net: TokenNet, page: Page) -> int:
                 net.answers(page.heads.index(head), own) == wanted, f"{slot!r} is recalled from elsewhere"
             )
         tables = [
-            (_sources(rule, places, page.heads, own == len(places) - 1), _table(rule)) for rule in rules
+            (_sources(rule, places, page.heads, own == len(places) - 1), table_of(rule)) for rule in rules
         ]
         cases = [case for case in (_translated(net, case, own) for case in net.cases) if case is not None]
         for bit in range(net.width):
@@ -84,7 +84,7 @@ def _sources(rule: Rule, places: Mapping[str, int], heads: Sequence[str], ends: 
     return found
 
 
-def _table(rule: Rule) -> NDArray[np.int64]:
+def table_of(rule: Rule) -> NDArray[np.int64]:
     """What a rule says of all that its inputs can be, the first in the lowest bits; -1 for what cannot be."""
     sizes = [len(part.bits) for part in rule.inputs]
     table = np.zeros(1 << sum(sizes), np.int64)
@@ -124,22 +124,27 @@ def _compare_bit(
     inputs = list(dict.fromkeys(source for sources, _ in ruling for source in sources))
     require(all(holds.keys() <= set(inputs) for holds in cases), f"{slot!r} depends on something else")
     require(len(inputs) <= MOST_INPUTS, f"{slot!r} depends on too much")
-    numbers = np.arange(1 << len(inputs))
-    values = {source: numbers >> place & 1 for place, source in enumerate(inputs)}
-    wanted, possible = np.zeros(len(numbers), np.int64), np.ones(len(numbers), bool)
+    every = (2,) * len(inputs)
+    wanted, possible, found = np.zeros(every, np.uint8), np.ones(every, bool), np.zeros(every, np.uint16)
     for sources, table in ruling:
-        index = sum((values[source] << place for place, source in enumerate(sources)), np.zeros_like(numbers))
-        given = table[index]
+        given = _spread(sources, table, inputs)
         possible &= given >= 0
-        wanted += given >> bit & 1
-    found = np.zeros(len(numbers), np.int64)
+        wanted += (given >> bit & 1).astype(np.uint8)
     for holds in cases:
-        own = np.ones(len(numbers), bool)
-        for source, value in holds.items():
-            own &= values[source] == value
-        found += own
+        found[tuple(holds.get(source, slice(None)) for source in inputs)] += 1
+    assert (wanted[possible] <= 1).all(), f"the page says twice what follows in {slot!r}"
     require(bool((found == wanted)[possible].all()), f"another token follows in {slot!r} than the page says")
-    return len(numbers)
+    return found.size
+
+
+def _spread(
+    sources: Sequence[Source], table: NDArray[np.int64], inputs: Sequence[Source]
+) -> NDArray[np.int64]:
+    """A rule's table with an axis for each input, of length 1 where it does not matter."""
+    own = [source for source in inputs if source in sources]
+    numbers = np.indices((2,) * len(own)) if own else np.zeros((0,), np.int64)
+    index = sum((numbers[own.index(source)] << place for place, source in enumerate(sources)), np.int64(0))
+    return table[index].reshape([2 if source in sources else 1 for source in inputs])
 
 
 class Area(NamedTuple):
@@ -210,3 +215,25 @@ def recalled(head: str, *bits: int) -> Bits:
 def carried(total: int) -> int:
     """The token of a digit of a sum."""
     return DIGIT + total % 16 + (PLUS if total > 15 else 0)
+
+
+def over(seen: int, limit: int) -> bool:
+    """Whether a number is above a limit: its digit here with a plus for the digits before, the limit's
+    digit."""
+    return seen % 16 > limit or (seen % 16 == limit and bool(seen & PLUS))
+
+
+def bit_of_digit(bit: int, value: int) -> int:
+    """A bit of a digit; that it is one comes with the lowest."""
+    return (DIGIT if bit == 0 else 0) + (value << bit)
+
+
+def from_memory(store: str, image: str) -> list[Rule]:
+    """A digit of memory: as last written, where there is such a token, else as in the prompt."""
+    return [
+        Rule(
+            (recalled(store, bit, DIGIT_BIT), recalled(image, bit)),
+            lambda last, first, bit=bit: bit_of_digit(bit, last % 2 if last > 1 else first),
+        )
+        for bit in VALUE
+    ]

@@ -1,22 +1,25 @@
 """Is a language model this machine with memory? Its heads and cases are read, and compared with a page.
 
 A net of target `decoder` for a program does not depend on the program, which stands in the prompt; so what is
-proved holds for every program on that machine, with every input. The pages are `subleq_records` and, for
-RISC-V, none yet: of such a net it is proved what its heads and cases are, but not that they are the
-instruction set.
+proved holds for every program on that machine, with every input. The pages are `subleq_records` and
+`rv32_records`; that the latter is RV32IM is proved in `rv32_proof`.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
-from tapegrad_check.pages import compare, digits_for
+from tapegrad_check import rv32_proof, rv32_tokens, subleq_records
+from tapegrad_check.folder import Arrays, Checked, NotProved, require
+from tapegrad_check.pages import Page, compare
+from tapegrad_check.rv32 import PAGE
+from tapegrad_check.rv32_records import Rv32Page
 from tapegrad_check.sources import MOST_BYTES, Model, Program, whole
-from tapegrad_check.subleq_records import TOKENS, SubleqPage
+from tapegrad_check.subleq_records import SubleqPage
 from tapegrad_check.token_nets import TokenNet
 
-KINDS = ("subleq", "rv32")
+NAMES_OF = {"subleq": "SUBLEQ", "rv32": "RISC-V"}
+KINDS = tuple(NAMES_OF)
 MEAN = 2.0**-20
-RV32_TOKENS = 560
 WORDS = ("this", "last", "write", "block")
 NAMES = ("writes", "target", "kind of the record")
 """What heads of the first layer are called; those in the first line have numbers."""
@@ -32,31 +35,47 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
         assert isinstance(source, Program)
         kind = {"subleq": "subleq", "rv32im": "rv32"}[source.kind]
         require((kind, source.ram) == (data["kind"], ram), "the machine is not that of the source")
-    if data["kind"] == "subleq":
-        require(data.keys() == {"kind", "ram", "width", "counted"}, "the machine has other entries")
-        width = whole(data["width"], "the width of a word", 8, 32)
-        require(width in (8, 16, 32) and ram % (width // 8) == 0, "the memory does not consist of words")
-        require(ram * 8 // width < 1 << width - 1, "a word cannot be every address")
-        require(
-            not isinstance(source, Program) or source.width == width, "the words are not those of the source"
-        )
-        page = SubleqPage(width, ram * 8 // width, counted)
-        net = _net(config, arrays, len(page.slots), TOKENS)
-        tried = compare(net, page)
-        _claims(claims, net)
-        proved = (
-            f"each of the {net.record} tokens of a record is what the page of SUBLEQ says, for all that it "
-            f"depends on ({tried:,} combinations of bits); its logit is above all others by 1"
-        )
-        reads = f"bytes of input are counted up to {16**counted - 1:,}"
-        return Checked([*_statements(net), proved, reads])
-    require(data.keys() == {"kind", "ram", "counted"}, "the machine has other entries")
-    record = 131 + 3 * digits_for(ram) + counted
-    net = _net(config, arrays, record, RV32_TOKENS)
+    page, count, proved = (_subleq if data["kind"] == "subleq" else _rv32)(data, ram, counted, source)
+    net = _net(config, arrays, len(page.slots), count)
+    tried = compare(net, page)
     _claims(claims, net)
-    return Checked(
-        [*_statements(net), "there is no page of RISC-V yet that they were compared with"], OWN_TABLE
+    told = (
+        f"each of the {net.record} tokens of a record is what the page of {NAMES_OF[data['kind']]} says, for "
+        f"all that it depends on ({tried:,} combinations of bits); its logit is above all others by 1"
     )
+    reads = f"bytes of input are counted up to {16**counted - 1:,}"
+    return Checked([*_statements(net), told, *proved, reads])
+
+
+def _subleq(
+    data: Mapping[str, Any], ram: int, counted: int, source: Model | None
+) -> tuple[Page, int, list[str]]:
+    """The page, the number of tokens, and what else was proved. Of SUBLEQ the page is the definition."""
+    require(data.keys() == {"kind", "ram", "width", "counted"}, "the machine has other entries")
+    width = whole(data["width"], "the width of a word", 8, 32)
+    require(width in (8, 16, 32) and ram % (width // 8) == 0, "the memory does not consist of words")
+    require(ram * 8 // width < 1 << width - 1, "a word cannot be every address")
+    require(not isinstance(source, Program) or source.width == width, "the words are not those of the source")
+    return SubleqPage(width, ram * 8 // width, counted), subleq_records.TOKENS, []
+
+
+def _rv32(
+    data: Mapping[str, Any], ram: int, counted: int, source: Model | None
+) -> tuple[Page, int, list[str]]:
+    require(data.keys() == {"kind", "ram", "counted"}, "the machine has other entries")
+    require(ram % 4 == 0, "the memory does not consist of words")
+    if isinstance(source, Program) and source.entry % 4:
+        raise NotProved("the program starts at an address that is no multiple of 4")
+    count = rv32_proof.prove(ram, counted)
+    proved = (
+        f"records by this page do what the {len(PAGE)} instructions of RV32IM do, one by one, and all other "
+        f"words are illegal: {count} cases, which are all"
+    )
+    rounds = (
+        "in multiplication and division that is proved of each round; that 32 of them make a product or a "
+        "quotient is a fact of arithmetic"
+    )
+    return Rv32Page(ram, counted), rv32_tokens.TOKENS, [proved, rounds]
 
 
 def _net(config: dict[str, Any], arrays: Arrays, record: int, count: int) -> TokenNet:

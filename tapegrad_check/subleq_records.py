@@ -28,7 +28,9 @@ from tapegrad_check.pages import (
     at,
     carried,
     digits_for,
+    from_memory,
     numbered,
+    over,
     recalled,
     row,
 )
@@ -126,9 +128,7 @@ class SubleqPage:
             return list(self._result(place))
         if name == "x":
             return list(self._moved(place))
-        memory = [
-            Rule((recalled(STORE, bit, DIGIT_BIT), recalled(IMAGE, bit)), _memory(bit)) for bit in VALUE
-        ]
+        memory = from_memory(STORE, IMAGE)
         if name in ("a", "b"):
             memory += self._compared(name, place, self.words - 1)
             memory += _all_f(name, place)
@@ -140,7 +140,7 @@ class SubleqPage:
             return []
         own = limit >> 4 * (place - 1) & 15
         return [
-            Rule((at(f"{name} {place - 1}", *VALUE, PLUS_BIT),), lambda seen: PLUS if _over(seen, own) else 0)
+            Rule((at(f"{name} {place - 1}", *VALUE, PLUS_BIT),), lambda seen: PLUS if over(seen, own) else 0)
         ]
 
     def _kind_of_address(self, slot: str) -> Rule:
@@ -148,7 +148,7 @@ class SubleqPage:
         limit = self.words - 1 >> 4 * last & 15
 
         def kind(seen: int) -> int:
-            place = NOWHERE if _over(seen, limit) else INSIDE
+            place = NOWHERE if over(seen, limit) else INSIDE
             if seen & MARK and seen % 16 == 15:
                 place = DEVICE
             if slot == "from":
@@ -208,17 +208,11 @@ class SubleqPage:
 
     def _outcome(self, seen: int, source: int, target: int, jumps: int, sign: int) -> int | None:
         limit = self.words - 3
-        if limit < 0 or _over(seen, limit >> 4 * (self.word - 1) & 15):
+        if limit < 0 or over(seen, limit >> 4 * (self.word - 1) & 15):
             return ASTRAY
         if NOWHERE in (source, target) or (source, target) == (DEVICE, DEVICE):
             return BEYOND
         return None if 3 in (source, target) else ENDS if jumps and sign else GO
-
-
-def _over(seen: int, limit: int) -> bool:
-    """Whether a number is above a limit: its digit here with a plus for the digits before, the limit's
-    digit."""
-    return seen % 16 > limit or (seen % 16 == limit and bool(seen & PLUS))
 
 
 def _all_f(name: str, place: int) -> list[Rule]:
@@ -226,11 +220,6 @@ def _all_f(name: str, place: int) -> list[Rule]:
     if place == 0:
         return [Rule((), lambda: MARK)]
     return [Rule((at(f"{name} {place - 1}", *VALUE, MARK_BIT),), lambda seen: MARK if seen == 31 else 0)]
-
-
-def _memory(bit: int):  # a rule's function
-    """A bit of a digit of memory: as last written, where there is such a token, else as in the prompt."""
-    return lambda store, image: (DIGIT if bit == 0 else 0) + ((store % 2 if store > 1 else image) << bit)
 
 
 def _moving(bit: int, low: bool):  # a rule's function

@@ -39,17 +39,17 @@ def unproved(nodes: "Nodes", pairs: Pairs) -> Pairs:
     frees = True
     for attempt in range(ROUNDS if pairs else 0):
         before = len(pairs)
-        below = [_below(nodes, (pair[side] >> 1 for pair in pairs)) for side in (0, 1)]
-        merged = _Merging(nodes.__class__(4 * len(below[0] | below[1]) + 4), attempt)
+        sides = [below(nodes, (pair[side] >> 1 for pair in pairs)) for side in (0, 1)]
+        merged = _Merging(nodes.__class__(4 * len(sides[0] | sides[1]) + 4), attempt)
         become = {0: 0}
-        for node in sorted(below[0] | below[1]):
+        for node in sorted(sides[0] | sides[1]):
             operands = nodes.operands[node]
             if operands is None:
                 become[node] = merged.variable()
                 continue
             a, b = (become[literal >> 1] ^ literal & 1 for literal in operands)
             found = merged.gate(nodes.is_xor[node], a, b)
-            frees_it = frees and node in below[0] and node in below[1] and merged.is_rare(found)
+            frees_it = frees and node in sides[0] and node in sides[1] and merged.is_rare(found)
             become[node] = merged.variable() if frees_it else found
         pairs = [(a, b) for a, b in pairs if not merged.same(become[a >> 1] ^ a & 1, become[b >> 1] ^ b & 1)]
         if not pairs or (len(pairs) == before and not frees):
@@ -58,7 +58,7 @@ def unproved(nodes: "Nodes", pairs: Pairs) -> Pairs:
     return pairs
 
 
-def _below(nodes: "Nodes", roots: Iterable[int]) -> set[int]:
+def below(nodes: "Nodes", roots: Iterable[int]) -> set[int]:
     """All nodes that these depend on, and they themselves, but for the constant."""
     seen = {0}
     waiting = list(roots)

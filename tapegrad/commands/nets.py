@@ -91,12 +91,21 @@ def verify(
         raise typer.Exit(DISAGREED)
 
 
-def check(folder: FolderArgument, as_json: AsJson = False) -> None:
+def check(
+    folder: FolderArgument,
+    of: Annotated[
+        Path | None,
+        typer.Option(
+            "--of", help="A saved net of target decoder: FOLDER is the stock GPT-2 exported from it."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Prove that a saved network computes its source, from its files alone, without the compiler.
 
     Example: tapegrad check adder8.net
     """
-    report = check_folder(folder)
+    report = check_folder(folder, of)
     if as_json:
         print_json(report.to_json())
         return
