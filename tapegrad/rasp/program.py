@@ -113,12 +113,15 @@ class RaspProgram:
         """The output, as Python has it."""
         return [as_python(value) for value in self.evaluate(self.start(tokens))[self.output]]
 
-    def evaluate(self, tokens: State) -> list[list[Any]]:
-        """Every node for these tokens: values of sequences, rows of selectors."""
+    def evaluate(self, tokens: State, held: Mapping[int, list[Any]] | None = None) -> list[list[Any]]:
+        """Every node for these tokens: values of sequences, rows of selectors. Nodes may be held at what is
+        given for them."""
         found: list[list[Any]] = []
         places = range(len(tokens))
         for number, node in enumerate(self.nodes):
-            if isinstance(node, Tokens):
+            if held is not None and number in held:
+                found.append(held[number])
+            elif isinstance(node, Tokens):
                 found.append(list(tokens))
             elif isinstance(node, Indices):
                 found.append(list(places))
