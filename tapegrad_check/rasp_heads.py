@@ -149,8 +149,9 @@ class Heads(Tables):
         """Whether a condition is about these sequences and no others. A side that is always the same may
         stand for any sequence."""
         for leaf in self._leaves(part):
-            for node, side in zip(self.program.nodes[leaf].reads, (keys, queries), strict=True):
-                if self.places_of(node, side) is None and not self._indifferent(leaf, side is keys):
+            key, query = self.program.nodes[leaf].reads
+            for node, side, of_keys in ((key, keys, True), (query, queries, False)):
+                if self.places_of(node, side) is None and not self._indifferent(leaf, of_keys):
                     return False
         return True
 

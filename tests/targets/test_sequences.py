@@ -63,6 +63,9 @@ def test_random_programs(seed):
         # Two conditions on functions of the same sequences.
         "select(indices - 1, indices, <) and select(indices % 2, indices, !=)",
         "select(tokens, indices, <) and select(tokens * 2, indices, >) and select(tokens, tokens, true)",
+        # A condition on queries alone, beside one that has the same sequence on both sides.
+        "select(indices, indices, >=) and select(tokens, tokens != 3, {(0, true), (1, true), (2, true), "
+        "(3, true)})",
     ],
 )
 def test_conditions_that_score_together(selector):
