@@ -121,6 +121,14 @@ def test_families():
     assert len({first, third, fourth}) == 3
 
 
+@pytest.mark.parametrize(
+    ("rest", "part"),
+    [(0, "train"), (79, "train"), (80, "validation"), (89, "validation"), (90, "test"), (99, "test")],
+)
+def test_the_split_follows_from_the_family(rest, part):
+    assert Plan().part(f"{1200 + rest:x}") == part
+
+
 def test_a_larger_zoo_begins_with_the_smaller_one(zoo, tmp_path):
     run(Plan(), tmp_path, SIZE - 6, workers=1)
     assert entries(tmp_path) == entries(zoo)[: SIZE - 6]

@@ -72,7 +72,7 @@ def rasp_circuit(program: RaspProgram, count: int) -> Rewriting:
             values[place] for place in row[: count * len(values)].reshape(count, -1).argmax(axis=1).tolist()
         )
 
-    return Rewriting(f"{count} tokens as wires", program, circuit, encode, decode)
+    return Rewriting("tokens as wires", program, circuit, encode, decode)
 
 
 class _Growing:
