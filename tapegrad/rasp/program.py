@@ -157,6 +157,8 @@ class RaspProgram:
 
     def _gathered(self, number: int, node: Aggregate, found: list[list[Any]]) -> list[Value]:
         values = found[node.sequence]
+        if node.mean:  # of true and false it is a number, also where all are the same
+            values = [int(value) if isinstance(value, bool) else value for value in values]
         return [
             gathered(self.title(number), [values[k] for k, own in enumerate(row) if own], node.default)
             for row in found[node.selector]

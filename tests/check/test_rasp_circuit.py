@@ -34,9 +34,7 @@ def way(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize(
-    "name", ["rasp-sort", "rasp-dyck-2", "rasp-induction", "rasp-fraction"]
-)
+@pytest.mark.parametrize("name", ["rasp-sort", "rasp-dyck-2", "rasp-induction", "rasp-fraction"])
 def test_ready_programs(name, way, tmp_path):
     report = checked(READY[name].build(), tmp_path / "net")
     assert report.verdict == COMPUTES_SOURCE
