@@ -177,6 +177,23 @@ def _locked(folder: Path) -> int | None:
     return handle
 
 
+@contextmanager
+def only_writer(folder: Path) -> Iterator[None]:
+    """Inside, no other program that asks writes to this folder, which is made if it is not there."""
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = _locked(folder)
+    if lock is None and fcntl is not None:
+        raise InputError(
+            f"another program is writing to {folder}", advice="Wait for it, or choose another folder."
+        )
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
 def _remove_left_behind(parent: Path, unfinished: str) -> None:
     """Removes hidden folders whose writer is gone. One that was just made may not be locked yet."""
     for left in parent.iterdir():

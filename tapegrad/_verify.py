@@ -127,6 +127,8 @@ def _chosen(compiled: Compiled, random: np.random.Generator) -> tuple[Iterable[I
     """The inputs where none are given, and whether there are no others."""
     built_for = compiled.built_for()
     if built_for is None:
+        if compiled.passes and (own := compiled.passes[0].default_inputs) is not None:
+            return own(random)
         in_batches = not any(kind_of(rewriting.after).one_by_one for rewriting in compiled.passes)
         return kind_of(compiled.source).default_inputs(compiled.source, random, in_batches)
     count = min(len(built_for), MOST_BUILT_FOR)

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tapegrad
-from tapegrad.commands import campaign, demo, listing, nets, player, run, search
+from tapegrad.commands import campaign, demo, listing, nets, player, run, search, zoo
 from tapegrad.commands.output import BAD_INPUT, console
 from tapegrad.errors import InputError, TapegradError
 from tapegrad_check.boundary import TRACEBACK, complain, guarded
@@ -113,6 +113,7 @@ for command in (
     nets.train_with,
     search.search,
     campaign.campaign,
+    zoo.zoo,
     player.studio,
 ):
     app.command()(command)

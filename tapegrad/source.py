@@ -60,6 +60,9 @@ class Rewriting:
     relation: Callable[[], tuple[dict[str, Any], "Arrays"]] | None = None
     """Written beside a saved net, as JSON and arrays: a hint with which the checker can prove that `after`
     does what `before` does, where that is easier than to derive it anew."""
+    default_inputs: Callable[[np.random.Generator], tuple["Inputs", bool]] | None = None
+    """Where `after` takes only some of the inputs of `before`: those to verify it on, and whether these are
+    all."""
 
     def decode_last(self, state: State) -> State | None:
         """`decode`, for a state in which `after` has halted."""

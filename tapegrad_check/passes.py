@@ -9,7 +9,7 @@ checker of a target binds the net to that.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tapegrad_check import circuits, machines, plans, programs, tables
+from tapegrad_check import circuits, machines, plans, programs, rasp_circuit, tables
 from tapegrad_check.folder import Folder, NotProved, require
 from tapegrad_check.sources import Model, digest, lowered_of, source_of
 from tapegrad_check.step import IN_THE_NET, Step
@@ -22,6 +22,7 @@ PASSES: dict[str, Pass] = {
     **machines.PASSES,
     **plans.PASSES,
     **programs.PASSES,
+    **rasp_circuit.PASSES,
     **tables.PASSES,
 }
 

@@ -14,6 +14,11 @@ BETA = 256.0
 """What a condition scores. exp(-128) is below the smallest float of single precision, which is above
 exp(-104)."""
 
+FEW_TABLES = 8
+"""Up to so many, ways to draw them together are looked for."""
+Scores = dict[tuple[Key, Key], NDArray[np.float64]]
+"""What is scored for all values of keys and of queries, by the sequences that it depends on."""
+
 
 class Heads(Tables):
     """What heads select and bring."""
@@ -31,12 +36,13 @@ class Heads(Tables):
         )
         height, begin = asks[-1][START], asks[-1][WORD]
         count = height / BETA
-        tables = self._components(asks[:-1], answers[:-1], count)
-        require(count == int(count) >= len(tables) and count >= 1, "the first position scores something else")
+        tables = self._components(asks[:-1], answers[:-1])
+        require(count == int(count) >= 1, "the first position scores something else")
         require(begin == (height if node.kind == "width" else height - BETA / 2), "the first position is off")
-        for own in tables.values():
-            require(np.isin(own, (0.0, BETA)).all(), "a score is neither all nor nothing")
         require(height <= 1 << 20, "scores are too large")
+        for own in tables.values():
+            fits = (own >= 0).all() and own.max() <= height and not (own % BETA).any()
+            require(fits, "a score is neither all nor nothing")
         self._selects(node.reads[0], tables, int(count))
         rows = [row_of(value, row)[0] for row in range(len(value))]
         self._brings(self.heads[number], rows)
@@ -51,12 +57,8 @@ class Heads(Tables):
             self.watched |= set(to)
         return to
 
-    def _components(
-        self, asks: list[dict[int, float]], answers: list[dict[int, float]], count: float
-    ) -> dict[tuple[Key, Key], NDArray[np.float64]]:
-        """Products of rows, added up for each pair of what they depend on. Where these are more than there
-        are conditions, those that do not depend on one side go with others that agree with them in the
-        rest."""
+    def _components(self, asks: list[dict[int, float]], answers: list[dict[int, float]]) -> Scores:
+        """Products of rows, added up for each pair of what they depend on."""
         rows: dict[tuple[Key, Key], tuple[list[Any], list[Any]]] = {}
         for ask, answer in zip(asks, answers, strict=True):
             self.exact(ask)
@@ -73,24 +75,14 @@ class Heads(Tables):
                 raise NotProved("a head has too many cases")
             # Products of bits with the temperature: sums stay far below 2^53.
             found[pair] = first.T @ second
-        while len(found) > count:
-            lone, whole = next(
-                (
-                    (lone, whole)
-                    for lone in sorted(found, key=lambda own: len(own[0] + own[1]))
-                    for whole in found
-                    if lone != whole and lone[0] in (whole[0], ()) and lone[1] in (whole[1], ())
-                ),
-                ((), ()),
-            )
-            require(whole, "a head has more conditions than it scores")
-            found[whole] = found[whole] + found.pop(lone)  # type: ignore[index]
         return found
 
-    def _selects(self, selector: int, tables: dict[tuple[Key, Key], NDArray[np.float64]], count: int) -> None:
+    def _selects(self, selector: int, tables: Scores, count: int) -> None:
         """A selector, compared with the scores for all values: condition by condition where each is about the
-        sequences of one table, else all together."""
-        if count == len(tables) and self._condition_by_condition(selector, tables):
+        sequences of one table; else all together, and then what is selected scores as much as all conditions,
+        and anything else less by one of them."""
+        drawn = _drawn_together(tables, count)
+        if drawn is not None and self._condition_by_condition(selector, drawn):
             return
         sides: list[Key] = []
         for side in (0, 1):
@@ -102,21 +94,21 @@ class Heads(Tables):
         keys, queries = sides
         if np.prod(self._shape((*keys, *queries)), dtype=float) > MOST_WORK:
             raise NotProved("a selector has too many cases")
-        found = np.full(self._shape((*keys, *queries)), count == len(tables))
+        total = np.zeros(self._shape((*keys, *queries)), np.int32)
         for (first, second), own in tables.items():
-            table = own.reshape(self._shape(first) + self._shape(second)) > 0
+            table = (own / BETA).astype(np.int32).reshape(self._shape(first) + self._shape(second))
             axes = [list(keys).index(node) for node in first]
             axes += [len(keys) + list(queries).index(node) for node in second]
-            shape = [1] * found.ndim
+            shape = [1] * total.ndim
             for axis, size in zip(axes, table.shape, strict=True):
                 shape[axis] = size
             order = sorted(range(len(axes)), key=lambda place: axes[place])
-            found = found & np.transpose(table, order).reshape(shape)
-        require(np.array_equal(found, self._holds(selector, keys, queries)), "a head selects something else")
+            total += np.transpose(table, order).reshape(shape)
+        require(total.max(initial=0) <= count, "a score is above that of the first position")
+        holds = self._holds(selector, keys, queries)
+        require(np.array_equal(total == count, holds), "a head selects something else")
 
-    def _condition_by_condition(
-        self, selector: int, tables: dict[tuple[Key, Key], NDArray[np.float64]]
-    ) -> bool:
+    def _condition_by_condition(self, selector: int, tables: Scores) -> bool:
         """Whether every condition is about the sequences of one table, and the tables are what they say."""
         wanted: dict[tuple[Key, Key], list[tuple[int, bool]]] = {pair: [] for pair in tables}
         for part, negated in self._conjuncts(selector, False):
@@ -155,8 +147,9 @@ class Heads(Tables):
         """Whether a condition is about these sequences and no others. A side that is always the same may
         stand for any sequence."""
         for leaf in self._leaves(part):
-            for node, side in zip(self.program.nodes[leaf].reads, (keys, queries), strict=True):
-                if self.places_of(node, side) is None and not self._indifferent(leaf, side is keys):
+            key, query = self.program.nodes[leaf].reads
+            for node, side, of_keys in ((key, keys, True), (query, queries, False)):
+                if self.places_of(node, side) is None and not self._indifferent(leaf, of_keys):
                     return False
         return True
 
@@ -234,3 +227,20 @@ class Heads(Tables):
             nodes, found = self.joint(self.parts(form))
             _, found, places = self._with(sequence, nodes, found)
             require(np.array_equal(found, target[places] >= row), "a head moves something else")
+
+
+def _drawn_together(found: Scores, count: int) -> Scores | None:
+    """A table for each condition, if they can be told apart: those that do not depend on one side go with one
+    that agrees with them in the rest, and with which no score is above that of a condition."""
+    if any(own.max(initial=0.0) > BETA for own in found.values()) or not count <= len(found) <= FEW_TABLES:
+        return None
+    if len(found) == count:
+        return found
+    for lone in sorted(found, key=lambda own: len(own[0] + own[1])):
+        for whole in found:
+            if lone != whole and lone[0] in (whole[0], ()) and lone[1] in (whole[1], ()):
+                rest = {pair: own for pair, own in found.items() if pair != lone}
+                drawn = _drawn_together(rest | {whole: found[whole] + found[lone]}, count)
+                if drawn is not None:
+                    return drawn
+    return None

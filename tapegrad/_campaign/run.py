@@ -7,23 +7,21 @@ the next is begun, so that a campaign that was killed goes on where it was.
 """
 
 import json
-import multiprocessing
 import os
 import re
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from itertools import product
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tapegrad._cluster import on_cluster
+from tapegrad._cluster import on_cluster, on_processes
 from tapegrad._files import write_atomically
 from tapegrad._sources import written
 from tapegrad.errors import FormatError, InputError
@@ -118,57 +116,6 @@ def work(chunk: Chunk) -> Done:
 
 
 # Workers
-
-
-def on_processes(chunks: list[Chunk], workers: int, compiled: Path | None) -> Iterator[Done]:
-    """Chunks as they are finished, by processes of their own, which end when this one does. As many as there
-    are cores have one core each."""
-    context, left = multiprocessing.get_context("spawn"), list(reversed(chunks))
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    served: dict[Connection, Any] = {}
-    try:
-        for number in range(min(workers, len(chunks))):
-            here, there = context.Pipe()
-            core = cores[number] if workers == len(cores) else None
-            process = context.Process(target=_serve, args=(there, compiled, core), daemon=True)
-            process.start()
-            there.close()
-            served[here] = process
-            here.send(left.pop())
-        while served:
-            for here in wait(list(served)):
-                assert isinstance(here, Connection)
-                try:
-                    found = here.recv()
-                except EOFError:
-                    served.pop(here).join()
-                    raise InputError(
-                        "a worker of the campaign was stopped", advice="Start it again."
-                    ) from None
-                if left:
-                    here.send(left.pop())
-                else:
-                    here.close()
-                    served.pop(here).join()
-                yield found
-    finally:
-        for process in served.values():
-            process.terminate()
-
-
-def _serve(here: Connection, compiled: Path | None, core: int | None) -> None:
-    """A worker. It waits for its parent in a thread, and ends with it, however that ended."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-    if core is not None:  # before JAX and numba are loaded, which count the cores
-        os.sched_setaffinity(0, {core})
-    os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # an accelerator is shared by all
-    keep_compiled(compiled)
-    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
-        while True:
-            here.send(work(here.recv()))
 
 
 def keep_compiled(folder: Path | None) -> None:
@@ -274,7 +221,7 @@ def _worked(left: list[Chunk], folder: Path | None, workers: int | None, ray: bo
     if workers is None:  # a few programs are done before a second process has loaded JAX
         workers = 1 if len(left) < 8 else os.cpu_count() or 1
     if workers > 1:
-        return on_processes(left, workers, compiled)
+        return (done for _, done in on_processes(work, left, workers, partial(keep_compiled, compiled)))
     keep_compiled(compiled)
     return map(work, left)
 

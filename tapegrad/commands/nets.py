@@ -126,7 +126,8 @@ def export(
     ] = None,
     settings: SetOption = None,
     family: Annotated[
-        str | None, typer.Option(help="Class of a checkpoint, for --to huggingface: gpt2, llama, gpt-neox.")
+        str | None,
+        typer.Option(help="Class of a checkpoint, for --to huggingface: gpt2, llama, gpt-neox, mobilebert."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

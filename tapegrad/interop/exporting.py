@@ -108,7 +108,7 @@ class Subject:
         return self.source
 
 
-def _to_torch(subject: Subject, family: str) -> Files:
+def _to_torch(subject: Subject, family: str | None) -> Files:
     """The module's state, and a description. `relu` is written as `nn.Linear`s, the channels of `rcnn` as
     `nn.Conv2d`s, so that both load without this package."""
     from safetensors.torch import save
@@ -127,25 +127,25 @@ def _to_torch(subject: Subject, family: str) -> Files:
     return {MODEL: save(state), CONFIG: _json(config)}
 
 
-def _to_onnx(subject: Subject, family: str) -> Files:
+def _to_onnx(subject: Subject, family: str | None) -> Files:
     return to_onnx(subject.net).SerializeToString()
 
 
-def _to_huggingface(subject: Subject, family: str) -> Files:
+def _to_huggingface(subject: Subject, family: str | None) -> Files:
     """A stock checkpoint, its tokenizer and its model card."""
     from tapegrad.interop import sequences  # brings JAX
     from tapegrad.interop.huggingface import files
 
     if isinstance(subject.source, RaspProgram):
-        return sequences.files(subject.net, subject.source)
-    return files(subject.net, subject.source, family)
+        return sequences.files(subject.net, subject.source, family)
+    return files(subject.net, subject.source, family or FAMILY)
 
 
-def _circuit_as(name: str) -> Callable[[Subject, str], Files]:
+def _circuit_as(name: str) -> Callable[[Subject, str | None], Files]:
     return lambda subject, family: _written(circuit_formats.FORMATS, name, subject.circuit)
 
 
-def _machine_as(name: str) -> Callable[[Subject, str], Files]:
+def _machine_as(name: str) -> Callable[[Subject, str | None], Files]:
     return lambda subject, family: _written(machine_formats.FORMATS, name, subject.machine)
 
 
@@ -156,7 +156,7 @@ def _written(formats: tuple[Format, ...], name: str, source: Any) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-FORMS: dict[str, Callable[[Subject, str], Files]] = {
+FORMS: dict[str, Callable[[Subject, str | None], Files]] = {
     "torch": _to_torch,
     "onnx": _to_onnx,
     HUGGINGFACE: _to_huggingface,
@@ -181,7 +181,7 @@ def exported(subject: Subject, form: str, family: str | None = None) -> Files:
     check_form(form)
     if family is not None and form != HUGGINGFACE:
         raise InputError(f"the form {form!r} has no families", advice=f"Use --to {HUGGINGFACE}.")
-    return FORMS[form](subject, family or FAMILY)
+    return FORMS[form](subject, family)
 
 
 def _json(data: dict[str, Any]) -> bytes:

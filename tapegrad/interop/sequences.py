@@ -19,6 +19,7 @@ from safetensors.numpy import save as tensors_to_bytes
 from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import net_of
+from tapegrad.interop.sequences_gpt2 import SequenceGpt2
 from tapegrad.networks.form import Affine
 from tapegrad.networks.sequences import BEGIN
 from tapegrad.rasp.functions import shown
@@ -122,10 +123,18 @@ def _padded(own: Affine, width: int, rows: int | None) -> NDArray[np.floating]:
     return np.pad(matrix, ((0, (rows or len(matrix)) - len(matrix)), (0, width - matrix.shape[1])))
 
 
-def files(compiled: Compiled | Net, source: Source) -> dict[str, bytes]:
+FAMILIES = ("mobilebert", "gpt2")
+"""Classes of checkpoints, the usual one first."""
+
+
+def files(compiled: Compiled | Net, source: Source, family: str | None = None) -> dict[str, bytes]:
     """The folder of a stock checkpoint, file by file."""
-    net = sequence_net(compiled)
-    size, words = Sizes(net), vocabulary(net)
+    net, words = sequence_net(compiled), vocabulary(sequence_net(compiled))
+    if family not in (None, *FAMILIES):
+        raise Refused(
+            f"RASP programs do not become checkpoints of the family {family!r}",
+            advice=f"Choose one of {', '.join(FAMILIES)}.",
+        )
     special = [
         {"id": words[own], "content": own, "special": True}
         | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
@@ -133,26 +142,13 @@ def files(compiled: Compiled | Net, source: Source) -> dict[str, bytes]:
     ]
     values, centres = net.read
     names = [shown(value) for value in values] if centres is None else ["number"]
+    if family == "gpt2":
+        stock = SequenceGpt2(net)
+        sizes, tensors = stock.sizes(len(words)), stock.tensors(len(words))
+    else:
+        sizes, tensors = _mobilebert(net, len(words)), weights(net)
     config = {
-        "architectures": ["MobileBertForTokenClassification"],
-        "model_type": "mobilebert",
-        "vocab_size": len(words),
-        "hidden_size": size.width,
-        "embedding_size": size.width,
-        "num_hidden_layers": size.layers,
-        "num_attention_heads": size.heads,
-        "intermediate_size": size.units,
-        "max_position_embeddings": size.positions,
-        "type_vocab_size": 1,
-        "hidden_act": "relu",
-        "normalization_type": "no_norm",
-        "trigram_input": False,
-        "use_bottleneck": False,
-        "use_bottleneck_attention": False,
-        "num_feedforward_networks": 1,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "tie_word_embeddings": False,
+        **sizes,
         "pad_token_id": words[PADDING],
         "bos_token_id": BEGIN,
         "dtype": "float32",
@@ -181,19 +177,44 @@ def files(compiled: Compiled | Net, source: Source) -> dict[str, bytes]:
     }
     return {
         "config.json": _json(config),
-        "model.safetensors": tensors_to_bytes(weights(net), {"format": "pt"}),
+        "model.safetensors": tensors_to_bytes(tensors, {"format": "pt"}),
         "tokenizer.json": _json(tokenizer),
         "tokenizer_config.json": _json(
             {
                 "tokenizer_class": "PreTrainedTokenizerFast",
                 "bos_token": BEGINNING,
                 "pad_token": PADDING,
-                "model_max_length": size.positions,
+                "model_max_length": net.program.length + 1,
                 "clean_up_tokenization_spaces": False,
             }
         ),
         "labels.json": _json(labels(net)),
         "circuit.json": _json(circuit(net)),
+    }
+
+
+def _mobilebert(net: SequenceNet, words: int) -> dict[str, Any]:
+    size = Sizes(net)
+    return {
+        "architectures": ["MobileBertForTokenClassification"],
+        "model_type": "mobilebert",
+        "vocab_size": words,
+        "hidden_size": size.width,
+        "embedding_size": size.width,
+        "num_hidden_layers": size.layers,
+        "num_attention_heads": size.heads,
+        "intermediate_size": size.units,
+        "max_position_embeddings": size.positions,
+        "type_vocab_size": 1,
+        "hidden_act": "relu",
+        "normalization_type": "no_norm",
+        "trigram_input": False,
+        "use_bottleneck": False,
+        "use_bottleneck_attention": False,
+        "num_feedforward_networks": 1,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "tie_word_embeddings": False,
     }
 
 

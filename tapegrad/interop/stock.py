@@ -67,8 +67,8 @@ class Stock(ABC):
         self.net, self.width = net, coordinates
         layers = net.model.layers
         heads = [head for layer in layers for head in layer.heads]
-        compared, copied = (max(len(side) for side in sides) for sides in
-                            zip(*((head.key, head.value) for head in heads), strict=True))  # fmt: skip
+        compared = max((len(head.key) for head in heads), default=1)
+        copied = max((len(head.value) for head in heads), default=1)
         self.head = LEAST_HEAD
         while self.head < max(compared + self.rotated, copied):
             self.head *= 4

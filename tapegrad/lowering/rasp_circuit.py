@@ -6,6 +6,7 @@ whether values that differ were moved together; then the input is refused, as it
 """
 
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,12 @@ from tapegrad.rasp.nodes import (
     truth_table,
 )
 from tapegrad.rasp.program import RaspProgram, State
-from tapegrad.source import Rewriting
+from tapegrad.source import Inputs, Rewriting
 
 MOST_GATES = 1 << 22
+EVERY_INPUT, SAMPLED = 256, 32
+"""Up to so many inputs a net is verified on all of them, else on some: each takes a run. What is proved is
+proved of all."""
 Hot = dict[Value, Wire]
 """A wire for each value that is possible."""
 
@@ -72,7 +76,13 @@ def rasp_circuit(program: RaspProgram, count: int) -> Rewriting:
             values[place] for place in row[: count * len(values)].reshape(count, -1).argmax(axis=1).tolist()
         )
 
-    return Rewriting(f"{count} tokens as wires", program, circuit, encode, decode)
+    def default_inputs(random: np.random.Generator) -> tuple[Inputs, bool]:
+        if len(program.vocabulary) ** count <= EVERY_INPUT:
+            return ((word,) for word in product(program.vocabulary, repeat=count)), True
+        places = random.integers(0, len(program.vocabulary), (SAMPLED, count)).tolist()
+        return ((tuple(program.vocabulary[place] for place in word),) for word in places), False
+
+    return Rewriting("tokens as wires", program, circuit, encode, decode, default_inputs=default_inputs)
 
 
 class _Growing:

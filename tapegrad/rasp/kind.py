@@ -11,7 +11,7 @@ from tapegrad.errors import InputError
 from tapegrad.rasp.files import from_json, to_json
 from tapegrad.rasp.functions import Value, as_python, shown
 from tapegrad.rasp.library import READY
-from tapegrad.rasp.nodes import Pairs, Select, Table
+from tapegrad.rasp.nodes import Aggregate, Apply, Indices, Pairs, Select, Table, Tokens, Width
 from tapegrad.rasp.printing import written
 from tapegrad.rasp.program import RaspProgram, State
 from tapegrad.rasp.sampler import random_program
@@ -28,7 +28,7 @@ WIDEST = 200
 def parse_input(program: RaspProgram, texts: Sequence[str]) -> tuple[tuple[Value, ...]]:
     """Tokens with spaces between them; or letter by letter, where tokens are letters."""
     words = " ".join(texts).split()
-    known = {_word(token): token for token in program.vocabulary}
+    known = {word_of(token): token for token in program.vocabulary}
     known |= {shown(token): token for token in program.vocabulary}
     if len(words) == 1 and words[0] not in known and all(letter in known for letter in words[0]):
         words = list(words[0])
@@ -37,12 +37,13 @@ def parse_input(program: RaspProgram, texts: Sequence[str]) -> tuple[tuple[Value
             raise InputError(
                 f"{word!r} is not in the vocabulary of {program.name!r}",
                 where=f"token {place + 1}",
-                advice=f"Tokens are {', '.join(_word(token) for token in program.vocabulary[:20])}.",
+                advice=f"Tokens are {', '.join(word_of(token) for token in program.vocabulary[:20])}.",
             )
     return (tuple(known[word] for word in words),)
 
 
-def _word(token: Value) -> str:
+def word_of(token: Value) -> str:
+    """A value as it is typed and shown."""
     return token if isinstance(token, str) else shown(token)
 
 
@@ -81,7 +82,7 @@ def describe(program: RaspProgram) -> str:
 
 def state_text(program: RaspProgram, state: State) -> str:
     """Values with spaces between them."""
-    return " ".join(_word(value) for value in state)
+    return " ".join(word_of(value) for value in state)
 
 
 def state_json(program: RaspProgram, state: State) -> list[Any]:
@@ -89,20 +90,50 @@ def state_json(program: RaspProgram, state: State) -> list[Any]:
     return [list(value) if isinstance(value, tuple) else as_python(value) for value in state]
 
 
+def titled(program: RaspProgram, node: int) -> str:
+    """The name of a sequence, as people know it."""
+    own = program.nodes[node]
+    return type(own).__name__.lower() if isinstance(own, Tokens | Indices) else program.title(node)
+
+
 class SequenceView:
-    """The tokens, and the output below them."""
+    """The tokens, the sequences on the way that have a name or a selector, and the output below them."""
 
     def __init__(self, program: RaspProgram) -> None:
+        self.program = program
         self.first: State | None = None
+        self.between = [
+            n
+            for n, node in enumerate(program.nodes)
+            if n != program.output
+            and (
+                isinstance(node, Indices | Width | Aggregate)
+                or (isinstance(node, Apply) and n in program.names)
+            )
+        ]
+        titles = [titled(program, node) for node in self.between]
         self.panels: list[Panel] = [
-            Cells("Sequence", "position", rows=("tokens", "output"), column_name="value")
+            Cells(
+                "Sequences",
+                "text",
+                rows=("tokens", *titles, "output"),
+                default=("",),
+                column_name="position",
+                room=0,
+            )
         ]
 
     def frame(self, state: State) -> list[Any]:
-        self.first = state if self.first is None else self.first
-        rows = [self.first] if state is self.first else [self.first, state]
-        cells = [(r, c, _word(value)) for r, row in enumerate(rows) for c, value in enumerate(row)]
-        return [CellsFrame(cells, widths=[len(row) for row in rows])]
+        """The tokens at first, then everything. Positions are counted from 1, as in the net, where another
+        token stands before them."""
+        rows: list[Sequence[Value]] = [state]
+        if self.first is None:
+            self.first = state
+        elif state is not self.first:
+            found = self.program.evaluate(self.first)
+            rows = [self.first, *(found[node] for node in self.between), state]
+        cells = [(r, c, word_of(value)) for r, row in enumerate(rows) for c, value in enumerate(row, 1)]
+        return [CellsFrame(cells)]
 
 
 RASP = SourceKind(

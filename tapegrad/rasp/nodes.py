@@ -171,6 +171,12 @@ def check_nodes(nodes: Sequence[Node]) -> None:
                 raise SourceError(f"node {number} is no known function of {len(node.arguments)} sequences")
         if isinstance(node, Select) and isinstance(node.predicate, str) and node.predicate not in COMPARISONS:
             raise SourceError(f"node {number} compares by {node.predicate!r}, which is no comparison")
+        pairs = getattr(node.predicate, "listed", ()) if isinstance(node, Select) else ()
+        if any(None in pair for pair in pairs):
+            raise SourceError(
+                f"node {number} selects pairs with none, about which no predicate is asked",
+                advice="Give the aggregate before it a default that is a value.",
+            )
         if isinstance(node, Combine) and (
             node.sign not in ("and", "or", "not") or len(node.arguments) != (1 if node.sign == "not" else 2)
         ):

@@ -113,12 +113,15 @@ class RaspProgram:
         """The output, as Python has it."""
         return [as_python(value) for value in self.evaluate(self.start(tokens))[self.output]]
 
-    def evaluate(self, tokens: State) -> list[list[Any]]:
-        """Every node for these tokens: values of sequences, rows of selectors."""
+    def evaluate(self, tokens: State, held: Mapping[int, list[Any]] | None = None) -> list[list[Any]]:
+        """Every node for these tokens: values of sequences, rows of selectors. Nodes may be held at what is
+        given for them."""
         found: list[list[Any]] = []
         places = range(len(tokens))
         for number, node in enumerate(self.nodes):
-            if isinstance(node, Tokens):
+            if held is not None and number in held:
+                found.append(held[number])
+            elif isinstance(node, Tokens):
                 found.append(list(tokens))
             elif isinstance(node, Indices):
                 found.append(list(places))
@@ -154,6 +157,8 @@ class RaspProgram:
 
     def _gathered(self, number: int, node: Aggregate, found: list[list[Any]]) -> list[Value]:
         values = found[node.sequence]
+        if node.mean:  # of true and false it is a number, also where all are the same
+            values = [int(value) if isinstance(value, bool) else value for value in values]
         return [
             gathered(self.title(number), [values[k] for k, own in enumerate(row) if own], node.default)
             for row in found[node.selector]

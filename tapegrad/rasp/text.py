@@ -182,7 +182,8 @@ class _Line:
     def take(self, wanted: str) -> str:
         kind, text = self.peek()
         if kind != wanted:
-            raise self.error(f"there is {quoted(text)} where a {wanted} is wanted")
+            found = quoted(text) if text else "the end of the line"
+            raise self.error(f"there is {found} where a {wanted} is wanted")
         return self.next()[1]
 
     def expect(self, sign: str) -> None:
@@ -359,6 +360,11 @@ class _Line:
             pairs = self._listed("}", self.value)
             if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
                 raise self.error("a predicate is a set of pairs of key and query")
+            if any(None in pair for pair in pairs):
+                raise self.error(
+                    "no predicate is asked about none",
+                    "Give the aggregate before it a default that is a value.",
+                )
             return Pairs(frozenset(pairs))
         sign = self.next()[1]
         if sign not in COMPARISONS:

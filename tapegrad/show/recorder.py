@@ -8,7 +8,7 @@ from tapegrad._compile import Compiled, Progress, compile, compile_for
 from tapegrad._lockstep import Lockstep
 from tapegrad._panels import plain
 from tapegrad._sources import Found, inputs_for, kind_of
-from tapegrad.show.views import net_view
+from tapegrad.show.views import described, net_view
 from tapegrad.targets import target_named
 
 # A run as plain data: what the page needs to show it, and nothing else.
@@ -99,11 +99,12 @@ def record(
         notes.append(f"Every {_ordinal(stride)} of {run.steps:,} steps is shown; all of them were compared.")
     if not run.ended:
         notes.append(f"The run was cut off after {run.steps:,} steps, before its end.")
+    summary, paper = described(compiled)
     return Recording(
         title=compiled.source.name,
         target=compiled.target.name,
-        summary=compiled.target.summary,
-        paper=compiled.target.paper,
+        summary=summary,
+        paper=paper,
         passes=[rewriting.name for rewriting in compiled.passes],
         parameters=compiled.net.parameters,
         steps=run.steps,

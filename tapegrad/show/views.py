@@ -19,6 +19,14 @@ VIEWS = {
 }
 """One line for each target with a view of its own: a class made from the net and its first carry. Imported on
 first use, for its module loads the target."""
+OTHERS = {
+    "SequenceNet": (
+        "tapegrad.show.views_sequences:SequencesView",
+        "a transformer that reads its input once and gives the program's output at every position",
+        "RASP, Weiss, Goldberg and Yahav",
+    )
+}
+"""Nets that are not the usual ones of their target, by their class: the view, what they are, after whom."""
 
 
 class NetView(Protocol):
@@ -59,7 +67,16 @@ class DecodedView:
 
 def net_view(compiled: Compiled, carry: Carry) -> NetView:
     """The view of the net's target, for one run."""
+    other = OTHERS.get(type(compiled.net).__name__)
+    if other is not None:
+        return imported(other[0])(compiled.net, carry)
     place = VIEWS.get(compiled.target.name)
     if place is None or not isinstance(compiled.net, compiled.target.net):
         return DecodedView(compiled)
     return imported(place)(compiled.net, carry)
+
+
+def described(compiled: Compiled) -> tuple[str, str]:
+    """What the net is, and after whom."""
+    usual = "", compiled.target.summary, compiled.target.paper
+    return OTHERS.get(type(compiled.net).__name__, usual)[1:]

@@ -1,6 +1,8 @@
 """RASP programs in stock Transformers and in TransformerLens; the true circuit, and edges that are cut."""
 
 import json
+import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -10,10 +12,13 @@ import pytest
 import tapegrad as tg
 from tapegrad import rasp
 from tapegrad.errors import InputError, Refused
+from tapegrad.interop import sequences_gpt2
 from tapegrad.interop.exporting import Subject, exported
 from tapegrad.interop.sequences import ablated, circuit, read_by, sequence_net, written_by
+from tapegrad.interop.sequences_gpt2 import deviation
 from tapegrad.rasp import library as lib
 from tapegrad.rasp.library import READY
+from tapegrad.targets.decoder.sequences import SequenceNet
 
 NAMES = ("rasp-sort", "rasp-dyck-2", "rasp-induction", "rasp-fraction", "rasp-trigrams")
 
@@ -130,6 +135,82 @@ def test_the_circuit_of_sort():
         "m1",
         "logits",
     }
+
+
+GPT2 = ("rasp-copy", "rasp-trigrams", "rasp-pattern")
+
+
+@pytest.mark.parametrize("name", GPT2)
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_stock_gpt2(name, attention, tmp_path: Path):
+    """The greatest logit is the output, and all are as near to those of the net as the bound says."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    made = compiled(name)
+    files = exported(Subject(made.source, made), "huggingface", "gpt2")
+    assert isinstance(files, dict)
+    for file, content in files.items():
+        (tmp_path / file).write_bytes(content)
+    model, info = transformers.AutoModelForTokenClassification.from_pretrained(
+        tmp_path, attn_implementation=attention, output_loading_info=True
+    )
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    assert type(model).__name__ == "GPT2ForTokenClassification"
+    tokenizer, net = transformers.AutoTokenizer.from_pretrained(tmp_path), sequence_net(made)
+    values, _ = net.read
+    bound = deviation(net)
+    assert bound < 0.5
+    for tokens in [*inputs(net.program), *(list(word) for word in product(net.program.vocabulary, repeat=3))]:
+        given = tokenizer(" ".join(tokens), return_tensors="pt")["input_ids"]
+        with torch.no_grad():
+            found = model.eval()(given)
+        hidden = net.evaluator.hidden(net.numbers(tokens))
+        assert np.abs(found.logits[0].numpy() - net.evaluator.logits(hidden)).max() < bound
+        right = net.program.evaluate(tuple(tokens))[net.program.output]
+        assert [values[place] for place in found.logits[0, 1:].argmax(1)] == right
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "says"),
+    [
+        ("rasp-sort", "gpt2", "causal, and this program is not"),
+        ("rasp-fraction", "gpt2", "'frac_prevs' is a count or a mean"),
+        ("rasp-induction", "gpt2", "is a count or a mean"),
+        ("rasp-sort", "llama", "family 'llama'"),
+        ("rasp-sort", "nonsense", "family 'nonsense'"),
+    ],
+)
+def test_families_that_are_refused(name, family, says):
+    made = compiled(name)
+    with pytest.raises(Refused, match=says):
+        exported(Subject(made.source, made), "huggingface", family)
+
+
+def test_heads_that_may_bring_several_values_are_refused():
+    same = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
+    made = tg.compile(rasp.program(rasp.Aggregate(same, rasp.tokens), "ab", 4, causal=True), "decoder")
+    with pytest.raises(Refused, match="several positions"):
+        exported(Subject(made.source, made), "huggingface", "gpt2")
+
+
+def test_the_length_that_will_do_is_named(monkeypatch):
+    """If norms were less exact than they are. At that length the bound holds, and at the next it does not."""
+    monkeypatch.setattr(sequences_gpt2, "READ", 2.0**-8.5)
+    made = compiled("rasp-copy")
+    with pytest.raises(Refused, match="A length of") as refused:
+        exported(Subject(made.source, made), "huggingface", "gpt2")
+    found = re.search(r"A length of (\d+) will do", str(refused.value))
+    assert found is not None
+    bounds = [
+        deviation(SequenceNet.build(replace(READY["rasp-copy"].build(), length=int(found[1]) + more)))
+        for more in (0, 1)
+    ]
+    assert bounds[0] < 0.5 <= bounds[1]
+
+
+def test_a_program_without_heads_is_a_gpt2():
+    made = tg.compile(rasp.program(rasp.tokens == "a", "ab", 4, causal=True), "decoder")
+    assert "model.safetensors" in dict(exported(Subject(made.source, made), "huggingface", "gpt2"))  # type: ignore[arg-type]
 
 
 def test_refusals():

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 
 import tapegrad as tg
@@ -46,3 +47,12 @@ def test_mixed_values():
         else:
             with pytest.raises(Refused, match="values that differ"):
                 made.decode(last)
+
+
+def test_a_net_is_verified_on_inputs_of_its_length():
+    program = READY["rasp-histogram"].build()
+    report = tg.verify(tg.compile(program, "relu", count=2))
+    assert (report.inputs, report.exhaustive) == (16, True)
+    inputs, every = rasp_circuit(program, 5).default_inputs(np.random.default_rng(0))
+    assert not every
+    assert {len(word) for (word,) in inputs} == {5}

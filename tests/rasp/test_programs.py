@@ -1,5 +1,6 @@
 """RASP programs as sources: values that are inferred, refusals that name the expression, random programs."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -10,8 +11,19 @@ from tapegrad.errors import InputError, Refused, TapegradError
 from tapegrad.rasp import library as lib
 from tapegrad.rasp.files import from_json, to_json
 from tapegrad.rasp.library import READY
-from tapegrad.rasp.nodes import Aggregate, read_by
-from tapegrad.rasp.sampler import random_program
+from tapegrad.rasp.nodes import (
+    Aggregate,
+    Apply,
+    Combine,
+    Full,
+    Pairs,
+    Select,
+    Sequence_,
+    Table,
+    Width,
+    read_by,
+)
+from tapegrad.rasp.sampler import random_program, tried_inputs
 from tests.rasp.oracles import ORACLES
 
 SELECTOR = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.EQ)
@@ -57,22 +69,45 @@ def test_values():
 
 
 def test_values_hold_all_that_occurs():
-    """In programs that move nothing: a move of several numbers is their mean, which nets refuse."""
-    programs = [random_program(seed) for seed in range(120)]
-    still = [p for p in programs if not any(isinstance(n, Aggregate) and not n.mean for n in p.nodes)]
-    assert len(still) > 20
-    for program in still:
+    for program in map(random_program, range(40)):
         for tokens in product(program.vocabulary, repeat=min(3, program.length)):
             for found, values in zip(program.evaluate(tokens), program.values, strict=True):
                 assert not values or set(found) <= set(values)
 
 
 def test_random_programs_are_alive():
-    for seed in range(40):
+    """Everything is read, and matters: with a constant in place of any sequence some short input has another
+    output."""
+    for seed in range(25):
         program = random_program(seed)
         assert program == random_program(seed)
         reads = {own for node in program.nodes for own in read_by(node)}
         assert reads == set(range(len(program.nodes))) - {program.output}
+        words = tried_inputs(program)
+        right = [program(word) for word in words]
+        assert len({value for own in right for value in own}) > 1
+        for number, node in enumerate(program.nodes):
+            if isinstance(node, Sequence_) and not isinstance(node, Full) and number != program.output:
+                for value in program.values[number][:2]:
+                    nodes = (*program.nodes[:number], Full(value), *program.nodes[number + 1 :])
+                    held = replace(program, nodes=nodes)
+                    assert any(held(word) != own for word, own in zip(words, right, strict=True))
+
+
+def test_random_programs_are_varied():
+    """Every kind of node, both kinds of aggregates, tables and pairs, causal and not; a third with two heads
+    or more."""
+    programs = [random_program(seed) for seed in range(60)]
+    nodes = [node for program in programs for node in program.nodes]
+    assert {type(node) for node in nodes} >= {Apply, Select, Combine, Width, Aggregate}
+    assert {node.mean for node in nodes if isinstance(node, Aggregate)} == {False, True}
+    assert any(isinstance(node, Apply) and isinstance(node.function, Table) for node in nodes)
+    assert any(isinstance(node, Select) and isinstance(node.predicate, Pairs) for node in nodes)
+    assert {program.causal for program in programs} == {False, True}
+    assert len({program.vocabulary for program in programs}) > 4
+    heads = [sum(isinstance(node, Width | Aggregate) for node in program.nodes) for program in programs]
+    assert sum(count > 1 for count in heads) > 20
+    assert min(heads) > 0
 
 
 def test_json():

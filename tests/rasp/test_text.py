@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import tapegrad as tg
 from tapegrad.cli import app
 from tapegrad.errors import FormatError, TapegradError
+from tapegrad.rasp.files import from_json, to_json
 from tapegrad.rasp.library import READY
 from tapegrad.rasp.program import RaspProgram
 from tapegrad.rasp.sampler import random_program
@@ -138,3 +139,23 @@ def test_work_is_bounded(monkeypatch):
     lines = "".join(f"x{n} = {'indices' if n == 0 else f'x{n - 1}'} % (indices + {n})\n" for n in range(5))
     with pytest.raises(TapegradError, match="'apply 9' has 30,000 cases, with all functions"):
         read(f"rasp x\nvocabulary a\nlength 100\n{lines}output = x4\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('output = width(select(tokens, tokens, {(none, "a")}))', "no predicate is asked about none"),
+        ("output = tokens +", "the end of the line where a name is wanted"),
+    ],
+)
+def test_what_is_missing_is_named(body, message):
+    with pytest.raises(FormatError, match=message):
+        program(body)
+
+
+def test_pairs_with_none_are_refused_in_files_too():
+    data = to_json(program('output = width(select(tokens, tokens, {("b", "a")}))'))[0]
+    ((place, node),) = [(n, own) for n, own in enumerate(data["nodes"]) if own[0] == "pairs"]
+    data["nodes"][place] = ["pairs", [[None, "a"]], *node[2:]]
+    with pytest.raises(TapegradError, match="pairs with none"):
+        from_json(data, {})

@@ -98,6 +98,7 @@ function cellsPanel(panel, say) {
       label.textContent = column % (fine ? 20 : 5) === 0 || columns === 1 ? String(column).replace("-", "−") : "";
     });
     if (frame.marks.length) body.classList.add("headed");
+    if (panel.scale === "text" && values.some((row) => row.some((value) => value.length > 3))) body.classList.add("words");
     body.setAttribute("aria-label", `${panel.title}. ${spoken()}`);
     follow();
     if (aimed) aim(...aimed, false);

@@ -28,7 +28,8 @@ function play(recording) {
   at("player").hidden = false;
   say("");
   drawCurve();
-  show(Number(location.hash.slice(1)) || 0);  // page.html#40 opens at frame 40
+  const opening = recording.frames.length <= 2 ? recording.frames.length - 1 : 0;  // one step: there is only its end to see
+  show(location.hash ? Number(location.hash.slice(1)) || 0 : opening);  // page.html#40 opens at frame 40
 }
 
 function sentence(text) { return text.charAt(0).toUpperCase() + text.slice(1); }

@@ -32,6 +32,8 @@ from tapegrad.targets.target import Estimate
 
 KIND = "rasp"
 """How the config of a net names what it is of."""
+MANY_LISTED = 8
+"""Values, from which on a label names the others, if these are fewer."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,7 @@ class SequenceNet(Net):
             return f"1 where {together} are the pair of classes {second} or a later one"
         values = self.program.values[node]
         chosen = [value for value, label in zip(values, labels, strict=True) if label >= second]
-        listed = ", ".join(shown(value) for value in chosen[:8]) + (", ..." if len(chosen) > 8 else "")
-        return f"1 where {self.program.title(node)!r} is one of {listed}"
+        return f"1 where {self.program.title(node)!r} is {_listed(chosen, values)}"
 
     # Files
 
@@ -275,6 +276,19 @@ class SequenceNet(Net):
                 "causal attention" if program.causal else "attention to all positions",
             ),
         )
+
+
+def _listed(chosen: Sequence[Value], values: Sequence[Value]) -> str:
+    """Which values are meant, so that no others are: by the first and the last of whole numbers in a row, by
+    all of them, or by those that are not meant, if these are fewer."""
+    if len(chosen) > 2 and all(type(own) is int for own in chosen):
+        low, high = min(chosen), max(chosen)
+        if high - low == len(chosen) - 1:
+            return f"from {low} to {high}"
+    others = [value for value in values if value not in chosen]
+    if len(chosen) > MANY_LISTED and len(others) < len(chosen):
+        return "none of " + ", ".join(map(shown, others))
+    return "one of " + ", ".join(map(shown, chosen))
 
 
 def narrowest(made: Built) -> tuple[int, float | None]:
