@@ -91,6 +91,8 @@ def run(
         check_target(target)
         refuse_early(found.source, target, None)
     words = inputs_for(found.source, texts, found.inputs)
+    if saved is None:
+        refuse_early(found.source, str(target), found.source.start(*words))
     with errors.status("compiling"):
         horizon = steps or _horizon(found.source, words)
         compiled = saved or compile_for(found.source, str(target), words, horizon, **given)
