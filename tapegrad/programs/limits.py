@@ -131,19 +131,18 @@ def _refuse_many_vertices(program: Program, machine: Machine, first: ProgramStat
     def counted(run: Iterator[ProgramState]) -> tuple[int, int]:
         """Vertices, as far as they are too many, and of how many instructions."""
         vertices = count = 0
-        for count, (state, after) in enumerate(pairwise(run), 1):
-            if after.trap:
+        for state, after in pairwise(run):
+            if after.trap or vertices > most:
                 break
             vertices += pitch * (SHORTEST[machine.kind] + 2 * (state.pc // machine.alignment))
-            if vertices > most:
-                break
+            count += 1
         return vertices, count
 
     vertices, count = min(map(counted, _runs(program, first)))
     if vertices > most:
         raise Refused(
             f"the first {f'{count:,} instructions' if count > 1 else 'instruction'} of the program "
-            f"{program.name!r} would take at least {vertices:,} vertices of the simplex, each with {cells:,} cells (the limits are "
-            f"{MOST_VERTICES:,} vertices and {MOST_IN_VERTICES:,} cells)",
+            f"{program.name!r} would take at least {vertices:,} vertices of the simplex, each with "
+            f"{cells:,} cells (the limits are {MOST_VERTICES:,} vertices and {MOST_IN_VERTICES:,} cells)",
             advice="Use the target `tape`, whose size does not grow with the run.",
         )
