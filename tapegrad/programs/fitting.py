@@ -13,8 +13,9 @@ from typing import Any
 from tapegrad.programs.elf import HEAP_SYMBOL
 from tapegrad.programs.model import Program
 
-MUCH = 1 << 20
-"""Bytes: four times the largest memory that a network is built for."""
+MUCH = 1 << 24
+"""Bytes: what other machines give to a stack and to large arrays. A program that takes more than a network is
+built for is refused by its size; with less it would do something else, and nobody would know why."""
 
 
 def fitted(program: Program, words: Sequence[Any], steps: int) -> Program:

@@ -78,16 +78,39 @@ LIBRARY long long atoll(const char *text)
     return (long long)(negative ? 0 - size : size);
 }
 
-static unsigned seed_now = 1;
+/* The numbers that programs get on Linux, so that they print the same here: each is the sum of the third and the
+   31st before it, and its lowest bit is left out. The first 31 are powers of 16807 times the seed, and ten rounds
+   are thrown away. */
+#define BEFORE 31
+static unsigned last_numbers[BEFORE];
+static unsigned char newest;
+static char seeded;
 
-LIBRARY void srand(unsigned seed) { seed_now = seed ? seed : 1; }  /* 0 would stay 0 */
+static unsigned next_number(void)
+{
+    newest = newest == BEFORE - 1 ? 0 : newest + 1;  /* in place of the 31st before */
+    return last_numbers[newest] += last_numbers[newest < 3 ? newest + BEFORE - 3 : newest - 3];
+}
+
+static APART void begin_with(unsigned seed)
+{
+    long number = seed ? (long)seed : 1;
+    for (int i = 0; i < BEFORE; i++) {
+        last_numbers[i] = (unsigned)number;
+        number = 16807 * (number % 127773) - 2836 * (number / 127773);  /* times 16807, modulo 2^31 - 1 */
+        if (number < 0) number += 0x7fffffff;
+    }
+    seeded = 1;
+    newest = 2;  /* numbers 31 to 33 are 0 to 2 once more */
+    for (int i = 0; i < 10 * BEFORE; i++) next_number();
+}
+
+LIBRARY void srand(unsigned seed) { begin_with(seed); }
 
 LIBRARY int rand(void)
 {
-    seed_now ^= seed_now << 13;
-    seed_now ^= seed_now >> 17;
-    seed_now ^= seed_now << 5;
-    return (int)(seed_now & RAND_MAX);
+    if (!seeded) begin_with(1);
+    return (int)(next_number() >> 1);
 }
 
 static void exchange(char *a, char *b, size_t size)
