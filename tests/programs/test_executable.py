@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -72,7 +73,7 @@ int main(int argc, char **argv)
 
 def test_other_library_reads_it() -> None:
     program = read_assembler(SHOUT)
-    elf = ELFFile(io.BytesIO(write_elf(program)))
+    elf: Any = ELFFile(io.BytesIO(write_elf(program)))
     (segment,) = elf.iter_segments()
     assert (segment["p_type"], segment["p_vaddr"], segment["p_memsz"]) == ("PT_LOAD", 0, 256)
     assert segment["p_flags"] == 7
