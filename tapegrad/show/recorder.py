@@ -35,6 +35,8 @@ class Recording:
     ended: bool
     agreed: bool
     """Whether every decoded state, also those looked at between frames, was the interpreter's."""
+    leaps: bool
+    """Whether only the steps that are shown were compared."""
     notes: list[str]
     panels: list[dict[str, Any]]
     frames: list[dict[str, Any]]
@@ -118,6 +120,7 @@ def record(
         curve_name=network.curve_name,
         ended=run.ended,
         agreed=run.parted is None,
+        leaps=leaps,
         notes=notes,
         panels=panels,
         frames=[

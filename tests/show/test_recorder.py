@@ -156,11 +156,16 @@ def test_a_large_net_is_looked_at_where_it_is_shown():
     assert recording.steps == len(expected) - 1
     assert f"Every 8th of {recording.steps} steps is shown and compared." in recording.notes
     assert [frame["step"] for frame in recording.frames[:3]] == [0, 8, 16]
-    fields = panel(recording, "Program")
+    assert recording.leaps
+    fields, code = panel(recording, "Program"), panel(recording, "Instructions, as they are loaded")
+    table = list(zip(recording.panels[code]["rows"], recording.panels[code]["entries"], strict=True))
     for frame in recording.frames:
         state = expected[frame["step"]]
         assert frame["source_step"] == frame["step"]
-        assert dict(frame["panels"][fields])["pc"].split()[0] == f"{state.pc:#x}"
+        shown = dict(frame["panels"][fields])
+        assert shown["pc"].split()[0] == f"{state.pc:#x}"
+        (current,) = (entry for at, (entry,) in table if int(at, 16) == state.pc)
+        assert shown["next"] == ("·" if state.trap else current)
     net = cast(PracticalNet, compiled.net)
     broken = replace(compiled, net=replace(net, weights=np.abs(net.weights)))
     assert not record(broken, b"dcba", frames=20, engine="fast").agreed
