@@ -151,7 +151,9 @@ def _image(data: bytes, segments: list[Any]) -> bytes:
             raise Refused(
                 f"the ELF file wants {size:,} bytes at address {at:#x}; the largest memory has "
                 f"{LARGEST_RAM:,} bytes, from address 0 on",
-                advice="Link the program at address 0, for instance with `-Wl,-Ttext=0`.",
+                advice="Link the program at address 0, for instance with `-Wl,-Ttext=0`."
+                if at
+                else "Give it smaller arrays.",
             )
         if stored > size or offset + stored > len(data):
             raise FormatError(f"the ELF file ends before its segment at {at:#x} does")
