@@ -113,31 +113,36 @@ LIBRARY int rand(void)
     return (int)(next_number() >> 1);
 }
 
-static void exchange(char *a, char *b, size_t size)
+/* By merging halves, as on Linux: equal items stay in their order, and items are compared in the same order there
+   and here. Nothing but "greater" counts, for many programs compare with `return a > b`. The first half of a merge
+   waits in a room of its own, on the stack. */
+static void sorted(char *all, size_t count, size_t size, int (*compare)(const void *, const void *), char *room)
 {
-    for (; size; size--, a++, b++) {
-        char kept = *a;
-        *a = *b;
-        *b = kept;
-    }
-}
-
-/* As a heap: the largest item first, then taken to the end. */
-LIBRARY void qsort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
-{
-    char *all = items;
-    for (size_t begin = count / 2, end = count; end > 1;) {
-        size_t parent;
-        if (begin)
-            begin--;
-        else
-            exchange(all, all + --end * size, size);
-        for (size_t child = 2 * (parent = begin) + 1; child < end; child = 2 * (parent = child) + 1) {
-            if (child + 1 < end && compare(all + child * size, all + (child + 1) * size) < 0) child++;
-            if (compare(all + parent * size, all + child * size) >= 0) break;
-            exchange(all + parent * size, all + child * size, size);
+    size_t first = count / 2, second = count - first;
+    char *left = room, *right = all + first * size;
+    if (count < 2) return;
+    sorted(all, first, size, compare, room);
+    sorted(right, second, size, compare, room);
+    memcpy(room, all, first * size);
+    while (first && second) {
+        char *next = compare(left, right) > 0 ? right : left;
+        memcpy(all, next, size);
+        all += size;
+        if (next == right) {
+            right += size;
+            second--;
+        } else {
+            left += size;
+            first--;
         }
     }
+    memcpy(all, left, first * size);
+}
+
+LIBRARY void qsort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    char room[count / 2 * size + 1];
+    sorted(items, count, size, compare, room);
 }
 
 LIBRARY void *bsearch(const void *key, const void *items, size_t count, size_t size,

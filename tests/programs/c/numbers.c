@@ -10,6 +10,28 @@ static void some(void)
     printf("\n");
 }
 
+struct person {
+    char name[5];
+    short age;
+};
+static int compared;
+
+static int older(const void *a, const void *b)
+{
+    compared++;
+    return ((const struct person *)a)->age > ((const struct person *)b)->age;
+}
+
+static void in_order(int count)
+{
+    struct person all[50];
+    for (int i = 0; i < count; i++) all[i] = (struct person){"", (short)(rand() % 7)}, sprintf(all[i].name, "p%d", i);
+    compared = 0;
+    qsort(all, count, sizeof *all, older);
+    for (int i = 0; i < count; i++) printf("%s %d, ", all[i].name, all[i].age);
+    printf("%d compared\n", compared);
+}
+
 int main(void)
 {
     unsigned seeds[] = {0, 1, 42, 3000000000u, (unsigned)-7};
@@ -18,6 +40,7 @@ int main(void)
         srand(seeds[i]);
         some();
     }
+    for (int count = 0; count < 50; count = count * 2 + 1) in_order(count);
     printf("%'d|%'12lu|%s\n", 1234567, 99999999ul, setlocale(LC_ALL, "C"));
     for (long double x = -2.75L; x < 400; x = x * 2 + 6) {
         printf("%.12Lg %.12Lg %.12Lg ", floorl(x), ceill(x), truncl(x));
