@@ -96,7 +96,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, executable: bool = False) -> None:
     """Writes beside the file first, then puts it in place in one step. A program that is stopped on the way
     takes the unfinished file with it."""
     path = Path(path)
@@ -107,7 +107,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(unfinished, 0o644)
+            os.chmod(unfinished, 0o755 if executable else 0o644)
             os.replace(unfinished, path)
         finally:
             with contextlib.suppress(FileNotFoundError):  # it is in place

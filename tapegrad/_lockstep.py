@@ -3,7 +3,7 @@
 import math
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -190,6 +190,11 @@ class Leaps(_Followed):
         return state
 
     @property
+    def agrees(self) -> bool:
+        """Whether the net has been where the interpreter was, whenever it was looked at."""
+        return self.parted is None
+
+    @property
     def steps(self) -> int:
         """Steps of the net so far."""
         return self.compiled.net.steps_taken(self.carry)
@@ -234,4 +239,30 @@ class Leaps(_Followed):
                 decoded = None if decoded is None else rewriting.decode_last(decoded)
             if decoded != own.final:
                 return own.final, NOTHING if decoded is None else decoded
+        return None
+
+
+class Ahead(Protocol):
+    """What a compiled interpreter says of a run."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def halted(self) -> bool: ...
+
+
+def looked_ahead(compiled: Compiled, words: tuple[Any, ...], horizon: int) -> Ahead | None:
+    """The run of the source that the net is in step with, in a fraction of the time that the net will take;
+    None where there is no compiled interpreter of it, or where it takes too much memory."""
+    source, inner = at_the_pace_of_the_net(compiled)
+    interpreter = kind_of(source).compiled_run
+    if interpreter is None:
+        return None
+    first = compiled.source.start(*words)
+    for rewriting in compiled.passes[: len(compiled.passes) - len(inner)]:
+        first = rewriting.encode(first)
+    try:
+        return imported(interpreter)(source, first, horizon)
+    except Refused:
         return None

@@ -132,16 +132,16 @@ def find_text(text: str) -> Found:
         raise FormatError(f"the text has a character that is none, {text[error.start]!a}") from error
 
 
-def read(text: str) -> Source:
+def read(text: str | os.PathLike[str]) -> Source:
     """The source alone: of a ready name, a file, or a text in any format."""
-    return find(text).source
+    return find(os.fspath(text)).source
 
 
 def as_source(given: Any) -> Source:
     """A source as it is; a name, file or text as what `read` finds; a Python function whose parameters have
     types (`def f(a: UInt(8))`) traced."""
     if isinstance(given, str | os.PathLike):
-        return read(os.fspath(given))
+        return read(given)
     if any(isinstance(given, kind.type) for kind in all_kinds()):
         return given
     if inspect.isroutine(given) or isinstance(given, partial):

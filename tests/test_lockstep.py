@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import tapegrad as tg
-from tapegrad._lockstep import ENDED, NOTHING, STOPPED, Lockstep
+from tapegrad._lockstep import ENDED, NOTHING, STOPPED, Lockstep, looked_ahead
 from tapegrad._verify import run_and_verify
 from tapegrad.commands import run as run_command
 from tapegrad.errors import Refused
@@ -84,9 +84,9 @@ def test_the_command_leaps_only_where_the_source_itself_runs_long(monkeypatch: p
     monkeypatch.setattr(run_command, "COMPARISONS", 10)
     long, short = compiled("busy-beaver-4x2", 64), compiled("busy-beaver-3x2")
     for net, horizon, every in ((long, 1_000, 107 // 10), (long, 50, 1), (short, 1_000, 1)):
-        assert run_command._leap(net, run_command._ahead(net, (), horizon)) == every
+        assert run_command._leap(net, looked_ahead(net, (), horizon)) == every
     adder = tg.compile(tg.read("adder2"), "relu")
-    assert run_command._ahead(adder, ([0, 0, 0, 0],), 1_000) is None
+    assert looked_ahead(adder, ([0, 0, 0, 0],), 1_000) is None
     assert run_command._leap(adder, None) == 1
 
 

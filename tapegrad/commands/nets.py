@@ -25,7 +25,7 @@ from tapegrad.commands.output import (
     saved_net,
     steps_progress,
 )
-from tapegrad.interop.exporting import FORMS, Subject, check_form, exported
+from tapegrad.interop.exporting import EXECUTABLES, FORMS, Subject, check_form, exported
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")
@@ -131,7 +131,7 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a network, circuit or machine in the form of another tool.
+    """Write a network, circuit, machine or program in the form of another tool.
 
     Example: tapegrad export adder8 --target relu --to onnx -o adder8.onnx
     """
@@ -139,7 +139,7 @@ def export(
     subject = _subject(source, target, settings)
     files = exported(subject, to, family)
     if isinstance(files, bytes):
-        write_atomically(output, files)
+        write_atomically(output, files, executable=to in EXECUTABLES)
         sizes = {output.name: len(files)}
     else:
         write_folder(output, files)

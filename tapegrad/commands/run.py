@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 
 from tapegrad._compile import Compiled, compile_for, refuse_early
-from tapegrad._lockstep import at_the_pace_of_the_net
+from tapegrad._lockstep import Ahead, at_the_pace_of_the_net, looked_ahead
 from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
@@ -91,11 +91,13 @@ def run(
         check_target(target)
         refuse_early(found.source, target, None)
     words = inputs_for(found.source, texts, found.inputs)
+    if saved is None:
+        refuse_early(found.source, str(target), found.source.start(*words))
     with errors.status("compiling"):
         horizon = steps or _horizon(found.source, words)
         compiled = saved or compile_for(found.source, str(target), words, horizon, **given)
         target = compiled.target.name
-        ahead = _ahead(compiled, words, horizon)
+        ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
             steps = BLIND if ahead is None or not ahead.halted else ahead.steps + LAST_STEPS
         if check:
@@ -195,16 +197,6 @@ class _Output:
         console.file.flush()
 
 
-class Ahead(Protocol):
-    """What a compiled interpreter says of a run."""
-
-    @property
-    def steps(self) -> int: ...
-
-    @property
-    def halted(self) -> bool: ...
-
-
 def _horizon(source: Source, words: tuple[Any, ...]) -> int:
     """How far to look: as far as one can, if the source ends there, else not so far."""
     interpreter = kind_of(source).compiled_run
@@ -213,22 +205,6 @@ def _horizon(source: Source, words: tuple[Any, ...]) -> int:
     except Refused:  # it takes too much memory, or its table does
         return BLIND
     return SIGHT if ends else BLIND
-
-
-def _ahead(compiled: Compiled, words: tuple[Any, ...], horizon: int) -> Ahead | None:
-    """The run of the source that the net is in step with, in a fraction of the time that the net will take;
-    None where there is no compiled interpreter of it, or where it takes too much memory."""
-    source, inner = at_the_pace_of_the_net(compiled)
-    interpreter = kind_of(source).compiled_run
-    if interpreter is None:
-        return None
-    first = compiled.source.start(*words)
-    for rewriting in compiled.passes[: len(compiled.passes) - len(inner)]:
-        first = rewriting.encode(first)
-    try:
-        return imported(interpreter)(source, first, horizon)
-    except Refused:
-        return None
 
 
 def _leap(compiled: Compiled, ahead: Ahead | None) -> int:

@@ -1,4 +1,4 @@
-"""Every form that a net, a circuit or a machine can leave in, as the bytes of its files."""
+"""Every form that a net, a circuit, a machine or a program can leave in, as the bytes of its files."""
 
 import json
 from collections.abc import Callable
@@ -18,6 +18,8 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.learners import Learner
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.model import GridMachine, TuringMachine
+from tapegrad.programs.executable import write_elf
+from tapegrad.programs.model import Program
 from tapegrad.rasp.program import RaspProgram
 from tapegrad.source import Format, Source
 
@@ -107,6 +109,13 @@ class Subject:
             raise Refused(f"{self.source.name!r} is no machine")
         return self.source
 
+    @property
+    def program(self) -> Program:
+        """The source, if it is a program."""
+        if not isinstance(self.source, Program):
+            raise Refused(f"{self.source.name!r} is no program", advice="Give a C file, or RISC-V assembler.")
+        return self.source
+
 
 def _to_torch(subject: Subject, family: str | None) -> Files:
     """The module's state, and a description. `relu` is written as `nn.Linear`s, the channels of `rcnn` as
@@ -165,8 +174,11 @@ FORMS: dict[str, Callable[[Subject, str | None], Files]] = {
     "blif": _circuit_as("blif"),
     "bbchallenge": _machine_as("bbchallenge"),
     "yaml": _machine_as("turingmachine.io"),
+    "elf": lambda subject, family: write_elf(subject.program),
 }
 """Name of a form, as the command line takes it."""
+EXECUTABLES = {"elf"}
+"""Forms whose file is to be run as it is."""
 
 
 def check_form(form: str) -> None:

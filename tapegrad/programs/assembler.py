@@ -380,7 +380,8 @@ class Assembler:
             return evaluated(place, text, symbol)
         except Undefined as missing:
             known = [*(label for label in self.labels if not label.startswith(".far")), *self.constants]
-            raise place.error(f"unknown label {str(missing)!r}", did_you_mean(str(missing), known)) from None
+            advice = did_you_mean(str(missing), known) or f"Define it: `{missing}:` before an instruction."
+            raise place.error(f"unknown label {str(missing)!r}", advice) from None
 
     def _nearest(self, place: Place, name: str, address: int, *, backwards: bool) -> int:
         places = self.local_at.get(name, [])

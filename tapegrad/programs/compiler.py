@@ -25,13 +25,16 @@ HERE = Path(__file__).parent / "c"
 SECONDS = 120
 """For which a compiler may run."""
 FLAGS = (
-    *("-Os", "-w", "-g", "-ffreestanding", "-fno-builtin", "-fno-pic", "-fno-stack-protector"),
+    *("-Os", "-w", "-g", "-fhosted", "-U__STDC_HOSTED__", "-D__STDC_HOSTED__=0", "-fno-builtin"),
+    *("-fno-pic", "-fno-stack-protector"),
     *("-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections", "-fno-ident"),
     *("-nostartfiles", "-static", "-Wl,--gc-sections", "-UNDEBUG"),
     *("-Wno-error=implicit-function-declaration", "-Wno-error=implicit-int", "-Wno-error=int-conversion"),
+    *("-Wno-error=incompatible-pointer-types", "-Wno-error=incompatible-function-pointer-types"),
 )
 """For small programs; `-g` for the lines of the source, and for the names of functions, which zig would leave
-out. It would also leave out assertions. Old programs declare less than compilers now ask for."""
+out. It would also leave out assertions. Old programs declare less than compilers now ask for. `main` without
+a return gives 0, as on any system; but compilers' own headers are to look for no others, as without one."""
 NEEDED_BY = {"atexit": "-DTAPEGRAD_ATEXIT", "feof": "-DTAPEGRAD_FEOF"}
 """Parts of the library that programs with these functions need."""
 FLOATS = "-DTAPEGRAD_FLOATS"

@@ -39,11 +39,13 @@ def read_elf(data: bytes, name: str = "") -> Program:
         raise FormatError(f"the ELF file is damaged: {error or type(error).__name__}") from error
     image = _image(data, segments)
     symbols, file_name = _symbols(data, sections_at, sections)
-    machine = RV32(room_for(len(image), symbols.get(RAM_SYMBOL)))
+    content = image.rstrip(b"\0")
+    size = max(len(content), min(len(image), symbols.get(HEAP_SYMBOL, len(image))))
+    machine = RV32(room_for(size, symbols.get(RAM_SYMBOL)))
     if entry % 4 or entry >= len(image):
         raise FormatError(f"the ELF file starts at {entry:#x}, where it has no instruction")
     kept = {name: value for name, value in symbols.items() if value < machine.ram or name == RAM_SYMBOL}
-    title, content = name or file_name or "program", image.rstrip(b"\0")
+    title = name or file_name or "program"
     return Program(title, machine, content, entry, kept, any_memory=RAM_SYMBOL not in symbols)
 
 
@@ -149,7 +151,9 @@ def _image(data: bytes, segments: list[Any]) -> bytes:
             raise Refused(
                 f"the ELF file wants {size:,} bytes at address {at:#x}; the largest memory has "
                 f"{LARGEST_RAM:,} bytes, from address 0 on",
-                advice="Link the program at address 0, for instance with `-Wl,-Ttext=0`.",
+                advice="Link the program at address 0, for instance with `-Wl,-Ttext=0`."
+                if at
+                else "Give it smaller arrays.",
             )
         if stored > size or offset + stored > len(data):
             raise FormatError(f"the ELF file ends before its segment at {at:#x} does")

@@ -13,8 +13,9 @@ from typing import Any
 from tapegrad.programs.elf import HEAP_SYMBOL
 from tapegrad.programs.model import Program
 
-MUCH = 1 << 20
-"""Bytes: four times the largest memory that a network is built for."""
+MUCH = 1 << 24
+"""Bytes: what other machines give to a stack and to large arrays. A program that takes more than a network is
+built for is refused by its size; with less it would do something else, and nobody would know why."""
 
 
 def fitted(program: Program, words: Sequence[Any], steps: int) -> Program:
@@ -22,20 +23,27 @@ def fitted(program: Program, words: Sequence[Any], steps: int) -> Program:
     if what it does depends on where its stack is."""
     if not program.any_memory:
         return program
-    least = max(len(program.image), program.symbols.get(HEAP_SYMBOL, 0), 16)
-    if least > MUCH:
+    size = least_memory(program)
+    if size > MUCH:
         return program
-    much = _done(_with(program, MUCH), words, steps)
-    size = 1 << (least - 1).bit_length()
+    much = _done(with_memory(program, MUCH), words, steps)
     while size < MUCH:
-        one = _with(program, size)
+        one = with_memory(program, size)
         if _done(one, words, steps) == much:
             return one
         size *= 2
     return program
 
 
-def _with(program: Program, ram: int) -> Program:
+def least_memory(program: Program) -> int:
+    """The smallest memory that a program can be given: its own, if it says how much it wants."""
+    if not program.any_memory:
+        return program.machine.ram
+    least = max(len(program.image), program.symbols.get(HEAP_SYMBOL, 0), 16)
+    return 1 << (least - 1).bit_length()
+
+
+def with_memory(program: Program, ram: int) -> Program:
     """The same in a memory of another size."""
     return replace(program, machine=replace(program.machine, ram=ram))
 

@@ -4,11 +4,13 @@ The limits are the targets' own. What is counted here is a part of what they cou
 is refused that would have been built.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 from tapegrad.circuits.layered import LARGEST as MOST_GATES
 from tapegrad.errors import Refused
+from tapegrad.programs.fitting import MUCH, least_memory, with_memory
 from tapegrad.programs.model import Machine, Program, ProgramState
 from tapegrad.programs.rv32 import RV32
 
@@ -28,25 +30,36 @@ TAPES = 4
 """On which they run them."""
 RV32_DEPTH = 3113
 """Layers of gates of one instruction, in a memory of 16 bytes; in larger ones there are more."""
+SHORTEST = {"subleq": 32, "rv32im": 38}
+"""Sweeps over the bits of a word that an instruction takes at least, the ways in memory left out."""
 
 
 def refuse(program: Program, target: str, first: ProgramState | None) -> None:
     """Refuses what cannot fit the target of this name, whatever the options; with a first state, for a run
-    from there. A program that takes any memory may be given less than it has, before there is a state."""
-    machine, sure = program.machine, first is not None or not program.any_memory
-    if target == "emulator" and sure:
-        refuse_many_cells(program, replace(machine, input=1, output=1))
-    elif target == "tape" and sure:
-        _refuse_long_tapes(program)
+    from there. A program that takes any memory is given the least."""
+    machine = replace(program.machine, ram=least_memory(program), input=1, output=1)
+    if target == "emulator":
+        refuse_many_cells(program, machine)
+    elif target == "tape":
+        _refuse_long_tapes(program, machine)
     elif target == "simplex" and first is not None:
-        _refuse_many_vertices(program, first)
+        _refuse_many_vertices(program, machine, first)
     elif target == "rcnn":
         refuse_many_states(*TABLES[machine.kind], TAPES)
     elif target == "relu" and first is not None and isinstance(machine, RV32):
-        bits = bits_of_memory(replace(machine, input=1, output=1))
+        bits = bits_of_memory(machine)
         most = MOST_GATES // (bits * RV32_DEPTH)
-        taken = sum(1 for _ in islice(program.run(first), most + 2)) - 1
+        taken = min(sum(1 for _ in islice(run, most + 2)) - 1 for run in _runs(program, first))
         refuse_many_gates(program, max(1, taken), bits, RV32_DEPTH, more=taken > most)
+
+
+def _runs(program: Program, first: ProgramState) -> list[Iterator[ProgramState]]:
+    """What may be the run: one that takes any memory is given enough to do what it does with much, or, where
+    what it does depends on that, stays as it is."""
+    if not program.any_memory:
+        return [program.run(first)]
+    much = with_memory(program, max(MUCH, program.machine.ram))
+    return [program.run(first), much.run(much.start(first.input))]
 
 
 def bits_of_memory(machine: Machine) -> int:
@@ -68,13 +81,16 @@ def refuse_many_cells(program: Program, machine: Machine) -> None:
 def refuse_many_gates(program: Program, count: int, bits: int, depth: int, more: bool = False) -> None:
     """Refuses instructions one after the other that take too many gates: in layers, every bit of memory is
     carried through all of them. With `more`, there are more instructions than these."""
-    if bits * depth * count > MOST_GATES:
+    fits = MOST_GATES // (bits * depth)
+    if count > fits:
+        what = f"{count:,} instructions {'and more ' * more}" if count > 1 else "one instruction "
         raise Refused(
-            f"{count:,} instructions {'and more ' * more}of the program {program.name!r}, one after the "
-            f"other, take at least {bits * depth * count:,} gates: {bits:,} bits of memory pass through "
-            f"{depth:,} layers each, and the limit is {MOST_GATES:,}",
-            advice=f"Ask for fewer, --set instructions={max(1, MOST_GATES // (bits * depth))}, or less "
-            "memory.",
+            f"{what}of the program {program.name!r}{', one after the other,' * (count > 1)} would take at "
+            f"least {bits * depth * count:,} gates: {bits:,} bits of memory pass through {depth:,} layers "
+            f"for each, and the limit is {MOST_GATES:,}",
+            advice=f"Ask for fewer, --set instructions={fits}, or less memory."
+            if fits
+            else "Give it less memory.",
         )
 
 
@@ -94,8 +110,7 @@ def _cells(machine: Machine) -> int:
     return machine.ram * 8 // machine.word * (machine.word + 1)
 
 
-def _refuse_long_tapes(program: Program) -> None:
-    machine = program.machine
+def _refuse_long_tapes(program: Program, machine: Machine) -> None:
     if (cells := _cells(machine)) > MOST_ON_TAPE:
         raise Refused(
             f"the program {program.name!r} has a memory of {machine.ram:,} bytes: it takes {cells:,} cells "
@@ -104,16 +119,30 @@ def _refuse_long_tapes(program: Program) -> None:
         )
 
 
-def _refuse_many_vertices(program: Program, first: ProgramState) -> None:
-    """An instruction begins with a copy of its address, bit after bit and a mark, and so takes at least as
-    many steps; each is a vertex, and has as many cells on every tape as the memory on one."""
-    machine = program.machine
-    steps, cells = machine.word + 1, TAPES * _cells(machine)
-    most = min(MOST_VERTICES, MOST_IN_VERTICES // cells) // steps
-    if (taken := sum(1 for _ in islice(program.run(first), most + 2)) - 1) > most:
+def _refuse_many_vertices(program: Program, machine: Machine, first: ProgramState) -> None:
+    """Every step of the Turing machine is a vertex, and has as many cells on each tape as the ruler has, or
+    the input. An instruction takes its `SHORTEST` sweeps over a word at least, and one over every word before
+    it to reach it, and one on the way back. The one that stops the program is not counted."""
+    pitch = machine.word + 1
+    beyond = max(len(machine.first), len(first.input)) + 4
+    cells = TAPES * (_cells(machine) + beyond * pitch + 1)
+    most = min(MOST_VERTICES, MOST_IN_VERTICES // cells)
+
+    def counted(run: Iterator[ProgramState]) -> tuple[int, int]:
+        """Vertices, as far as they are too many, and of how many instructions."""
+        vertices = count = 0
+        for state, after in pairwise(run):
+            if after.trap or vertices > most:
+                break
+            vertices += pitch * (SHORTEST[machine.kind] + 2 * (state.pc // machine.alignment))
+            count += 1
+        return vertices, count
+
+    vertices, count = min(map(counted, _runs(program, first)))
+    if vertices > most:
         raise Refused(
-            f"{taken:,} instructions and more of the program {program.name!r} would take at least "
-            f"{taken * steps:,} vertices of the simplex, each with {cells:,} cells (the limits are "
-            f"{MOST_VERTICES:,} vertices and {MOST_IN_VERTICES:,} cells)",
+            f"the first {f'{count:,} instructions' if count > 1 else 'instruction'} of the program "
+            f"{program.name!r} would take at least {vertices:,} vertices of the simplex, each with "
+            f"{cells:,} cells (the limits are {MOST_VERTICES:,} vertices and {MOST_IN_VERTICES:,} cells)",
             advice="Use the target `tape`, whose size does not grow with the run.",
         )

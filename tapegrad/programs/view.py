@@ -13,6 +13,8 @@ BYTES_IN_A_ROW = 16
 MOST_ROWS = 64
 """Rows of memory that are shown."""
 MOST_INSTRUCTIONS = 1000
+MOST_IN_TABLE = 4096
+"""Rows of a table in which one is current: instructions, or lines of a source."""
 WIDEST = 2000
 """Characters of output that are shown."""
 
@@ -110,9 +112,10 @@ class ProgramView:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.names = {address: name for name, address in program.symbols.items()}
         source = program.source
         self.lines = {} if source is None else {at: source.line(at) for at, _ in listing(program)}
-        lines = listing(program)[:MOST_INSTRUCTIONS]
+        lines = listing(program)[:MOST_IN_TABLE]
         self.rows = {at: row for row, (at, _) in enumerate(lines)}
         self.shown = min(program.machine.ram, MOST_ROWS * BYTES_IN_A_ROW)
         whole = self.shown == program.machine.ram
@@ -139,7 +142,7 @@ class ProgramView:
             ),
         ]
         if source is not None:
-            text = source.text[:MOST_INSTRUCTIONS]
+            text = source.text[:MOST_IN_TABLE]
             code = Counter(self.lines.values())
             counted = [f"Line {n}: {code[n]:,} instructions." for n in range(1, len(text) + 1)]
             numbers = tuple(str(number) for number in range(1, len(text) + 1))
@@ -148,10 +151,25 @@ class ProgramView:
             )
             self.panels.insert(1, lines_of_c)
 
+    def _next(self, state: ProgramState) -> str:
+        """The instruction at pc, as memory holds it now, which may not be what was loaded."""
+        machine = self.program.machine
+        size, count = machine.word // 8, 1 if isinstance(machine, RV32) else 3
+        at = state.pc // machine.alignment * size
+        found = [
+            int.from_bytes(state.memory[i : i + size], "little") for i in range(at, at + size * count, size)
+        ]
+        if state.trap or at + size * count > len(state.memory):
+            return "·"
+        if isinstance(machine, RV32):
+            return disassembled(found[0], state.pc, self.names)
+        return " ".join(str(word - (word >> 8 * size - 1 << 8 * size)) for word in found)
+
     def frame(self, state: ProgramState) -> list[Any]:
         fields = {
             "state": outcome(self.program, state),
             "pc": place(self.program, state.pc),
+            "next": self._next(state),
             "input": f"{state.taken:,} of {len(state.input):,} bytes read",
             "output": shortened(state.output.decode("utf-8", "replace"), WIDEST),
         }
@@ -167,5 +185,5 @@ class ProgramView:
         frame = [fields, registers, None if row is None else (row, 0), CellsFrame(bytes_shown)]
         if self.program.source is not None:
             line = self.lines.get(state.pc, 0)
-            frame.insert(1, (line - 1, 0) if 0 < line <= MOST_INSTRUCTIONS else None)
+            frame.insert(1, (line - 1, 0) if 0 < line <= MOST_IN_TABLE else None)
         return frame

@@ -1,11 +1,11 @@
 """Recording a run: the net and the interpreter of its source in lockstep, a frame for each step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tapegrad._compile import Compiled, Progress, compile, compile_for
-from tapegrad._lockstep import Lockstep
+from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_ahead
 from tapegrad._panels import plain
 from tapegrad._sources import Found, inputs_for, kind_of
 from tapegrad.show.views import described, net_view
@@ -34,15 +34,17 @@ class Recording:
     curve_name: str
     ended: bool
     agreed: bool
-    """Whether every decoded state, also between frames, was the interpreter's."""
+    """Whether every decoded state, also those looked at between frames, was the interpreter's."""
+    leaps: bool
+    """Whether only the steps that are shown were compared."""
     notes: list[str]
     panels: list[dict[str, Any]]
     frames: list[dict[str, Any]]
     """Each: `step` of the net, `source_step`, `curve`, `agrees`, and `panels`, one entry for each."""
 
     def to_json(self) -> dict[str, Any]:
-        """The recording as plain JSON."""
-        return asdict(self)
+        """The recording as plain JSON, as its parts are: `asdict` would copy millions of numbers."""
+        return dict(vars(self))
 
 
 # How far a run is followed to be shown, unless more is asked for.
@@ -68,24 +70,30 @@ def record(
     progress: Progress | None = None,
 ) -> Recording:
     """Runs the net for at most `steps` steps and keeps at most `frames` frames of it. Without an `engine`,
-    the net chooses for the length of the run."""
-    run = Lockstep(compiled, inputs, engine or compiled.net.engine_for(compiled.start(*inputs), steps))
+    the net chooses for the length of the run. Steps between two frames are compared as well, unless the net
+    is large and the run long, and its source can be followed in leaps."""
+    first = compiled.start(*inputs)
+    engine = engine or compiled.net.engine_for(first, steps)
+    network = net_view(compiled, first)
+    stride = _stride(compiled, inputs, steps, frames) if engine == "fast" else 1
+    in_leaps = not network.sees_every_step and at_the_pace_of_the_net(compiled)[0] is compiled.source
+    leaps = stride > 1 and in_leaps
+    run = Leaps(compiled, inputs, engine, stride, steps) if leaps else Lockstep(compiled, inputs, engine)
     views = [("source", kind_of(compiled.source).view(compiled.source))]
     in_step = all(rewriting.in_step for rewriting in compiled.passes)
     if type(compiled.lowered) is not type(compiled.source) and not in_step:
         views.append(("source", kind_of(compiled.lowered).view(compiled.lowered)))
-    network = net_view(compiled, run.carry)
     kept: list[_Moment] = []
-    stride = 1
     while True:
-        last = run.ended or run.steps >= steps
+        last = run.ended or run.steps >= steps or (leaps and not run.agrees)
         keep = last or run.steps % stride == 0
-        states = (run.source_state, run.lowered_state)
-        shown = [view.frame(state) for (_, view), state in zip(views, states, strict=False)]
         if keep or network.sees_every_step:
             values, curve = network.frame(run.carry)
             if keep:
-                kept.append(_Moment(run.steps, max(0, run.states - 1), curve, run.agrees, [*shown, values]))
+                states = [run.source_state, *([run.lowered_state] if isinstance(run, Lockstep) else ())]
+                shown = [view.frame(state) for (_, view), state in zip(views, states, strict=False)]
+                source_step = run.steps if leaps else max(0, run.states - 1)
+                kept.append(_Moment(run.steps, source_step, curve, run.agrees, [*shown, values]))
         if last:
             break
         if len(kept) > frames:
@@ -96,7 +104,8 @@ def record(
     panels, collected = _finished([*views, ("network", network)], kept)
     notes = list(network.notes)
     if stride > 1:
-        notes.append(f"Every {_ordinal(stride)} of {run.steps:,} steps is shown; all of them were compared.")
+        compared = " and compared" if leaps else "; all of them were compared"
+        notes.append(f"Every {_ordinal(stride)} of {run.steps:,} steps is shown{compared}.")
     if not run.ended:
         notes.append(f"The run was cut off after {run.steps:,} steps, before its end.")
     summary, paper = described(compiled)
@@ -112,6 +121,7 @@ def record(
         curve_name=network.curve_name,
         ended=run.ended,
         agreed=run.parted is None,
+        leaps=leaps,
         notes=notes,
         panels=panels,
         frames=[
@@ -125,6 +135,15 @@ def record(
             for moment, values in zip(kept, collected, strict=True)
         ],
     )
+
+
+def _stride(compiled: Compiled, inputs: tuple[Any, ...], steps: int, frames: int) -> int:
+    """That of which the run will have at most so many frames: in a large net a frame takes longer than the
+    compiled interpreter takes for all steps."""
+    ahead, stride = looked_ahead(compiled, inputs, steps), 1
+    while ahead is not None and ahead.steps > frames * stride:
+        stride *= 2
+    return stride
 
 
 @dataclass(frozen=True)

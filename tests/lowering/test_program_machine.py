@@ -20,6 +20,7 @@ from tapegrad.programs.instructions import INSTRUCTIONS
 from tapegrad.programs.library import READY, random_subleq
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.source import Rewriting
+from tapegrad.targets import target_named
 from tests.programs.states import MACHINE, NAMES, after, random_state
 
 
@@ -202,15 +203,24 @@ def test_steps_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("target", "name", "why"),
     [
-        ("relu", "rv32-fibonacci", "2,065 bits of memory pass through 3,113 layers each"),
+        ("relu", "rv32-fibonacci", "2,065 bits of memory pass through 3,113 layers for each"),
         ("rcnn", "subleq-hello", "at least 12,032 states"),
-        ("simplex", "subleq-hello", "does not halt within 10,000 steps"),
+        ("simplex", "rv32-fibonacci", "at least 30,690 vertices of the simplex, each with 8,980 cells"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_numbers(target: str, name: str, why: str) -> None:
     program = READY[name].build()
     with pytest.raises(Refused, match=why):
         compile_for(program, target, (b"",), 100_000)
+
+
+def test_simplex_has_room_for_the_whole_run() -> None:
+    program = READY["subleq-hello"].build()
+    way = program_machine(program)
+    taken = sum(1 for _ in way.after.run(way.encode(program.start()))) - 1
+    fitted = target_named("simplex").fitted(way.after, way.encode(program.start()), 100_000)
+    assert fitted == {"steps": taken}
+    assert taken > 10_000
 
 
 @pytest.mark.slow

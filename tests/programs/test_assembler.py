@@ -156,6 +156,7 @@ def test_memory_is_as_large_as_it_says():
     [
         ("nop\n  ad a0, a1, a2", 2, 3, "Did you mean .*add"),
         ("x: flw f0, 0(a0)", 1, 4, "unknown instruction 'flw'"),
+        ("nop\nj nowhere", 2, 1, "unknown label 'nowhere'.* Define it: `nowhere:` before"),
         ("j nowhere\nnowhre: nop", 1, 1, "unknown label 'nowhere'.* Did you mean nowhre"),
         ("j 3f\n3: nop\nj 4b", 3, 1, "no label 4 above"),
         (".wrod 3", 1, 1, "Did you mean .*word"),

@@ -7,7 +7,7 @@ import pytest
 from tapegrad import _sources
 from tapegrad._compile import compile_for
 from tapegrad._files import no_files
-from tapegrad.errors import FormatError
+from tapegrad.errors import FormatError, Refused
 from tapegrad.programs import read_assembler, read_c
 from tapegrad.programs.compiled import run
 from tapegrad.programs.fitting import fitted
@@ -18,11 +18,29 @@ from tests.programs.test_c import needs_compiler, needs_host, same_outcomes
 SOURCES = Path(__file__).parent / "c"
 INPUT = b"one line\n\na line that is longer than the buffer\nlast"
 
+LARGE_ARRAY = b"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(void)
+{
+    int n = 1000000, count = 0;
+    char *crossed = calloc(n + 1, 1);
+    for (int i = 2; i <= n; i++) {
+        if (!crossed[i]) {
+            count++;
+            for (long j = (long)i + i; j <= n; j += i) crossed[j] = 1;
+        }
+    }
+    printf("%d", count);
+}
+"""
+
 
 @needs_compiler
 @needs_host
 @pytest.mark.parametrize(
-    ("name", "input"), [("floats", b"pi 3.14159 2.5 -1e3 tiny -4e-3 .5 12.25"), ("texts", INPUT)]
+    ("name", "input"),
+    [("floats", b"pi 3.14159 2.5 -1e3 tiny -4e-3 .5 12.25"), ("texts", INPUT), ("numbers", b"")],
 )
 def test_same_as_the_library_of_this_machine(name: str, input: bytes, tmp_path: Path) -> None:
     same_outcomes((SOURCES / f"{name}.c").read_text(), [input], tmp_path)
@@ -143,6 +161,17 @@ def test_memory_is_as_large_as_the_run_needs() -> None:
     assert compile_for(program, "transformer", (b"600",), 10**6).source.machine.ram == 32768  # type: ignore[attr-defined]
 
 
+@needs_compiler
+def test_a_program_that_takes_more_than_a_network_is_refused_by_its_size() -> None:
+    """With less memory, `calloc` gives NULL, and the program would overwrite itself."""
+    program = read_c(LARGE_ARRAY)
+    found = fitted(program, (b"",), 100_000_000)
+    assert found.machine.ram == 1 << 20
+    assert run(found, found.start()).final.output == b"78498"
+    with pytest.raises(Refused, match="memory of 1,048,576 bytes"):
+        compile_for(program, "emulator", (b"",), 100_000_000)
+
+
 def test_memory_that_is_asked_for_stays() -> None:
     asked = read_assembler(b".equ __ram, 8192\nli a7, 93\necall")
     assert fitted(asked, (b"",), 100) is asked
@@ -154,4 +183,4 @@ def test_memory_that_is_asked_for_stays() -> None:
     assert fitted(told, (b"",), 100) is told
     endless = read_assembler(b"next: addi sp, sp, -16\nsw sp, 0(sp)\nj next")
     assert fitted(endless, (b"",), 3 * 100).machine.ram == 2048
-    assert fitted(endless, (b"",), 10**6) is endless
+    assert fitted(endless, (b"",), 10**7) is endless

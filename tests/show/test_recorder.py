@@ -145,6 +145,32 @@ def test_a_long_run_is_thinned_and_says_so():
         assert line(recording, "Tape", frame) == expected[frame["source_step"]].tapes[0]
 
 
+def test_a_large_net_is_looked_at_where_it_is_shown():
+    """By the fast engine, whose steps in between are taken at once; `agreed` is not there for nothing."""
+    program = READY["rv32-sort"].build()
+    compiled = compile_for(program, "emulator", (b"dcba",), 1_000)
+    expected = list(program.run(program.start(b"dcba")))
+    recording = record(compiled, b"dcba", frames=20, engine="fast")
+    assert recording.agreed
+    assert recording.ended
+    assert recording.steps == len(expected) - 1
+    assert f"Every 8th of {recording.steps} steps is shown and compared." in recording.notes
+    assert [frame["step"] for frame in recording.frames[:3]] == [0, 8, 16]
+    assert recording.leaps
+    fields, code = panel(recording, "Program"), panel(recording, "Instructions, as they are loaded")
+    table = list(zip(recording.panels[code]["rows"], recording.panels[code]["entries"], strict=True))
+    for frame in recording.frames:
+        state = expected[frame["step"]]
+        assert frame["source_step"] == frame["step"]
+        shown = dict(frame["panels"][fields])
+        assert shown["pc"].split()[0] == f"{state.pc:#x}"
+        (current,) = (entry for at, (entry,) in table if int(at, 16) == state.pc)
+        assert shown["next"] == ("·" if state.trap else current)
+    net = cast(PracticalNet, compiled.net)
+    broken = replace(compiled, net=replace(net, weights=np.abs(net.weights)))
+    assert not record(broken, b"dcba", frames=20, engine="fast").agreed
+
+
 def test_a_run_that_is_cut_off_says_so():
     recording = record(tg.compile(find("busy-beaver-4x2").source, "tape", cells=64), steps=10)
     assert not recording.ended

@@ -55,6 +55,26 @@ LIBRARY long lrint(double x) { return (long)rint(x); }
 
 LIBRARY long lround(double x) { return (long)round(x); }
 
+LIBRARY long long llrint(double x) { return (long long)rint(x); }
+
+LIBRARY long long llround(double x) { return (long long)round(x); }
+
+LIBRARY double fdim(double x, double y) { return x <= y ? 0 : x - y; }
+
+/* The error of 1 + x, or of exp(x), in proportion to what is left of x, is that of the quotient. */
+LIBRARY double log1p(double x)
+{
+    double sum = 1 + x;
+    return sum == 1 || __builtin_isinf(x) ? x : log(sum) * x / (sum - 1);
+}
+
+LIBRARY double expm1(double x)
+{
+    double power = exp(x);
+    if (power == 1 || __builtin_isinf(power)) return power == 1 ? x : power;
+    return fabs(x) > 1 ? power - 1 : (power - 1) * x / log(power);
+}
+
 /* For a whole y by squaring, so that what can be exact is. */
 LIBRARY double pow(double x, double y)
 {
@@ -156,3 +176,39 @@ FOR_FLOATS(tanh)
 FOR_TWO_FLOATS(pow)
 FOR_TWO_FLOATS(hypot)
 FOR_TWO_FLOATS(atan2)
+
+/* On RISC-V a long double has 128 bits, for which compilers' libraries have next to nothing: ziglang's fail. */
+#define FOR_LONG(name)                                                                                   \
+    LIBRARY long double name##l(long double x) { return name((double)x); }
+#define FOR_TWO_LONG(name)                                                                               \
+    LIBRARY long double name##l(long double x, long double y) { return name((double)x, (double)y); }
+FOR_LONG(sqrt)
+FOR_LONG(floor)
+FOR_LONG(ceil)
+FOR_LONG(trunc)
+FOR_LONG(round)
+FOR_LONG(exp)
+FOR_LONG(exp2)
+FOR_LONG(log)
+FOR_LONG(log2)
+FOR_LONG(log10)
+FOR_LONG(sin)
+FOR_LONG(cos)
+FOR_LONG(tan)
+FOR_LONG(cbrt)
+FOR_LONG(asin)
+FOR_LONG(acos)
+FOR_LONG(atan)
+FOR_LONG(sinh)
+FOR_LONG(cosh)
+FOR_LONG(tanh)
+FOR_TWO_LONG(pow)
+FOR_TWO_LONG(hypot)
+FOR_TWO_LONG(atan2)
+FOR_TWO_LONG(fmod)
+
+LIBRARY long double fabsl(long double x) { return x < 0 ? -x : x; }
+
+LIBRARY long double fmaxl(long double x, long double y) { return x < y || x != x ? y : x; }
+
+LIBRARY long double fminl(long double x, long double y) { return y < x || x != x ? y : x; }

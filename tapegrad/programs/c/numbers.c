@@ -78,43 +78,71 @@ LIBRARY long long atoll(const char *text)
     return (long long)(negative ? 0 - size : size);
 }
 
-static unsigned seed_now = 1;
+/* The numbers that programs get on Linux, so that they print the same here: each is the sum of the third and the
+   31st before it, and its lowest bit is left out. The first 31 are powers of 16807 times the seed, and ten rounds
+   are thrown away. */
+#define BEFORE 31
+static unsigned last_numbers[BEFORE];
+static unsigned char newest;
+static char seeded;
 
-LIBRARY void srand(unsigned seed) { seed_now = seed ? seed : 1; }  /* 0 would stay 0 */
+static unsigned next_number(void)
+{
+    newest = newest == BEFORE - 1 ? 0 : newest + 1;  /* in place of the 31st before */
+    return last_numbers[newest] += last_numbers[newest < 3 ? newest + BEFORE - 3 : newest - 3];
+}
+
+static APART void begin_with(unsigned seed)
+{
+    long number = seed ? (long)seed : 1;
+    for (int i = 0; i < BEFORE; i++) {
+        last_numbers[i] = (unsigned)number;
+        number = 16807 * (number % 127773) - 2836 * (number / 127773);  /* times 16807, modulo 2^31 - 1 */
+        if (number < 0) number += 0x7fffffff;
+    }
+    seeded = 1;
+    newest = 2;  /* numbers 31 to 33 are 0 to 2 once more */
+    for (int i = 0; i < 10 * BEFORE; i++) next_number();
+}
+
+LIBRARY void srand(unsigned seed) { begin_with(seed); }
 
 LIBRARY int rand(void)
 {
-    seed_now ^= seed_now << 13;
-    seed_now ^= seed_now >> 17;
-    seed_now ^= seed_now << 5;
-    return (int)(seed_now & RAND_MAX);
+    if (!seeded) begin_with(1);
+    return (int)(next_number() >> 1);
 }
 
-static void exchange(char *a, char *b, size_t size)
+/* By merging halves, as on Linux: equal items stay in their order, and items are compared in the same order there
+   and here. Nothing but "greater" counts, for many programs compare with `return a > b`. The first half of a merge
+   waits in a room of its own, on the stack. */
+static void sorted(char *all, size_t count, size_t size, int (*compare)(const void *, const void *), char *room)
 {
-    for (; size; size--, a++, b++) {
-        char kept = *a;
-        *a = *b;
-        *b = kept;
-    }
-}
-
-/* As a heap: the largest item first, then taken to the end. */
-LIBRARY void qsort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
-{
-    char *all = items;
-    for (size_t begin = count / 2, end = count; end > 1;) {
-        size_t parent;
-        if (begin)
-            begin--;
-        else
-            exchange(all, all + --end * size, size);
-        for (size_t child = 2 * (parent = begin) + 1; child < end; child = 2 * (parent = child) + 1) {
-            if (child + 1 < end && compare(all + child * size, all + (child + 1) * size) < 0) child++;
-            if (compare(all + parent * size, all + child * size) >= 0) break;
-            exchange(all + parent * size, all + child * size, size);
+    size_t first = count / 2, second = count - first;
+    char *left = room, *right = all + first * size;
+    if (count < 2) return;
+    sorted(all, first, size, compare, room);
+    sorted(right, second, size, compare, room);
+    memcpy(room, all, first * size);
+    while (first && second) {
+        char *next = compare(left, right) > 0 ? right : left;
+        memcpy(all, next, size);
+        all += size;
+        if (next == right) {
+            right += size;
+            second--;
+        } else {
+            left += size;
+            first--;
         }
     }
+    memcpy(all, left, first * size);
+}
+
+LIBRARY void qsort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    char room[count / 2 * size + 1];
+    sorted(items, count, size, compare, room);
 }
 
 LIBRARY void *bsearch(const void *key, const void *items, size_t count, size_t size,

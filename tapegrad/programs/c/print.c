@@ -22,7 +22,7 @@ static APART void emit_many(struct sink *sink, char c, int count)
     for (; count > 0; count--) emit(sink, &c, 1);
 }
 
-enum { LEFT = 1, ZEROS = 2, PLUS = 4, SPACE = 8, OTHER_FORM = 16 };
+enum { LEFT = 1, ZEROS = 2, PLUS = 4, SPACE = 8, OTHER_FORM = 16, GROUPS = 32 };  /* in locale C there are no groups */
 
 struct form {
     int flags, width, precision;  /* -1 if there is none */
@@ -31,7 +31,10 @@ struct form {
 
 static int flag_of(char c)
 {
-    return c == '-' ? LEFT : c == '0' ? ZEROS : c == '+' ? PLUS : c == ' ' ? SPACE : c == '#' ? OTHER_FORM : 0;
+    static const char signs[] = "-0+ #'";
+    for (int i = 0; signs[i]; i++)
+        if (c == signs[i]) return 1 << i;
+    return 0;
 }
 
 /* Digits, with the last at the end of a buffer. Each pass divides in three parts that fit a word. */

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,6 +108,12 @@ LIBRARY time_t time(time_t *also_there)
 }
 
 LIBRARY clock_t clock(void) { return 0; }
+
+LIBRARY char *setlocale(int category, const char *name)
+{
+    (void)category;
+    return !name || !*name || (*name == 'C' && !name[1]) ? "C" : 0;
+}
 
 LIBRARY char *getenv(const char *name) { return (void)name, (char *)0; }
 

@@ -54,8 +54,14 @@ int vscanf(const char *format, va_list values);
 int vfscanf(FILE *file, const char *format, va_list values);
 int vsscanf(const char *text, const char *format, va_list values);
 
-/* There are no other files: none can be opened. What is written is written at once. */
+/* There are no other files: none can be opened, and in the standard ones nobody goes back. What is written is
+   written at once. */
 FILE *fopen(const char *name, const char *mode);
+FILE *freopen(const char *name, const char *mode, FILE *file);
+int fseek(FILE *file, long offset, int from);
+long ftell(FILE *file);
+void rewind(FILE *file);
+int remove(const char *name);
 int fclose(FILE *file);
 int fflush(FILE *file);
 int setvbuf(FILE *file, char *buffer, int mode, size_t size);

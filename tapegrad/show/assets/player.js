@@ -47,7 +47,7 @@ function facts(recording) {
   });
   const verdict = element("li", recording.agreed ? "good" : "bad");
   verdict.append(element("b", "", recording.agreed
-    ? "✓ the network agrees with the interpreter at every step"
+    ? `✓ the network agrees with the interpreter at every step${recording.leaps ? " that is shown" : ""}`
     : "✗ the network and the interpreter disagree"));
   return [...known, verdict];
 }

@@ -8,9 +8,18 @@ from tapegrad.errors import Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
-from tapegrad.targets.simplex.build import Vertices, all_configurations, reachable, starts_up_to
+from tapegrad.targets.simplex.build import (
+    MOST_VERTICES,
+    Vertices,
+    all_configurations,
+    reachable,
+    starts_up_to,
+)
 from tapegrad.targets.simplex.net import SimplexNet, build
 from tapegrad.targets.target import Estimate, Example, Option, Target
+
+STEPS = 10_000
+"""That are enough for most machines."""
 
 
 def build_for_inputs(
@@ -66,6 +75,13 @@ def first_states(
     ]
 
 
+def steps_for(machine: TuringMachine, first: Configuration, steps: int) -> dict[str, int]:
+    """As many steps as the machine takes from here, where these are more than there are without this option,
+    and no more than vertices."""
+    taken = sum(1 for _ in islice(machine.run(first), min(steps, MOST_VERTICES) + 1)) - 1
+    return {"steps": taken} if taken > STEPS else {}
+
+
 def examples() -> Sequence[Example]:
     """The busy beaver with four states, and the one with three by line search."""
     for_blank = {"inputs": [[]]}
@@ -86,10 +102,11 @@ TARGET = Target(
     examples=examples,
     built_for_inputs=True,
     first_states=first_states,
+    fitted=steps_for,
     options={
         "inputs": Option(None, "inputs to build for, as w1|w2,... ; default: every word up to `longest`"),
         "longest": Option(3, "longest word on the first tape, where no inputs are given"),
-        "steps": Option(10_000, "most steps of the machine on any input"),
+        "steps": Option(STEPS, "most steps of the machine on any input"),
         "line_search": Option(False, "choose the step length by a line search", (False, True)),
     },
 )
