@@ -191,6 +191,15 @@ def test_a_program_that_goes_on_is_followed_as_far_as_there_are_steps() -> None:
     assert 0 < run.instructions < 20
 
 
+def test_a_program_of_rv32_may_read_over_the_instruction_that_reads() -> None:
+    """What is there then begins to count anew."""
+    text = (
+        ".equ __ram, 64\nli a7, 63\nli a1, 16\nli a2, 2\nli a0, 0\necall\nli a0, 0\nli a1, 60\necall\nebreak"
+    )
+    run = tables.followed(checked(program(text)), table_of(lowering.rv32_machine()), b"\x13\x00ab", 1 << 22)
+    assert run.ended
+
+
 @pytest.mark.slow
 def test_rv32_on_tapes(tmp_path: Path) -> None:
     assert verdict(tmp_path, program("rv32-fibonacci"), "tape", cells=8_000) == COMPUTES_SOURCE
