@@ -26,6 +26,7 @@ class Diagrams(Nodes):
         self._ands: dict[tuple[int, int], int] = {}
         self._xors: dict[tuple[int, int], int] = {}
         self._cofactors: dict[tuple[int, int], int] = {}
+        self._disjoint: set[tuple[int, int]] = set()
 
     def variable(self, level: int) -> int:
         """The variable of a level; the same each time."""
@@ -64,6 +65,22 @@ class Diagrams(Nodes):
             found = self._node(level, self.xor(a_low, b_low), self.xor(a_high, b_high))
             self._xors[key] = found
         return found ^ negated
+
+    def disjoint(self, a: int, b: int) -> bool:
+        """Whether two functions are never both 1. No node is made, and the first place where both are 1
+        decides."""
+        if FALSE in (a, b) or a ^ b == 1:
+            return True
+        if a == b or TRUE in (a, b):
+            return False
+        key = (a, b) if a < b else (b, a)
+        if key in self._disjoint:
+            return True
+        _, (a_low, a_high), (b_low, b_high) = self._opened(a, b)
+        if self.disjoint(a_low, b_low) and self.disjoint(a_high, b_high):
+            self._disjoint.add(key)
+            return True
+        return False
 
     def within(self, function: int, condition: int) -> int:
         """A function that is the same wherever the condition is 1, and mostly smaller: where it is 0, the

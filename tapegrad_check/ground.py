@@ -12,11 +12,11 @@ words are where a number says, or where the input or the output has come to: the
 The loops of a table are followed for a word that may be any (`SOME`, `NUMBER`, `ANYWHERE`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tapegrad_check.diagrams import Diagrams
 from tapegrad_check.nodes import FALSE, TRUE
-from tapegrad_check.on_tapes import INPUT, MEMORY, OUTPUT, PC, RULER, VARIABLES
+from tapegrad_check.on_tapes import COPIED, INPUT, MEMORY, OUTPUT, PC, RULER, VARIABLES
 from tapegrad_check.paths import HOME, Anchor, Cell
 from tapegrad_check.sources import Program
 from tapegrad_check.words import above, add, equal, number
@@ -29,6 +29,8 @@ IN_A_ROW = 3
 """Words of memory that an instruction may read from one that it has reached on."""
 SINGLE, BY_ITSELF, TOGETHER, SLOTS = 0, 1 << 10, 1 << 14, 1 << 7
 """Levels of single variables, of words by themselves, and of words that are interleaved, and how many."""
+ALONE = [tuple(number(register, 5)) for register in (10, 17)]
+"""Registers a0 and a7, by their numbers: where these are known they say what a system call is to do."""
 AMOUNT = 5
 """Low bits of a word that come before the others."""
 
@@ -36,7 +38,11 @@ AMOUNT = 5
 class Tapes:
     """The tapes before an instruction."""
 
-    def __init__(self, program: Program, most: int) -> None:
+    def __init__(
+        self, program: Program, most: int, fixed: Mapping[int, int] | None = None, beside: Sequence[int] = ()
+    ) -> None:
+        """`fixed` are bits of the instruction that are known, and `beside` bits of it that are added to
+        others: the lowest first, as places in the instruction."""
         self.n = Diagrams(most)
         self.kind, self.width, self.pitch = program.kind, program.width, program.width + 1
         self.words = program.ram * 8 // program.width
@@ -47,11 +53,13 @@ class Tapes:
         self._anchors: dict[tuple[str, tuple[int, ...]], Anchor] = {}
         self.first: Anchor | None = None
         """The first word that is reached by a number: the instruction."""
+        self._fixed, self._beside = fixed or {}, {place: bit for bit, place in enumerate(beside)}
         self.pc = self.word("pc")
+        if self.registers:
+            self.pc[:2] = [FALSE, FALSE]
+        self.copied = self.word("copied")[: program.ram.bit_length()]
         self.byte = self.word(NEXT)[:8]
         self.ended = self.single("the input has ended")
-        self.fixed: Mapping[int, int] = {}
-        """Bits of the first word of memory that is reached, where they are to be known."""
 
     def single(self, name: object) -> int:
         """A variable; the same for each name."""
@@ -60,16 +68,26 @@ class Tapes:
     def word(self, name: object) -> list[int]:
         """The variables of a word; the same for each name."""
         if name not in self._words:
-            # Instructions and pc are looked at by themselves, so their bits come one word after the other;
-            # words that they name are added and compared, and so interleaved. A carry into a bit is then a
-            # small change of the one before. The low bits may say how far to shift.
             slot = len(self._words)
-            by_itself = name == "pc" or (isinstance(name, tuple) and name[0] in (self.first, NUMBER))
-            first, apart = (BY_ITSELF + 64 * slot, 1) if by_itself else (TOGETHER + slot, SLOTS)
-            order = [*range(AMOUNT), *reversed(range(AMOUNT, self.width))]
-            levels = {bit: first + apart * place for place, bit in enumerate(order)}
-            self._words[name] = [self.n.variable(levels[bit]) for bit in range(self.width)]
+            self._words[name] = [self._bit(name, slot, bit) for bit in range(self.width)]
         return self._words[name]
+
+    def _bit(self, name: object, slot: int, bit: int) -> int:
+        """Instructions, and pc of SUBLEQ, are looked at by themselves, so that their bits come one word after
+        the other; words that they name are added and compared, and so interleaved. A carry into a bit is
+        then a small change of the one before. The low bits may say how far to shift."""
+        code = isinstance(name, tuple) and name[0] is self.first
+        if code and name == (self.first, 0) and bit in self._fixed:
+            return TRUE if self._fixed[bit] else FALSE
+        told = isinstance(name, tuple) and (
+            getattr(name[0], "number", ()) in ALONE or name[:1] == ("a count",)
+        )
+        if (code and bit not in self._beside) or told or (name == "pc" and not self.registers):
+            return self.n.variable(BY_ITSELF + 64 * slot + bit)
+        if code:
+            bit = self._beside[bit]
+        place = bit if bit < AMOUNT else AMOUNT + self.width - 1 - bit
+        return self.n.variable(TOGETHER + SLOTS * place + slot)
 
     def anchor(self, kind: str, at: list[int]) -> Anchor:
         """The word of memory, or the register, with this number."""
@@ -141,6 +159,8 @@ class Tapes:
             return FALSE
         if at and anchor is HOME and word == PC:
             return self.pc[at - 1]
+        if at and anchor is HOME and word == COPIED and self.registers:
+            return self.copied[at - 1] if at <= len(self.copied) else FALSE
         return None
 
     def may_change(self, cell: Cell) -> bool:

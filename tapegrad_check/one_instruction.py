@@ -10,7 +10,7 @@ the table shows what the program does, for every program, memory and input; and 
 the table is, in the state of that name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -19,25 +19,32 @@ from tapegrad_check.folder import NotProved
 from tapegrad_check.ground import END, IN_A_ROW, NEXT, Tapes
 from tapegrad_check.nodes import FALSE, TRUE
 from tapegrad_check.on_tapes import FETCH, INPUT, MEMORY, PC, TRAPS, VARIABLES
-from tapegrad_check.paths import HOME, Anchor, Cell, Follower, Path, Place, Table
+from tapegrad_check.paths import AT_HOME, HOME, Anchor, Cell, Follower, Path, Place, Table
 from tapegrad_check.ports import Layout, Write
+from tapegrad_check.rounds import Repeating
 from tapegrad_check.sources import Machine, Program
 from tapegrad_check.walks import Walks
-from tapegrad_check.words import Word, differing, either, equal, number
+from tapegrad_check.words import Word, differing, equal, number
 
 NODES, STEPS = 1 << 20, 1 << 18
-AT_HOME = ((HOME, 0),) * 4
 
 
 class Instruction:
     """One instruction of a table, on all paths."""
 
-    def __init__(self, program: Program, machine: Machine) -> None:
-        self.program, self.tapes = program, Tapes(program, NODES)
+    def __init__(
+        self,
+        program: Program,
+        table: Table,
+        fixed: Mapping[int, int] | None = None,
+        beside: Sequence[int] = (),
+    ) -> None:
+        self.program, self.tapes = program, Tapes(program, NODES, fixed, beside)
         self.n = self.tapes.n
-        self.table = Table(machine)
+        self.table = table
         self.follower = Follower(self.table, self.tapes, STEPS)
         self.walks = Walks(self.table, self.tapes, self.follower)
+        self.rounds = Repeating(self.table, self.tapes, self.follower)
         self.layout = Layout.sized(program.kind, program.width, program.ram, 1, 1)
         self.arriving = [*self.tapes.byte, self.tapes.ended ^ 1]
 
@@ -47,13 +54,15 @@ class Instruction:
 
     def _jump(self, path: Path) -> list[Path] | None:
         found = self.walks.jump(path)
+        if found is None and self.tapes.registers and path.heads == AT_HOME:
+            found = self.rounds.jump(path)
         if found is None and path.state and path.heads == AT_HOME and not path.waited:
             return [replace(path, rank=path.rank + 1, waited=True)]
         return found
 
     def require(self, path: Path, holds: int, what: str) -> None:
         """That something holds wherever a path is taken."""
-        if self.n.and_(path.guard, holds ^ 1) != FALSE:
+        if not self.n.disjoint(path.guard, holds ^ 1):
             raise NotProved(f"{what} (in the state {path.state!r})")
 
     def same(self, path: Path, found: Word, wanted: Word, what: str) -> None:
@@ -61,37 +70,48 @@ class Instruction:
         for one, other in zip(found, wanted, strict=True):
             self.require(path, self.n.xor(one, other) ^ 1, what)
 
+    def _where(self, path: Path, holds: int) -> Path:
+        """The part of a path where something holds."""
+        return replace(path, guard=self.n.and_(path.guard, holds))
+
     def word(self, path: Path, tape: int, place: Place, width: int) -> list[int]:
         """What a word holds at the end of a path, as far as it is known."""
         anchor, which = place
         first = self.tapes.pitch * which + 1
         return [self.follower.known(path, (tape, anchor, first + bit)) for bit in range(width)]
 
-    def read(self, path: Path, kind: str, address: Word) -> list[int] | None:
-        """What the page of the instruction set finds at an address: a word that the table has reached."""
-        n = self.n
+    def _are(self, path: Path, a: Word, b: Word) -> bool:
+        """Whether two words are known to be the same, as far as both go. Formulas for all of their bits at
+        once may be large."""
+        return all(self.n.disjoint(path.guard, self.n.xor(x, y)) for x, y in zip(a, b, strict=False))
+
+    def read(self, path: Path, kind: str, address: Word, further: int | None = None) -> list[int] | None:
+        """What the page of the instruction set finds at an address: a word that the table has reached. With
+        `further`, what it finds so many words on from there, whether that is inside or not."""
         for anchor in path.seen:
-            for further in range(IN_A_ROW if kind == "ram" else 1):
-                inside = self.tapes.outside(anchor, further) ^ 1 if kind == "ram" else TRUE
-                there = equal(n, self.tapes.address(anchor, further)[: len(address)], list(address))
-                if anchor.kind == kind and n.and_(path.guard, n.and_(there, inside) ^ 1) == FALSE:
-                    return self.tapes.port(anchor, further)
+            if anchor.kind == kind and further is not None and self._are(path, anchor.number, address):
+                return self.tapes.port(anchor, further)
+            for on in range(IN_A_ROW if kind == "ram" else 1) if further is None else ():
+                inside = kind != "ram" or self.n.disjoint(path.guard, self.tapes.outside(anchor, on))
+                there = anchor.kind == kind and inside
+                if there and self._are(path, self.tapes.address(anchor, on), address):
+                    return self.tapes.port(anchor, on)
         return None
 
     def consistent(self, path: Path) -> Path:
         """The path where words hold the same that are known to be one word."""
-        n, tapes, guard = self.n, self.tapes, path.guard
+        n, tapes = self.n, self.tapes
         ports = [
             (anchor, further)
             for anchor in path.seen
             for further in range(IN_A_ROW)
-            if anchor.kind == "ram" and n.and_(guard, tapes.outside(anchor, further)) == FALSE
+            if anchor.kind == "ram" and n.disjoint(path.guard, tapes.outside(anchor, further))
         ]
         for (one, i), (other, j) in combinations(ports, 2):
-            bits = differing(n, tapes.address(one, i), tapes.address(other, j))
-            if one is not other and all(n.and_(guard, bit) == FALSE for bit in bits):
-                guard = n.and_(guard, equal(n, tapes.port(one, i), tapes.port(other, j)))
-        return replace(path, guard=guard)
+            if one is not other and self._are(path, tapes.address(one, i), tapes.address(other, j)):
+                same = equal(n, tapes.port(one, i), tapes.port(other, j))
+                path = replace(path, guard=n.and_(path.guard, same))
+        return path
 
     def compare(self, path: Path, new: Mapping[str, Word], output: Word) -> None:
         """The registers of the page at the end of a path, and what is put out, against the tapes."""
@@ -131,9 +151,10 @@ class Instruction:
         self.same(path, [n.and_(some, written[0])], [n.and_(some, marks[1])], "output ends elsewhere")
         words = [self.word(path, VARIABLES, place, self.program.width) for place in (start, end)]
         kept = self.tapes.word(("output", HOME))
-        self.require(path, n.or_(some ^ 1, equal(n, words[0], kept)), "output is written over")
-        byte = either(n, some, words[1], words[0])[:8]
-        self.require(path, n.or_(written[0] ^ 1, equal(n, byte, output)), "another byte is written")
+        self.same(self._where(path, some), words[0], kept, "output is written over")
+        for holds, word in ((some ^ 1, words[0]), (some, words[1])):
+            emits = self._where(path, n.and_(holds, written[0]))
+            self.same(emits, word[:8], output, "another byte is written")
 
     def changes(self, path: Path, kind: str, write: Write) -> None:
         """The words in a row that a port of the page changes, and no others, are changed on the tape."""
@@ -141,7 +162,7 @@ class Instruction:
         changed: list[Cell] = [cell for cell in path.cells if cell[0] == MEMORY and cell[1].kind == kind]
         anchors = {cell[1] for cell in changed}
         if not anchors:
-            self.require(path, n.any_of(write.change) ^ 1, "a word of memory is not written")
+            self.same(path, write.change, [FALSE] * len(write.change), "a word of memory is not written")
             return
         if len(anchors) > 1:
             raise NotProved("words of memory are written at more than one place")
@@ -153,21 +174,15 @@ class Instruction:
             found = self.word(path, MEMORY, (anchor, which), width)
             bits = differing(n, self.tapes.port(anchor, which), found)
             self.same(path, bits, write.change[width * which :][:width], "memory gets another word")
-        there = equal(n, anchor.number[: len(write.address)], list(write.address))
-        self.require(path, n.or_(there, n.any_of(write.change) ^ 1), "another word of memory is written")
-
-
-def prove(program: Program, machine: Machine) -> int:
-    """That a table is the instruction set of a program, for words and a memory of that size; gives the number
-    of ways that an instruction can go. `NotProved` says what is not known to hold."""
-    if program.kind != "subleq":
-        raise NotProved(f"the checker has no proof of tables of {program.kind}")
-    return subleq_table(program, machine)
+        for elsewhere in differing(n, anchor.number[: len(write.address)], write.address):
+            for bit in () if n.disjoint(path.guard, elsewhere) else write.change:
+                self.require(path, n.and_(elsewhere, bit) ^ 1, "another word of memory is written")
 
 
 def subleq_table(program: Program, machine: Machine) -> int:
-    """That the table is SUBLEQ, for words and a memory of the program's size; gives the number of paths."""
-    one = Instruction(program, machine)
+    """That the table is SUBLEQ, for words and a memory of the program's size; gives the number of ways that
+    an instruction can go. `NotProved` says what is not known to hold."""
+    one = Instruction(program, Table(machine))
     registers = {name: number(0, width) for name, width in one.layout.registers.items()}
     registers["pc"] = one.tapes.pc
     paths = [one.consistent(path) for path in one.paths()]

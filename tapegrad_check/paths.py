@@ -37,6 +37,7 @@ class Anchor:
 
 HOME = Anchor("home")
 Place = tuple[Anchor, int]
+AT_HOME = ((HOME, 0),) * TAPES
 Cell = tuple[int, Anchor, int]
 
 
@@ -195,7 +196,7 @@ class Follower:
                 for tape, symbol in action.asked:
                     if where != FALSE:
                         where = n.and_(where, under[tape] ^ 1 ^ symbol)
-                if where == FALSE or n.and_(path.guard, where) == FALSE:
+                if where == FALSE or n.disjoint(path.guard, where):
                     continue
                 if action.state is None:
                     raise NotProved(
@@ -244,7 +245,7 @@ class Follower:
             cells[cell] = new
             return
         old = self.content(path, cell)
-        if old is None or self.n.and_(path.guard, self.n.xor(old, new)) != FALSE:
+        if old is None or not self.n.disjoint(path.guard, self.n.xor(old, new)):
             raise NotProved(f"in the state {next(iter(path.states))!r} it writes where nothing may change")
 
     def run(self, start: Path, jumps: Callable[[Path], list[Path] | None]) -> list[Path]:

@@ -1,11 +1,11 @@
 """The pass from a program to a Turing machine: the table of an instruction set.
 
 The program lies on four tapes (`on_tapes`), and the table is the same for all programs. That it is the
-instruction set, for all that tapes can hold, is proved in `one_instruction`. Where that fails the table is
-run beside the definition of the instruction set (`execution`), and after every instruction the tapes must
-show the same state. If a program ends then, and neither it nor a head has looked at the input, this run is
-the run on every input, and the proof is complete. Of a `simplex` each pair of vertices with one instruction
-between them is looked at, so that it is complete too.
+instruction set, for all that tapes can hold, is proved in `one_instruction`, and in `rv32_on_tapes` case by
+case. Where that fails the table is run beside the definition of the instruction set (`execution`), and after
+every instruction the tapes must show the same state. If a program ends then, and neither it nor a head has
+looked at the input, this run is the run on every input, and the proof is complete. Of a `simplex` each pair
+of vertices with one instruction between them is looked at, so that it is complete too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from itertools import count
 
 import numpy as np
 
-from tapegrad_check import one_instruction, simplex
+from tapegrad_check import one_instruction, rv32_on_tapes, simplex
 from tapegrad_check.execution import State, first, stepped
 from tapegrad_check.folder import NotProved, require
 from tapegrad_check.on_tapes import FETCH, INPUT, TRAPS, Ones, laid_out, shown
@@ -166,7 +166,7 @@ def _tried(program: Program, machine: Machine, step: Step) -> None:
         raise NotProved("the program does not fit on the tapes of the net")
     kind = program.kind
     try:
-        ways = one_instruction.prove(program, machine)
+        ways = PROOFS[kind](program, machine)
         step.statements.append(
             f"one instruction of the table is one of {kind}, for all that pc, memory, input and output can "
             f"be and all that earlier ones have left: on each of {ways:,} ways the tapes show the same then"
@@ -300,4 +300,8 @@ def _next_of(successor: Sequence[int], between: Sequence[bool]) -> list[int | No
 
 
 _ON_TARGETS: dict[str, Callable[[Program, Machine, Step], None]] = {"tape": _tried, "simplex": _vertices}
+PROOFS: dict[str, Callable[[Program, Machine], int]] = {
+    "subleq": one_instruction.subleq_table,
+    "rv32im": rv32_on_tapes.prove,
+}
 PASSES: dict[str, Callable[[Model, Step], Model]] = {"memory on tapes": _memory_on_tapes}

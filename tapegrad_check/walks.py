@@ -121,7 +121,7 @@ class Walks:
         if (anchor.kind, side) == ("ram", -1):
             beyond = above(self.n, anchor.number, -word - 1) ^ 1 if word < 0 else FALSE
             beyond = self.ground.outside(anchor, word) if word > 0 else beyond
-            inside = self.n.and_(path.guard, beyond) == FALSE
+            inside = self.n.disjoint(path.guard, beyond)
         else:
             inside = (anchor.kind, side) == ("x", 1) and word == 0
         if not inside:
@@ -139,7 +139,7 @@ class Walks:
             for action in _where(self.table, state, {RULER: 1})
             for tape, _ in action.asked
         )
-        return asks and self.n.and_(path.guard, self.n.any_of(anchor.number) ^ 1) != FALSE
+        return asks and not self.n.disjoint(path.guard, self.n.any_of(anchor.number) ^ 1)
 
     def _home_or_not(self, path: Path) -> list[Path]:
         """Word 0 by itself. The others have a way to go, and it waits for them."""
@@ -201,7 +201,7 @@ class Walks:
         if search.tape == VARIABLES and search.passes and (VARIABLES, HOME, first * pitch) not in changed:
             written = self.ground.single("something was written")
             if search.direction > 0 and (anchor, word) == (HOME, first):
-                known = self.n.and_(path.guard, written ^ 1) == FALSE
+                known = self.n.disjoint(path.guard, written ^ 1)
                 return (END, 0) if known and (VARIABLES, END, 0) not in changed else None
             if search.direction < 0 and (anchor, word) == (END, -1):
                 return HOME, (first - 1) * pitch
@@ -258,7 +258,7 @@ class Walks:
             whole = n.any_of([path.guard for path in paths]) == guard and len(states) == 1
             for path in paths if whole else ():
                 same = left is None or all(
-                    n.and_(path.guard, n.xor(follower.known(path, cell), bit)) == FALSE
+                    n.disjoint(path.guard, n.xor(follower.known(path, cell), bit))
                     for cell, bit in zip(cells, left, strict=True)
                 )
                 whole = whole and same and path.cells.keys() <= {*cells}
@@ -290,7 +290,7 @@ class Walks:
         bits = [self.follower.known(path, (INPUT, HOME, base + 1 + bit)) for bit in range(pitch - 1)]
         if counted not in (0, 1) or base < 0 or first >= self.ground.words:
             raise NotProved("a number is counted down from somewhere else than the first words")
-        told = n.and_(path.guard, bits[0] ^ counted) == FALSE
+        told = n.disjoint(path.guard, bits[0] ^ counted)
         bits[0] = bits[0] if told else counted
         heads: dict[int, Place] = {INPUT: (HOME, base)}
         ways = []

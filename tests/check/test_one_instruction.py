@@ -4,18 +4,23 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from tapegrad.lowering import program_machine as lowering
 from tapegrad.machines.model import TuringMachine
-from tapegrad_check import one_instruction
+from tapegrad_check import paths, rv32_on_tapes
+from tapegrad_check.cases import cases
 from tapegrad_check.diagrams import Diagrams
 from tapegrad_check.folder import CheckError, NotProved, require
+from tapegrad_check.nodes import Nodes
+from tapegrad_check.rounds import Repeating
 from tapegrad_check.sources import Machine, Rule
 from tapegrad_check.sources import Program as Checked
-from tapegrad_check.tables import Table, _random_states, followed
+from tapegrad_check.tables import PROOFS, Table, _random_states, followed
+from tapegrad_check.words import number
 from tests.check.test_programs_on_tapes import checked, deaf, program, spying, table_of
 
 SMALL = "subleq 8 5\n0 0 0"
@@ -27,7 +32,7 @@ def of(machine: TuringMachine) -> Machine:
 
 def proved(source: Checked, machine: Machine) -> bool:
     try:
-        return one_instruction.prove(source, machine) > 0
+        return PROOFS[source.kind](source, machine) > 0
     except NotProved:
         return False
 
@@ -46,9 +51,67 @@ def test_so_it_is_for_others(size: str) -> None:
     assert proved(checked(program(f"subleq {size}\n0")), of(lowering.subleq_machine()))
 
 
-def test_of_rv32_it_is_said_that_there_is_no_proof() -> None:
-    with pytest.raises(NotProved, match="no proof"):
-        one_instruction.prove(checked(program("rv32-fibonacci")), of(lowering.subleq_machine()))
+RV32 = ".equ __ram, {}\nebreak"
+CASES = list(cases())
+
+
+@cache
+def rv32_machine() -> Machine:
+    return of(lowering.rv32_machine())
+
+
+def of_rv32(name: str, machine: Machine, ram: int = 64) -> int:
+    """The ways of an instruction, by its name."""
+    table, source = paths.Table(machine), checked(program(RV32.format(ram)))
+    return sum(rv32_on_tapes.case(source, table, *case) for case in CASES if case[0] == name)
+
+
+@pytest.mark.parametrize("name", ["addi", "mulhu"])
+def test_an_instruction_of_rv32_is_proved(name: str) -> None:
+    assert of_rv32(name, rv32_machine()) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ram", [4, 8, 64, 4096])
+def test_the_table_of_rv32_is_proved(ram: int) -> None:
+    assert rv32_on_tapes.prove(checked(program(RV32.format(ram))), rv32_machine()) > 300
+
+
+def test_a_round_of_the_product_and_of_the_division_done_32_times_is_what_they_are_said_to_be() -> None:
+    """The one step of the argument that is no comparison of diagrams, against Python's numbers."""
+    n, draw = Nodes(), random.Random(3)
+    rounds = Repeating(None, type("Ground", (), {"n": n})(), None)  # type: ignore[arg-type]
+    for _ in range(20):
+        a, d = draw.getrandbits(draw.randrange(1, 33)), draw.getrandbits(draw.randrange(1, 33))
+        high, low = number(0, 32), number(a, 32)
+        quotient, remainder = number(a, 32), number(0, 32)
+        for _ in range(32):
+            high, low = rounds._product(high, low, number(d, 32))
+            remainder, quotient = rounds._division(remainder, quotient, number(d, 32))
+        assert value([*low, *high]) == a * d
+        assert (value(quotient), value(remainder)) == (divmod(a, d) if d else (0xFFFF_FFFF, a))
+
+
+def value(word: list[int]) -> int:
+    return sum(bit << place for place, bit in enumerate(word))
+
+
+@pytest.mark.parametrize(
+    ("label", "tape", "name"),
+    [("add", 3, "add"), ("which opcode?", 3, "fence"), ("count round", 2, "mul"), ("set lowest", 2, "divu")],
+)
+def test_a_table_of_rv32_that_writes_other_bits_is_not_proved(label: str, tape: int, name: str) -> None:
+    machine = rv32_machine()
+    rules = {
+        (state, seen): replace(
+            rule, write=(*rule.write[:tape], "10"[int(rule.write[tape])], *rule.write[tape + 1 :])
+        )
+        for (state, seen), rule in machine.rules.items()
+        if state.split(".")[0] == label and seen[:2] == ("1", "0")
+    }
+    assert rules
+    with pytest.raises(NotProved):
+        of_rv32(name, replace(machine, rules={**machine.rules, **rules}))
 
 
 # What is not
@@ -112,7 +175,7 @@ def test_so_it_is_all_over_the_table() -> None:
     draw, source, machine = random.Random(1), checked(program(SMALL)), of(lowering.subleq_machine())
     used = {*used_rules(source, machine)}
     count = Counter[str]()
-    for case in draw.sample(sorted(machine.rules), 400):
+    for case in draw.sample(sorted(machine.rules), 60):
         for _, rule in altered(machine.rules[case], machine.states, draw):
             forged = replace(machine, rules={**machine.rules, case: rule})
             if not proved(source, forged):
@@ -121,8 +184,8 @@ def test_so_it_is_all_over_the_table() -> None:
             assert harmless(source, forged), (case, rule)
             count["passed, and occurs" if case in used else "passed, and never occurs"] += 1
     print(dict(count))
-    assert count["refused"] > 300
-    assert count["passed, and occurs"] < 20
+    assert count["refused"] > 50
+    assert count["passed, and occurs"] < 5
 
 
 # Decision diagrams
