@@ -35,6 +35,7 @@ from tapegrad_check.rv32 import (
     at_byte,
     divided_with_signs,
     effect,
+    system_call,
     turned,
     with_signs,
 )
@@ -92,7 +93,10 @@ class _Compared:
     """The end of a path, beside the page."""
 
     def __init__(self, one: Instruction, path: Path, name: str, rule: Rule) -> None:
-        self.one, self.n, self.path = one, one.n, path
+        self.one, self.n = one, one.n
+        self.path = path
+        if rule is system_call:  # no other instruction looks at the count
+            self.path = replace(path, guard=one.n.and_(path.guard, self._counted(one.tapes.copied)))
         self.rule = self._in_rounds(*ROUNDED[name]) if name in ROUNDED else rule
 
     def _in_rounds(
@@ -117,7 +121,6 @@ class _Compared:
         one, n, layout = self.one, self.n, self.one.layout
         registers = {name: number(0, width) for name, width in layout.registers.items()}
         registers["pc"], registers["copied"] = one.tapes.pc, one.tapes.copied
-        self.path = replace(self.path, guard=n.and_(self.path.guard, self._counted(one.tapes.copied)))
         if self.path.guard == FALSE:
             return
         code = self._first()
@@ -131,7 +134,8 @@ class _Compared:
         copied = one.word(self.path, VARIABLES, (HOME, COPIED), 32)
         one.same(self.path, copied, padded(new["copied"], 32), "another number of bytes is counted")
         if self.path.state == FETCH:
-            one.require(self.path, self._counted(new["copied"]), "the count of bytes runs over")
+            counted = self._counted(new["copied"]) if any(new["copied"]) else TRUE
+            one.require(self.path, counted, "the count of bytes runs over")
             one.same(self.path, new["pc"][:2], [FALSE, FALSE], "pc is no multiple of 4")
 
     def _counted(self, copied: Word) -> int:
