@@ -144,16 +144,26 @@ def shift(n: Nodes, a: Word, amount: Word, *, left: bool = False, fill: int = FA
 
 def high_word(n: Nodes, a: Word, b: Word, a_signed: bool, b_signed: bool) -> list[int]:
     """The upper half of a product."""
-    high = multiply(n, padded(a, 64), padded(b, 64))[32:]
+    return with_signs(n, multiply(n, padded(a, 64), padded(b, 64))[32:], a, b, a_signed, b_signed)
+
+
+def with_signs(n: Nodes, high: Word, a: Word, b: Word, a_signed: bool, b_signed: bool) -> list[int]:
+    """The upper half of a product, from that of the words without signs."""
     high = subtract(n, high, only(n, a[31], b)) if a_signed else high
-    return subtract(n, high, only(n, b[31], a)) if b_signed else high
+    return subtract(n, high, only(n, b[31], a)) if b_signed else list(high)
 
 
 def division(n: Nodes, a: Word, b: Word, signed: bool) -> tuple[list[int], list[int]]:
     """Quotient and remainder; the remainder has the sign of the dividend."""
     if not signed:
         return divide(n, a, b)
-    quotient, remainder = divide(n, turned(n, a[31], a), turned(n, b[31], b))
+    return divided_with_signs(n, a, b, *divide(n, turned(n, a[31], a), turned(n, b[31], b)))
+
+
+def divided_with_signs(
+    n: Nodes, a: Word, b: Word, quotient: Word, remainder: Word
+) -> tuple[list[int], list[int]]:
+    """Quotient and remainder, from those of the absolute values."""
     opposite = n.and_(n.xor(a[31], b[31]), n.any_of(b))
     return turned(n, opposite, quotient), turned(n, a[31], remainder)
 

@@ -61,7 +61,10 @@ class _RV32(Operands):
             State(trap) for trap in RV32.traps
         )
         self.shifts: dict[tuple[int, bool], State] = {}
-        self.follow = code.at(None, PC, False, "next instruction's address", fetch, adds(B), 4)
+        # Every instruction but a system call that goes on leaves it at 0 how many bytes were moved: one that
+        # reads may write over itself, and what is there then is another instruction.
+        self.uncounted = code.at(None, COPIED, False, "number", fetch, constant(B), 0)
+        self.follow = code.at(None, PC, False, "next instruction's address", self.uncounted, adds(B), 4)
         self.result = self.to_register((7, 5), self.follow)
         found = code.at(None, IR, True, "fetch", code.home(RIGHT, self.decode()), copy(MEMORY, B))
         begin = code.at(
@@ -326,7 +329,7 @@ class _RV32(Operands):
         return code.at(0, PC, False, "pc", back, copy(B, A))
 
     def follow_to(self) -> State:
-        return self.code.at(LOW, PC, False, "jump", self.fetch, copy(A, B))
+        return self.code.at(LOW, PC, False, "jump", self.uncounted, copy(A, B))
 
     # Loads and stores: from the bit at which they begin, bit by bit, over the end of a word if need be
 
@@ -414,8 +417,7 @@ class _RV32(Operands):
     def system_call(self) -> State:
         """One step of an `ecall`: reading and writing move a byte."""
         code = self.code
-        clear = code.at(None, COPIED, False, "number", self.follow, constant(B), 0)
-        finished = self.to_known(10, clear)
+        finished = self.to_known(10, self.follow)
         result = {number: self.flag(number, self.to_known(10, self.follow)) for number in (-9, -38)}
         some = code.at(1, 0, False, "to B", finished, copy(A, B))
         stop_here = code.at(1, COPIED, False, "save", some, copy(B, A))
