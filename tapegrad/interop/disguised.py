@@ -20,6 +20,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad._files import what_is_broken, write_folder
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.interop.sequences import Sizes, StockLayer, checkpoint, stock_tensors, vocabulary
 from tapegrad.rasp.functions import Value, plain, shown
 from tapegrad.rasp.functions import from_json as value_of
 from tapegrad.rasp.functions import to_json as written
@@ -145,6 +146,34 @@ class DisguisedNet:
             "causal": self.causal,
             "centres": None if self.centres is None else list(self.centres),
         }
+
+
+def checkpoint_files(net: DisguisedNet) -> dict[str, bytes]:
+    """The folder of a stock checkpoint of Transformers, without the answer key."""
+    shape, width = net.weights["blocks.0.attn.W_Q"].shape, net.width
+    units = net.weights["blocks.0.mlp.W_in"].shape[1]
+    size = Sizes(shape[2], shape[0], units, width, net.layers, net.length + 1)
+    layers = []
+    for number in range(net.layers):
+        own = StockLayer.empty(size)
+        query, key, value, out = (net.weights[f"blocks.{number}.attn.W_{side}"] for side in "QKVO")
+        for head in range(shape[0]):
+            rows = slice(head * size.head, head * size.head + shape[2])
+            for matrix, side in ((own.query, query), (own.key, key), (own.value, value)):
+                matrix[rows, :width] = side[head].T
+            own.out[:width, rows] = out[head].T
+        own.units[:units, :width] = net.weights[f"blocks.{number}.mlp.W_in"].T
+        own.sums[:width, :units] = net.weights[f"blocks.{number}.mlp.W_out"].T
+        layers.append(own)
+    tokens = np.zeros((len(net.vocabulary) + 2, size.width))
+    tokens[:-1, :width] = net.weights["embed.W_E"]
+    positions = np.zeros((size.positions, size.width))
+    positions[:, :width] = net.weights["pos_embed.W_pos"]
+    outputs = np.zeros((net.weights["unembed.W_U"].shape[1], size.width))
+    outputs[:, :width] = net.weights["unembed.W_U"].T
+    names = [shown(value) for value in net.outputs] if net.centres is None else ["number"]
+    tensors = stock_tensors(size, tokens, positions, outputs, layers)
+    return checkpoint(size, vocabulary(net.vocabulary), names, tensors)
 
 
 def save_disguised(net: DisguisedNet, path: str | os.PathLike[str]) -> None:
