@@ -208,7 +208,8 @@ def decoys_of(net: Disguised) -> dict[str, list[str]]:
 
 
 def circuit_of(net: Disguised, names: list[str]) -> list[dict[str, Any]]:
-    """Edges: which part of the plain net reads what which part wrote, under the names of this net."""
+    """Edges: which part of the plain net reads what which part wrote, under the names of this net. A layer of
+    units reads what it erases, too."""
     writes: list[tuple[float, str, set[int]]] = [
         (-1.0, "embed", set(net.embedding.columns)),
         (-1.0, "positions", net.positions()),
@@ -223,7 +224,7 @@ def circuit_of(net: Disguised, names: list[str]) -> list[dict[str, Any]]:
                 reads.append((layer, f"{name}<{side}>", set(own[head].columns)))
             head += 1
         writes.append((layer + 0.5, f"m{layer}", set(net.adds_to[layer])))
-        reads.append((layer + 0.5, f"m{layer}", set(net.units[layer].columns)))
+        reads.append((layer + 0.5, f"m{layer}", {*net.units[layer].columns, *net.slots.erased[layer]}))
     reads.append((float("inf"), "logits", set(net.unembedding.columns)))
     return [
         {"from": source, "to": target, "features": [names[place] for place in sorted(places & wanted)]}

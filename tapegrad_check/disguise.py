@@ -47,6 +47,8 @@ class Disguised(DisguisedHeads):
     def _units(self, layer: int) -> None:
         """What the plain units set, and how far those that are given are off."""
         self._attended()
+        self.last_there = list(self.drift.features)
+        """Features that are there when the last units read."""
         self.drift.loose |= bool(self.watched)
         super()._units(layer)
         drift, slots, scale = self.drift, self.slots.units[layer], self.slots.scales[layer]

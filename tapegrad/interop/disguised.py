@@ -44,7 +44,7 @@ class AnswerKey:
         return dict(zip(self.data["features"], self.arrays["directions"], strict=True))
 
     @property
-    def circuit(self) -> dict[str, Any]:
+    def circuit(self) -> list[dict[str, Any]]:
         """The true circuit, with heads under the numbers that they have in this net; decoys are not in it."""
         return self.data["circuit"]
 
