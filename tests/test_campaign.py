@@ -15,8 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import tapegrad as tg
-from tapegrad._campaign import texts, watch
-from tapegrad._campaign.programs import KINDS, LENGTHS, Program, judge, program, shrunk
+from tapegrad._campaign import passes, texts, trained
+from tapegrad._campaign.judging import judge, shrunk
+from tapegrad._campaign.programs import KINDS, LENGTHS, Program, program
 from tapegrad._campaign.run import CHUNK, FAILURES, RESULTS, SUMMARY, Plan, run
 from tapegrad._sources import written
 from tapegrad.circuits.model import Circuit
@@ -112,12 +113,12 @@ def forgets_to_write(net, vertex, tapes, heads, *others):
     return found
 
 
-true_run = watch.tape_fast.run
-true_stack = watch.compiled.run_stack
+true_run = trained.tape_fast.run
+true_stack = passes.compiled.run_stack
 
 
 def test_a_fault_in_an_engine_is_found_and_made_smaller(monkeypatch):
-    monkeypatch.setattr(watch.tape_fast, "run", forgets_to_write)
+    monkeypatch.setattr(trained.tape_fast, "run", forgets_to_write)
     tried = programs("tape", 16)
     verdicts = judge(tried, "fast")
     failed = [one for one, verdict in zip(tried, verdicts, strict=True) if verdict.mismatch]
@@ -135,7 +136,7 @@ def test_a_fault_in_an_engine_is_found_and_made_smaller(monkeypatch):
 
 def test_circuits_are_made_smaller(monkeypatch):
     """An engine that takes every value of a layer with three gates or more for 0."""
-    monkeypatch.setattr(watch.compiled, "run_stack", lambda *a: (v := true_stack(*a)) * (len(v) < 3))
+    monkeypatch.setattr(passes.compiled, "run_stack", lambda *a: (v := true_stack(*a)) * (len(v) < 3))
     tried = programs("relu", 16)
     verdicts = zip(tried, judge(tried, "fast"), strict=True)
     failed = [one for one, verdict in verdicts if verdict.mismatch and isinstance(one.source, Circuit)]
@@ -210,7 +211,7 @@ def test_horizons_differ():
 
 
 def test_a_value_that_is_no_number_is_a_mismatch(monkeypatch):
-    monkeypatch.setattr(watch.compiled, "run_stack", lambda *a: true_stack(*a) * np.float32("nan"))
+    monkeypatch.setattr(passes.compiled, "run_stack", lambda *a: true_stack(*a) * np.float32("nan"))
     assert all(verdict.mismatch for verdict in judge(programs("relu", 4), "fast"))
 
 
@@ -220,14 +221,14 @@ def test_a_crash_is_a_mismatch_of_its_own_program(monkeypatch):
             raise ZeroDivisionError("planted")
         return true(net, vertex, *others)
 
-    true = watch.simplex_fast.run
-    monkeypatch.setattr(watch.simplex_fast, "run", crashes)
+    true = trained.simplex_fast.run
+    monkeypatch.setattr(trained.simplex_fast, "run", crashes)
     verdicts = judge(programs("simplex", 24), "fast")
     assert {verdict.mismatch for verdict in verdicts} == {"", "ZeroDivisionError: planted"}
 
 
 def test_failures_are_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(watch.tape_fast, "run", forgets_to_write)
+    monkeypatch.setattr(trained.tape_fast, "run", forgets_to_write)
     line = ["campaign", "-t", "tape", "--engine", "fast", "-c", "4", "-o", str(tmp_path), "--json"]
     done = CliRunner().invoke(app, line)
     assert done.exit_code == 1

@@ -95,7 +95,8 @@ class Done:
 
 def work(chunk: Chunk) -> Done:
     """Makes the programs of a chunk and judges them."""
-    from tapegrad._campaign.programs import judge, program, shrunk  # brings JAX
+    from tapegrad._campaign.judging import judge, shrunk  # brings JAX
+    from tapegrad._campaign.programs import program
 
     began = time.perf_counter()
     seeds = range(chunk.first, chunk.first + chunk.programs)

@@ -147,8 +147,7 @@ class _Layer:
         self.keys[:, first:end], self.copied[:, first:end] = key, value
         scores = query @ self.keys[:, :end].transpose(0, 2, 1)
         scores[:, np.arange(end) > positions[:, None]] = -np.inf
-        weights = np.exp(scores - scores.max(axis=2, keepdims=True))
-        weights /= weights.sum(axis=2, keepdims=True)
+        weights = softmax(scores)
         means = weights @ self.copied[:, :end]
         for head, own in zip(self.layer.heads, means, strict=True):
             hidden[:, np.asarray(head.to)] += own[:, : len(head.to)]
@@ -156,6 +155,13 @@ class _Layer:
             watch += map(Seen, (head.name for head in self.layer.heads), scores[:, -1], weights[:, -1])
         units = np.maximum(hidden @ self.units + np.asarray(self.layer.units.bias), 0)
         hidden[:, np.asarray(self.layer.to)] += units @ self.sums + np.asarray(self.layer.sums.bias)
+
+
+def softmax(scores: Float32[np.ndarray, "... keys"]) -> Float32[np.ndarray, "... keys"]:
+    """The weights of keys. The greatest score is subtracted first, as libraries do: exactness needs it."""
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
 
 
 def _side_by_side(sides: tuple[Affine, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -14,7 +14,7 @@ from jaxtyping import Float32, Int
 from scipy.sparse import csr_array
 
 from tapegrad.networks.form import Affine, static, tree
-from tapegrad.networks.language import Layer
+from tapegrad.networks.language import Layer, softmax
 
 BEGIN = 0
 """The number of the first token."""
@@ -97,8 +97,7 @@ class Evaluator:
                 scores = _applied(query, head.query, asks) @ _applied(key, head.key, answers).T
                 if later is not None:
                     scores[later] = -np.inf
-                weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-                weights /= weights.sum(axis=1, keepdims=True)
+                weights = softmax(scores)
                 hidden[:, np.asarray(head.to)] += weights @ _applied(value, head.value, values)
                 if watch is not None:
                     watch.append(Looked(number, place, weights))
