@@ -288,11 +288,12 @@ def drawn(results: Sequence[dict[str, Any]], path: Path) -> None:
         means = [np.mean([value(own) for own in results if own["disguise"] == level]) for level in levels]
         axis = panels[0] if panel == "edges" else panels[1]
         axis.plot(levels, means, marker="o", label=name)
-    for axis, title in zip(panels, ("Circuit discovery", "Features"), strict=True):
+    places = (("Circuit discovery", (0.0, 0.15)), ("Features", (0.5, 0.6)))
+    for axis, (title, corner) in zip(panels, places, strict=True):
         axis.set(title=title, ylim=(-0.03, 1.03))
         axis.tick_params(axis="x", rotation=30)
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=8, loc="lower left")
+        axis.legend(fontsize=8, loc="center left", bbox_to_anchor=corner)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     plt.rcParams["svg.hashsalt"] = "ground truth"

@@ -22,7 +22,7 @@ from tapegrad.rasp.library import READY
 from tapegrad_check.answer_key import KEY, KEY_ARRAYS, proved
 from tapegrad_check.drift import product as bounded_product
 from tapegrad_check.drift import quantum, rounded
-from tapegrad_check.folder import CERTIFICATE, COMPUTES_SOURCE, CONFIG, MODEL
+from tapegrad_check.folder import CERTIFICATE, COMPUTES_SOURCE, CONFIG, MODEL, CheckError
 
 CASES = [
     ("rasp-histogram", 8, {"basis": "hadamard"}),
@@ -88,6 +88,51 @@ def test_features_drift_no_further_than_proved(name, length, options):
         assert (apart <= bound).all()
         moved = max(moved, float(apart.max()))
     assert moved > 0 or not drift.whole.any()
+
+
+PARTS = ("attn.W_Q", "attn.W_K", "attn.W_V", "attn.W_O", "mlp.W_in", "mlp.W_out")
+MATRICES = ["embed.W_E", "pos_embed.W_pos", "unembed.W_U"]
+MATRICES += [f"blocks.{layer}.{part}" for layer in (0, 1) for part in PARTS]
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_matrix_that_is_off_is_accounted_for(name, trigrams):
+    """Noise in one matrix alone: what it does stays below the bounds, or the net is refused; and so is a
+    matrix that is off by more than half."""
+    plain, net, right = trigrams
+    random = np.random.default_rng(1)
+    for size in (1e-4, 1e-3, 1e-2):
+        weights = dict(net.weights)
+        noise = random.uniform(-size, size, weights[name].shape) * np.abs(weights[name]).max()
+        weights[name] = (weights[name] + noise * (weights[name] != 0)).astype(np.float32)
+        noisy = replace(net, weights=weights)
+        try:
+            proof = proved(net.config(), weights, (net.key.data, net.key.arrays))
+        except CheckError:
+            assert size > 1e-4
+            continue
+        drift = proof.drift
+        places = [place for place in drift.features if place < plain.model.width and place != 2]
+        columns = [drift.place[place] for place in places]
+        for tokens, (hidden, logits) in right.items():
+            found = noisy.hidden(plain.numbers(tokens)).astype(np.float64) @ drift.inverse.T
+            assert (np.abs(found[:, columns] - hidden[:, places]) <= drift.whole[columns] + 1e-6).all()
+            assert np.abs(noisy.logits(tokens) - logits).max() <= proof.read_off + 1e-6
+    weights = dict(net.weights) | {name: net.weights[name] * np.float32(0.4)}
+    if net.weights[name].any() and "W_Q" not in name and "W_K" not in name:
+        with pytest.raises(CheckError):
+            proved(net.config(), weights, (net.key.data, net.key.arrays))
+
+
+@pytest.fixture(scope="module")
+def trigrams():
+    """A net that moves bits and never counts, so that it bears noise; and what the plain one does."""
+    plain = sequence_net(compiled("rasp-trigrams", 4))
+    right = {}
+    for tokens in inputs(plain.program, longest=3, more=6):
+        hidden = plain.evaluator.hidden(plain.numbers(tokens))
+        right[tuple(tokens)] = hidden, plain.evaluator.logits(hidden)[1:]
+    return plain, disguise(plain, basis="quads"), right
 
 
 @pytest.mark.parametrize("kind", ["quads", "hadamard"])
