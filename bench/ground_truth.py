@@ -288,7 +288,7 @@ def drawn(results: Sequence[dict[str, Any]], path: Path) -> None:
         means = [np.mean([value(own) for own in results if own["disguise"] == level]) for level in levels]
         axis = panels[0] if panel == "edges" else panels[1]
         axis.plot(levels, means, marker="o", label=name)
-    places = (("Circuit discovery", (0.0, 0.15)), ("Features", (0.5, 0.6)))
+    places = (("Circuit discovery", (0.0, 0.15)), ("Features", (0.2, 0.57)))
     for axis, (title, corner) in zip(panels, places, strict=True):
         axis.set(title=title, ylim=(-0.03, 1.03))
         axis.tick_params(axis="x", rotation=30)
