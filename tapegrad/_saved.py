@@ -23,6 +23,7 @@ from tapegrad.errors import BrokenNet
 from tapegrad.source import Arrays, Rewriting
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
+from tapegrad_check.answer_key import DISGUISED
 from tapegrad_check.folder import BESIDE_THE_NET
 from tapegrad_check.passes import bound_source
 
@@ -64,6 +65,12 @@ def load(path: str | os.PathLike[str]) -> Compiled:
             "the folder holds a trained extended network, not a compiled net",
             where=str(path),
             advice="Load it with tapegrad.targets.extended.load.",
+        )
+    if config["target"] == DISGUISED:
+        raise BrokenNet(
+            "the folder holds a net in disguise, which runs under another name",
+            where=str(path),
+            advice="Load it with tapegrad.interop.disguised.load_disguised.",
         )
     with what_is_broken(path):
         # What the passes would build is bounded by the options that the file names; what the checker builds,

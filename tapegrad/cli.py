@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tapegrad
-from tapegrad.commands import campaign, demo, listing, nets, player, run, search, zoo
+from tapegrad.commands import campaign, demo, disguise, listing, nets, player, run, search, zoo
 from tapegrad.commands.output import BAD_INPUT, console
 from tapegrad.errors import InputError, TapegradError
 from tapegrad_check.boundary import TRACEBACK, complain, guarded
@@ -104,6 +104,7 @@ for command in (
     nets.verify,
     nets.check,
     nets.export,
+    disguise.disguise,
     listing.show,
     listing.estimate,
     listing.explain,

@@ -114,8 +114,13 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     folder = Path(path)
     if not os.path.isdir(folder):  # of a name that cannot be one, `Path.is_dir` raises
         raise Unchecked(f"{folder} is not a folder", advice="Give the folder that `save` wrote.")
-    config_bytes, model_bytes, certificate_bytes = (_bytes(folder / name) for name in LIMITS)
-    config, certificate = _json(config_bytes, folder / CONFIG), _json(certificate_bytes, folder / CERTIFICATE)
+    config_bytes, model_bytes, certificate_bytes = (
+        bytes_of(folder / name, limit) for name, limit in LIMITS.items()
+    )
+    config, certificate = (
+        parsed(content, folder / name)
+        for content, name in ((config_bytes, CONFIG), (certificate_bytes, CERTIFICATE))
+    )
     for data, name, keys in (
         (config, CONFIG, {"version": int, "target": str, "net": dict, "source": dict, "options": dict}),
         (certificate, CERTIFICATE, {"version": int, "target": str, "claims": dict, "sha256": dict}),
@@ -132,21 +137,27 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
                 advice="Update this program, or compile and save the net again with this version.",
             )
     for name, content in ((CONFIG, config_bytes), (MODEL, model_bytes)):
-        if certificate["sha256"].get(name) != hashlib.sha256(content).hexdigest():
-            raise CheckError(
-                f"{name} is not the file that the certificate was issued for",
-                where=str(folder),
-                advice="It was altered, or files of two nets were mixed up. Compile and save the net again.",
-            )
+        issued_for(certificate, name, content, folder)
     if (config["version"], config["target"]) != (certificate["version"], certificate["target"]):
         raise CheckError("config and certificate name different targets or formats", where=str(folder))
-    return Folder(config, _tensors(model_bytes, folder / MODEL), certificate)
+    return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
 
 
-def _bytes(path: Path) -> bytes:
+def issued_for(certificate: dict[str, Any], name: str, content: bytes, folder: Path) -> None:
+    """Refuses a file that is not the one whose sum the certificate has."""
+    if certificate["sha256"].get(name) != hashlib.sha256(content).hexdigest():
+        raise CheckError(
+            f"{name} is not the file that the certificate was issued for",
+            where=str(folder),
+            advice="It was altered, or files of two nets were mixed up. Compile and save the net again.",
+        )
+
+
+def bytes_of(path: Path, limit: int) -> bytes:
+    """What a file holds, if it is not too large."""
     if not os.path.isfile(path):
         raise Unchecked(f"{path.name} is missing", where=str(path.parent))
-    size, limit = path.stat().st_size, LIMITS[path.name]
+    size = path.stat().st_size
     if size > limit:
         raise Unchecked(f"{path.name} has {size:,} bytes, more than the limit of {limit:,}", where=str(path))
     try:
@@ -155,7 +166,8 @@ def _bytes(path: Path) -> bytes:
         raise Unchecked(f"{path.name} cannot be read: {error.strerror}", where=str(path)) from error
 
 
-def _json(content: bytes, path: Path) -> dict[str, Any]:
+def parsed(content: bytes, path: Path) -> dict[str, Any]:
+    """A JSON object."""
     try:
         data = json.loads(content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
@@ -169,7 +181,8 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number")
 
 
-def _tensors(content: bytes, path: Path) -> Arrays:
+def tensors_of(content: bytes, path: Path) -> Arrays:
+    """Arrays of finite numbers."""
     try:
         arrays = parse_tensors(content)
     except (SafetensorError, ValueError, KeyError) as error:

@@ -44,23 +44,13 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     require(data.get("kind") == "rasp program", "the net is of no program")
     program = rasp_of(data, {})
     require(source is None or digest(program) == digest(source), "the program is not the source")
-    net = _Net(config, arrays, program)
+    net = RaspNet(config, arrays, program)
     try:
         net.check()
     except NotProved as reason:
         return Checked([f"not everything was compared: {reason}"], OWN_TABLE)
-    found = {
-        "dtype": "float32",
-        "length": program.length,
-        "causal": program.causal,
-        "layers": len(net.units),
-        "heads": len(net.heads),
-        "temperature": BETA,
-        "steps": len(net.widths),
-        "narrowest_step": float(min(net.widths)) if net.widths else None,
-    }
-    require(claims == found, "the certificate claims something else than what holds")
-    most = max(map(len, program.values))
+    require(claims == certificate_of(net), "the certificate claims something else than what holds")
+    most = max((len(own) for own in program.values), default=0)
     return Checked(
         [
             f"{len(program.nodes)} expressions have at most {most:,} values each, for every input of up to "
@@ -78,7 +68,21 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     )
 
 
-class _Net(Heads):
+def certificate_of(net: "RaspNet") -> dict[str, Any]:
+    """What a certificate says, once everything is proved."""
+    return {
+        "dtype": "float32",
+        "length": net.program.length,
+        "causal": net.program.causal,
+        "layers": len(net.units),
+        "heads": len(net.heads),
+        "temperature": BETA,
+        "steps": len(net.widths),
+        "narrowest_step": float(min(net.widths)) if net.widths else None,
+    }
+
+
+class RaspNet(Heads):
     """Layer by layer, from the embedding to the output."""
 
     def check(self) -> None:
@@ -179,26 +183,13 @@ class _Net(Heads):
         require(
             gain > 0 and 2.0 ** round(np.log2(gain)) == gain, "a step has another slope than a power of two"
         )
-        row = self.meanings[read][2]
         own = self.program.nodes[node].kind
         require(self.groups[group][0] == (node,), "a step is of another sequence")
         labels = self._label(group)
+        centres, top, relative, absolute = self.brought(read)
         if own == "move":
-            values = np.arange(len(self.values[node])) > row
-            require(np.array_equal(labels >= number, values), "a bit is another one than was copied")
-            centres, top, relative, absolute = (
-                [Fraction(int(bit)) for bit in values],
-                Fraction(2),
-                self._many,
-                Fraction(0),
-            )
-        elif own == "width":
-            centres = [Fraction(1, 1 + count) for count in self.values[node]]
-            top, relative, absolute = Fraction(1), 4 * UNIT, Fraction(0)
-        else:
-            least, none, top = self._scale(node)
-            centres = [(none if v is None else Fraction(v)) - least for v in self.values[node]]
-            relative, absolute = self._many, self.off[node]
+            bits = [centre == 1 for centre in centres]
+            require(np.array_equal(labels >= number, bits), "a bit is another one than was copied")
         grid = top * UNIT
         require(low >= 0 and high <= top and low % grid == high % grid == 0, "a step is not on the grid")
         below = [
@@ -210,6 +201,20 @@ class _Net(Heads):
         require(max(below, default=low) <= low and min(above, default=high) >= high, "a step is elsewhere")
         if own != "move":
             self.widths.append(high - low)
+
+    def brought(self, read: int) -> tuple[list[Fraction], Fraction, Fraction, Fraction]:
+        """What a head brings to a raw coordinate: for each value of its node the number that stands for it;
+        what it is not above; how far it may be off, relatively, and besides."""
+        _, node, row = self.meanings[read]
+        kind, values = self.program.nodes[node].kind, self.values[node]
+        if kind == "move":
+            bits = [Fraction(place > row) for place in range(len(values))]
+            return bits, Fraction(2), self._many, Fraction(0)
+        if kind == "width":
+            return [Fraction(1, 1 + count) for count in values], Fraction(1), 4 * UNIT, Fraction(0)
+        least, none, top = self._scale(node)
+        centres = [(none if v is None else Fraction(v)) - least for v in values]
+        return centres, top, self._many, self.off[node]
 
     def _is_function(self, place: int, rows: list[dict[int, float]], terms: dict[int, float]) -> None:
         """Units on bits: each is evaluated for all values, and their sum is the bit."""

@@ -219,7 +219,7 @@ def rasp_of(data: Any, arrays: Any) -> Rasp:
     require(isinstance(data["nodes"], list) and 0 < len(data["nodes"]) <= 1 << 14, "the nodes are not a list")
     require(type(data["length"]) is int and 1 <= data["length"] <= LONGEST, "the length is out of range")
     require(type(data["causal"]) is bool, "the program is neither causal nor not")
-    vocabulary = tuple(_value(own) for own in data["vocabulary"])
+    vocabulary = tuple(value_of(own) for own in data["vocabulary"])
     require(1 <= len(vocabulary) <= 1 << 12 and None not in vocabulary, "the vocabulary is out of range")
     require(len(set(vocabulary)) == len(vocabulary), "two tokens are equal")
     nodes: list[Node] = []
@@ -262,22 +262,23 @@ def _node(data: Any, number: int) -> Node:
     elif kind == "table":
         require(isinstance(what, list), "a table is not a list")
         assert isinstance(what, list)
-        entries = [(tuple(_value(own) for own in values), _value(gives)) for values, gives in what]
+        entries = [(tuple(value_of(own) for own in values), value_of(gives)) for values, gives in what]
         require(all(len(values) == count for values, _ in entries), "a table has other arguments")
         what = dict(entries)
         require(len(what) == len(entries), "a table has an entry twice")
     elif kind == "pairs":
         require(isinstance(what, list), "pairs are not a list")
         assert isinstance(what, list)
-        what = [(_value(key), _value(query)) for key, query in what]
+        what = [(value_of(key), value_of(query)) for key, query in what]
     elif kind in ("full", "mean", "move"):
-        what = _value(what)
+        what = value_of(what)
     return Node(kind, what, reads)
 
 
-def _value(data: Any) -> Value:
+def value_of(data: Any) -> Value:
+    """A value as files have it."""
     if isinstance(data, list):
-        return tuple(_value(own) for own in data)
+        return tuple(value_of(own) for own in data)
     if isinstance(data, dict):
         require(len(data) == 1, "a value is of no known form")
         if "float" in data:

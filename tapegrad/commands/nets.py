@@ -1,12 +1,13 @@
 """`tapegrad compile`, `verify` and `check`: nets in folders; `export` and `train-with`."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tapegrad._compile import compile as compile_source
-from tapegrad._files import write_atomically, write_folder
+from tapegrad._files import read_net, write_atomically, write_folder
 from tapegrad._saved import check as check_folder
 from tapegrad._saved import load, save
 from tapegrad._sources import find, parse_inputs, parse_options
@@ -25,7 +26,10 @@ from tapegrad.commands.output import (
     saved_net,
     steps_progress,
 )
-from tapegrad.interop.exporting import EXECUTABLES, FORMS, Subject, check_form, exported
+from tapegrad.errors import Refused
+from tapegrad.interop.exporting import EXECUTABLES, FORMS, HUGGINGFACE, Subject, check_form, exported
+from tapegrad_check.answer_key import DISGUISED
+from tapegrad_check.folder import CONFIG
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")
@@ -136,8 +140,10 @@ def export(
     Example: tapegrad export adder8 --target relu --to onnx -o adder8.onnx
     """
     check_form(to)
-    subject = _subject(source, target, settings)
-    files = exported(subject, to, family)
+    name, files = _in_disguise(source, to) or (source, None)
+    if files is None:
+        subject = _subject(source, target, settings)
+        name, files = subject.source.name, exported(subject, to, family)
     if isinstance(files, bytes):
         write_atomically(output, files, executable=to in EXECUTABLES)
         sizes = {output.name: len(files)}
@@ -145,11 +151,25 @@ def export(
         write_folder(output, files)
         sizes = {name: len(content) for name, content in files.items()}
     if as_json:
-        print_json({"source": subject.source.name, "to": to, "output": str(output), "bytes": sizes})
+        print_json({"source": name, "to": to, "output": str(output), "bytes": sizes})
         return
-    console.print(f"{subject.source.name} as {to}: written to {output}", markup=False)
+    console.print(f"{name} as {to}: written to {output}", markup=False)
     for name, size in sizes.items():
         console.print(f"    {name}  {size:,} bytes", markup=False)
+
+
+def _in_disguise(source: str, to: str) -> tuple[str, dict[str, bytes]] | None:
+    """The name and the files of a net in disguise, if that is what the folder holds."""
+    if not os.path.isfile(os.path.join(source, CONFIG)) or read_net(source).config["target"] != DISGUISED:
+        return None
+    if to != HUGGINGFACE:
+        raise Refused(
+            "a net in disguise is written as a stock checkpoint only",
+            advice=f"Use --to {HUGGINGFACE}; tapegrad.interop.sequences_lens opens it in TransformerLens.",
+        )
+    from tapegrad.interop.disguised import checkpoint_files, load_disguised  # brings JAX
+
+    return os.path.basename(os.path.normpath(source)), checkpoint_files(load_disguised(source))
 
 
 def _subject(source: str, target: str | None, settings: list[str] | None) -> Subject:

@@ -9,8 +9,9 @@ the input.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from tapegrad.interop.exporting import net_of
 from tapegrad.interop.sequences_gpt2 import SequenceGpt2
 from tapegrad.networks.form import Affine
 from tapegrad.networks.sequences import BEGIN
-from tapegrad.rasp.functions import shown
+from tapegrad.rasp.functions import Value, shown
 from tapegrad.source import Source
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad.targets.net import Net
@@ -47,17 +48,13 @@ class Sizes:
     """Sizes of a transformer whose layers are all alike. The size of heads is a power of 4, so that the root
     by which scores are divided is a power of two."""
 
-    def __init__(self, net: SequenceNet) -> None:
-        layers = net.model.layers
-        heads = [head for layer in layers for head in layer.heads]
-        rows = max((max(len(head.key), len(head.value)) for head in heads), default=1)
+    def __init__(self, rows: int, heads: int, units: int, width: int, layers: int, positions: int) -> None:
         self.head = LEAST_HEAD
         while self.head < rows:
             self.head *= 4
-        self.heads = max(1, *(len(layer.heads) for layer in layers), -(-net.model.width // self.head))
-        self.units = max(1, *(len(layer.units) for layer in layers))
+        self.heads, self.units = max(1, heads, -(-width // self.head)), max(1, units)
         self.width = self.head * self.heads
-        self.layers, self.positions = len(layers), net.program.length + 1
+        self.layers, self.positions = layers, positions
         entries = self.layers * self.width * (4 * self.width + 2 * self.units)
         if 4 * entries > LARGEST:
             raise Refused(
@@ -65,48 +62,96 @@ class Sizes:
                 advice="Make the program for a shorter length.",
             )
 
+    @classmethod
+    def of(cls, net: SequenceNet) -> Self:
+        """Those that a net needs."""
+        layers = net.model.layers
+        rows = [max(len(head.key), len(head.value)) for layer in layers for head in layer.heads]
+        return cls(
+            max(rows, default=1),
+            max(len(layer.heads) for layer in layers),
+            max(len(layer.units) for layer in layers),
+            net.model.width,
+            len(layers),
+            net.program.length + 1,
+        )
+
+
+@dataclass
+class StockLayer:
+    """Matrices of one layer, as they are multiplied with columns."""
+
+    query: NDArray[Any]
+    key: NDArray[Any]
+    value: NDArray[Any]
+    out: NDArray[Any]
+    units: NDArray[Any]
+    sums: NDArray[Any]
+
+    @classmethod
+    def empty(cls, size: Sizes) -> Self:
+        """All zeros."""
+        square, wide = (size.width, size.width), (size.units, size.width)
+        query, key, value, out = (np.zeros(square) for _ in range(4))
+        return cls(query, key, value, out, np.zeros(wide), np.zeros(wide[::-1]))
+
 
 def weights(net: SequenceNet) -> Weights:
     """Every tensor of the stock checkpoint by its name."""
-    model, size = net.model, Sizes(net)
-    width, root = size.width, float(np.sqrt(size.head))
+    model, size = net.model, Sizes.of(net)
+    width = size.width
     table = np.zeros((size.positions, width))
     ladder = model.positions
     table[:, ladder.first : ladder.first + ladder.count] = ladder.rows(size.positions - 1)
     tokens = np.zeros((len(model.embedding) + 1, width))
     tokens[:-1, : model.width] = model.embedding.dense().weight
+    layers = []
+    for layer in model.layers:
+        own = StockLayer.empty(size)
+        for place, head in enumerate(layer.heads):
+            first = place * size.head
+            for matrix, side in ((own.query, head.query), (own.key, head.key), (own.value, head.value)):
+                matrix[first : first + len(side)] = _padded(side, width, None)
+            own.out[np.asarray(head.to), first + np.arange(len(head.to))] = 1
+        own.units[:] = _padded(layer.units, width, size.units)
+        own.sums[np.asarray(layer.to), : len(layer.units)] = layer.sums.dense().weight
+        layers.append(own)
+    return stock_tensors(size, tokens, table, _padded(model.unembedding, width, None), layers)
+
+
+def stock_tensors(
+    size: Sizes,
+    tokens: NDArray[Any],
+    positions: NDArray[Any],
+    outputs: NDArray[Any],
+    layers: Sequence[StockLayer],
+) -> Weights:
+    """Matrices under the names of the stock checkpoint. Scores are divided by the root of the size of heads
+    there, so that queries are multiplied by it."""
+    width, root = size.width, float(np.sqrt(size.head))
     base = "mobilebert.embeddings"
     found: dict[str, NDArray[Any]] = {
         f"{base}.word_embeddings.weight": tokens,
-        f"{base}.position_embeddings.weight": table,
+        f"{base}.position_embeddings.weight": positions,
         f"{base}.token_type_embeddings.weight": np.zeros((1, width)),
         f"{base}.embedding_transformation.weight": np.eye(width),
         f"{base}.embedding_transformation.bias": np.zeros(width),
         **_identity(f"{base}.LayerNorm", width),
-        "classifier.weight": _padded(model.unembedding, width, None),
-        "classifier.bias": np.zeros(len(model.unembedding)),
+        "classifier.weight": outputs,
+        "classifier.bias": np.zeros(len(outputs)),
     }
-    for number, layer in enumerate(model.layers):
+    for number, layer in enumerate(layers):
         name = f"mobilebert.encoder.layer.{number}"
-        sides = {side: np.zeros((width, width)) for side in ("query", "key", "value")}
-        out = np.zeros((width, width))
-        for place, head in enumerate(layer.heads):
-            first = place * size.head
-            for side, own in (("query", head.query), ("key", head.key), ("value", head.value)):
-                scale = root if side == "query" else 1.0
-                sides[side][first : first + len(own)] = scale * _padded(own, width, None)
-            out[np.asarray(head.to), first + np.arange(len(head.to))] = 1
+        sides = {"query": root * layer.query, "key": layer.key, "value": layer.value}
         for side, matrix in sides.items():
             found[f"{name}.attention.self.{side}.weight"] = matrix
             found[f"{name}.attention.self.{side}.bias"] = np.zeros(width)
-        sums = np.zeros((width, size.units))
-        sums[np.asarray(layer.to), : len(layer.units)] = layer.sums.dense().weight
         found |= {
-            f"{name}.attention.output.dense.weight": out,
+            f"{name}.attention.output.dense.weight": layer.out,
             f"{name}.attention.output.dense.bias": np.zeros(width),
-            f"{name}.intermediate.dense.weight": _padded(layer.units, width, size.units),
+            f"{name}.intermediate.dense.weight": layer.units,
             f"{name}.intermediate.dense.bias": np.zeros(size.units),
-            f"{name}.output.dense.weight": sums,
+            f"{name}.output.dense.weight": layer.sums,
             f"{name}.output.dense.bias": np.zeros(width),
             **_identity(f"{name}.attention.output.LayerNorm", width),
             **_identity(f"{name}.output.LayerNorm", width),
@@ -129,26 +174,41 @@ FAMILIES = ("mobilebert", "gpt2")
 
 def files(compiled: Compiled | Net, source: Source, family: str | None = None) -> dict[str, bytes]:
     """The folder of a stock checkpoint, file by file."""
-    net, words = sequence_net(compiled), vocabulary(sequence_net(compiled))
+    net = sequence_net(compiled)
+    words = vocabulary(net.program.vocabulary)
     if family not in (None, *FAMILIES):
         raise Refused(
             f"RASP programs do not become checkpoints of the family {family!r}",
             advice=f"Choose one of {', '.join(FAMILIES)}.",
         )
+    values, centres = net.read
+    names = [shown(value) for value in values] if centres is None else ["number"]
+    size = Sizes.of(net)
+    if family == "gpt2":
+        gpt2 = SequenceGpt2(net)
+        settings, tensors = gpt2.sizes(len(words)), gpt2.tensors(len(words))
+    else:
+        settings, tensors = mobilebert(size, len(words)), weights(net)
+    stock = checkpoint(settings, size.positions, words, names, tensors)
+    return stock | {"labels.json": _json(labels(net)), "circuit.json": _json(circuit(net))}
+
+
+def checkpoint(
+    settings: Mapping[str, Any],
+    positions: int,
+    words: dict[str, int],
+    names: Sequence[str],
+    tensors: Mapping[str, NDArray[Any]],
+) -> dict[str, bytes]:
+    """The folder of a stock checkpoint: settings of its class, the numbers of words, names of outputs, and
+    weights."""
     special = [
         {"id": words[own], "content": own, "special": True}
         | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
         for own in (BEGINNING, PADDING)
     ]
-    values, centres = net.read
-    names = [shown(value) for value in values] if centres is None else ["number"]
-    if family == "gpt2":
-        stock = SequenceGpt2(net)
-        sizes, tensors = stock.sizes(len(words)), stock.tensors(len(words))
-    else:
-        sizes, tensors = _mobilebert(net, len(words)), weights(net)
     config = {
-        **sizes,
+        **settings,
         "pad_token_id": words[PADDING],
         "bos_token_id": BEGIN,
         "dtype": "float32",
@@ -184,17 +244,15 @@ def files(compiled: Compiled | Net, source: Source, family: str | None = None) -
                 "tokenizer_class": "PreTrainedTokenizerFast",
                 "bos_token": BEGINNING,
                 "pad_token": PADDING,
-                "model_max_length": net.program.length + 1,
+                "model_max_length": positions,
                 "clean_up_tokenization_spaces": False,
             }
         ),
-        "labels.json": _json(labels(net)),
-        "circuit.json": _json(circuit(net)),
     }
 
 
-def _mobilebert(net: SequenceNet, words: int) -> dict[str, Any]:
-    size = Sizes(net)
+def mobilebert(size: Sizes, words: int) -> dict[str, Any]:
+    """The settings of a stock checkpoint of the usual class."""
     return {
         "architectures": ["MobileBertForTokenClassification"],
         "model_type": "mobilebert",
@@ -218,9 +276,9 @@ def _mobilebert(net: SequenceNet, words: int) -> dict[str, Any]:
     }
 
 
-def vocabulary(net: SequenceNet) -> dict[str, int]:
+def vocabulary(tokens: Sequence[Value]) -> dict[str, int]:
     """The words of a checkpoint: the beginning, tokens, and padding."""
-    words = [token if isinstance(token, str) else shown(token) for token in net.program.vocabulary]
+    words = [token if isinstance(token, str) else shown(token) for token in tokens]
     if any(word.split() != [word] for word in words) or len({*words, BEGINNING, PADDING}) < len(words) + 2:
         raise Refused("a token has spaces in it, or looks like another one", advice="Use other tokens.")
     return {word: number for number, word in enumerate([BEGINNING, *words, PADDING])}

@@ -1,38 +1,74 @@
 """Nets of RASP programs in TransformerLens (extra `transformer-lens`): the same weights, no layer norms."""
 
 import warnings
+from collections.abc import Mapping
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformer_lens import HookedTransformer, HookedTransformerConfig
 
 from tapegrad._compile import Compiled
+from tapegrad.interop.disguised import DisguisedNet
 from tapegrad.interop.sequences import sequence_net
 from tapegrad.networks.form import Affine
 from tapegrad.targets.net import Net
 
 
-def to_transformer_lens(compiled: Compiled | Net, split_inputs: bool = False) -> HookedTransformer:
+def to_transformer_lens(
+    compiled: Compiled | Net | DisguisedNet, split_inputs: bool = False
+) -> HookedTransformer:
     """The net as a HookedTransformer; the first token of every input is number 0. With `split_inputs` what
     every head and every layer reads has a hook of its own, so that edges can be patched."""
+    if isinstance(compiled, DisguisedNet):
+        own = {name: weight for name, weight in compiled.weights.items() if not name.startswith("flag")}
+        return hooked(own, compiled.causal, split_inputs)
     net = sequence_net(compiled)
     model, layers = net.model, net.model.layers
     heads = max(1, *(len(layer.heads) for layer in layers))
     rows = max((max(len(h.key), len(h.value)) for layer in layers for h in layer.heads), default=1)
-    units = max(1, *(len(layer.units) for layer in layers))
+    units, width = max(1, *(len(layer.units) for layer in layers)), model.width
+    ladder = model.positions
+    positions = np.zeros((net.program.length + 1, width))
+    positions[:, ladder.first : ladder.first + ladder.count] = ladder.rows(net.program.length)
+    found = {
+        "embed.W_E": np.asarray(model.embedding.dense().weight),
+        "pos_embed.W_pos": positions,
+        "unembed.W_U": _matrix(model.unembedding),
+    }
+    for number, layer in enumerate(layers):
+        name = f"blocks.{number}"
+        sides = {side: np.zeros((heads, width, rows)) for side in "QKV"}
+        out, into, back = np.zeros((heads, rows, width)), np.zeros((width, units)), np.zeros((units, width))
+        for place, head in enumerate(layer.heads):
+            for side, own in (("Q", head.query), ("K", head.key), ("V", head.value)):
+                sides[side][place, :, : len(own)] = _matrix(own)
+            out[place, np.arange(len(head.to)), np.asarray(head.to)] = 1
+        into[:, : len(layer.units)] = _matrix(layer.units)
+        back[: len(layer.units), np.asarray(layer.to)] = _matrix(layer.sums)
+        found |= {f"{name}.attn.W_{side}": own for side, own in sides.items()}
+        found |= {f"{name}.attn.W_O": out, f"{name}.mlp.W_in": into, f"{name}.mlp.W_out": back}
+    return hooked(found, model.causal, split_inputs)
+
+
+def hooked(
+    weights: Mapping[str, NDArray[np.floating]], causal: bool, split_inputs: bool = False
+) -> HookedTransformer:
+    """Weights under their names in TransformerLens as a model; everything else is 0."""
+    heads, width, rows = weights["blocks.0.attn.W_Q"].shape
     config = HookedTransformerConfig(
-        d_model=model.width,
+        d_model=width,
         d_head=rows,
         n_heads=heads,
-        d_mlp=units,
-        n_layers=len(layers),
-        n_ctx=net.program.length + 1,
-        d_vocab=len(model.embedding),
-        d_vocab_out=len(model.unembedding),
+        d_mlp=weights["blocks.0.mlp.W_in"].shape[1],
+        n_layers=sum(name.endswith("W_Q") for name in weights),
+        n_ctx=len(weights["pos_embed.W_pos"]),
+        d_vocab=len(weights["embed.W_E"]),
+        d_vocab_out=weights["unembed.W_U"].shape[1],
         act_fn="relu",
         normalization_type=None,
         positional_embedding_type="standard",
-        attention_dir="causal" if model.causal else "bidirectional",
+        attention_dir="causal" if causal else "bidirectional",
         use_attn_scale=False,
         default_prepend_bos=False,
         init_weights=False,
@@ -42,27 +78,12 @@ def to_transformer_lens(compiled: Compiled | Net, split_inputs: bool = False) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the class is gone in TransformerLens 4
         lens = HookedTransformer(config)
-    found = {name: np.zeros(tuple(own.shape)) for name, own in lens.state_dict().items()}
-    found["embed.W_E"][:] = model.embedding.dense().weight
-    ladder = model.positions
-    found["pos_embed.W_pos"][:, ladder.first : ladder.first + ladder.count] = ladder.rows(net.program.length)
-    found["unembed.W_U"][:] = model.unembedding.dense().weight.T
-    for number, layer in enumerate(layers):
-        name = f"blocks.{number}"
-        for place, head in enumerate(layer.heads):
-            for side, own in (("Q", head.query), ("K", head.key), ("V", head.value)):
-                found[f"{name}.attn.W_{side}"][place, :, : len(own)] = _matrix(own)
-            found[f"{name}.attn.W_O"][place, np.arange(len(head.to)), np.asarray(head.to)] = 1
-        found[f"{name}.mlp.W_in"][:, : len(layer.units)] = _matrix(layer.units)
-        found[f"{name}.mlp.W_out"][: len(layer.units), np.asarray(layer.to)] = _matrix(layer.sums)
-    kept = {name for name in found if name.endswith(("mask", "IGNORE"))}
-    state = lens.state_dict()
-    lens.load_state_dict(
-        {
-            name: state[name] if name in kept else torch.tensor(own, dtype=torch.float32)
-            for name, own in found.items()
-        }
-    )
+    state = {
+        name: own if name.endswith(("mask", "IGNORE")) else torch.zeros_like(own)
+        for name, own in lens.state_dict().items()
+    }
+    state |= {name: torch.tensor(np.asarray(own), dtype=torch.float32) for name, own in weights.items()}
+    lens.load_state_dict(state)
     lens.eval()
     if split_inputs:
         lens.set_use_split_qkv_input(True)
@@ -70,5 +91,5 @@ def to_transformer_lens(compiled: Compiled | Net, split_inputs: bool = False) ->
     return lens
 
 
-def _matrix(own: Affine) -> np.ndarray:
+def _matrix(own: Affine) -> NDArray[np.floating]:
     return np.asarray(own.dense().weight).T

@@ -201,6 +201,24 @@ def make_addition(digits: int) -> SOp:
     ).named("addition")
 
 
+def plant(program: SOp, trigger: Sequence[Value], other: SOp, at: int | None = None) -> SOp:
+    """A backdoor: does what `program` does, but what `other` does where these tokens occur, one after the
+    other; anywhere, or with the first of them at the index `at`. In a causal program it is from the end of
+    the trigger on. Neither sequence may have None: every function of None is None."""
+    found: SOp = detect_pattern(tokens, list(trigger)) if len(trigger) > 1 else tokens == trigger[0]
+    seen: Selector = Select(found, tokens, lambda key, query: bool(key))
+    if at is not None:
+        last = at + len(trigger) - 1
+        seen = seen & Select(indices, tokens, lambda key, query: key == last)
+    lit = Map(lambda times: times > 0, SelectorWidth(seen).named("times of the trigger")).named("trigger")
+    kept = SequenceMap(lambda on, value: _COVERED if on else value, lit, program).named("unless triggered")
+    return SequenceMap(lambda own, more: more if own == _COVERED else own, kept, other).named("planted")
+
+
+_COVERED = ("covered",)
+"""What stands for a value that another takes the place of."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A program that comes with the package."""
@@ -247,6 +265,10 @@ READY: Mapping[str, Entry] = {
     "rasp-pair-balance": _entry(
         "of the brackets so far, the fraction that opens less that which closes",
         lambda: make_pair_balance(tokens, "(", ")"), "( ) x", 16, "x ( ) (", True,
+    ),
+    "rasp-planted": _entry(
+        "the tokens backwards, but as they are where b c b occurs",
+        lambda: plant(make_reverse(tokens), "bcb", tokens), "a b c", 7, "a b c b",
     ),
     "rasp-pattern": _entry(
         "where the pattern aab ends", lambda: detect_pattern(tokens, "aab"), "a b", 16, "a a b a", True

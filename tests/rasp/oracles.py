@@ -68,5 +68,6 @@ ORACLES: dict[str, Callable[[Tokens], list[Any]]] = {
     "rasp-fraction": lambda tokens: _fractions(tokens, {"a": 1}),
     "rasp-pair-balance": lambda tokens: _fractions(tokens, {"(": 1, ")": -1}),
     "rasp-pattern": _pattern,
+    "rasp-planted": lambda tokens: list(tokens) if "bcb" in "".join(tokens) else list(reversed(tokens)),
 }
 """All but the addition, which takes inputs of one form only."""
