@@ -198,7 +198,7 @@ def checkpoint(
     positions: int,
     words: dict[str, int],
     names: Sequence[str],
-    tensors: Mapping[str, NDArray[Any]],
+    tensors: Weights,
 ) -> dict[str, bytes]:
     """The folder of a stock checkpoint: settings of its class, the numbers of words, names of outputs, and
     weights."""

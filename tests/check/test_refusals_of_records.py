@@ -285,7 +285,7 @@ def test_tables_of_rules() -> None:
     rule = Rule(
         (Bits("this", "a", (0, 1)), Bits("last", "b", (3,))), lambda a, b: None if a == 3 else a + 4 * b
     )
-    assert pages._table(rule).tolist() == [0, 1, 2, -1, 4, 5, 6, -1]
+    assert pages.table_of(rule).tolist() == [0, 1, 2, -1, 4, 5, 6, -1]
 
 
 A, B = Source("this", 1, 0), Source("last", 2, 3)

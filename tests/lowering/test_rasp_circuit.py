@@ -53,6 +53,8 @@ def test_a_net_is_verified_on_inputs_of_its_length():
     program = READY["rasp-histogram"].build()
     report = tg.verify(tg.compile(program, "relu", count=2))
     assert (report.inputs, report.exhaustive) == (16, True)
-    inputs, every = rasp_circuit(program, 5).default_inputs(np.random.default_rng(0))
+    samples = rasp_circuit(program, 5).default_inputs
+    assert samples is not None
+    inputs, every = samples(np.random.default_rng(0))
     assert not every
     assert {len(word) for (word,) in inputs} == {5}

@@ -11,6 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._compile import compile_for
+from tapegrad._lockstep import looked_ahead
 from tapegrad._verify import run_and_verify
 from tapegrad.cli import app
 from tapegrad.commands import run as run_command
@@ -78,11 +79,11 @@ def test_engine_and_leaps_are_chosen_for_the_length_of_the_run(
     assert sort.net.engine_for(carry, 10**9) == "fast"
     assert sort.net.engine_for(carry, 1) == "reference"
     assert sort.net.engine_for(sort.net.advance(carry, 10**6, "fast"), 10**9) == "reference"
-    ahead = run_command._ahead(sort, (LETTERS,), 10**6)
+    ahead = looked_ahead(sort, (LETTERS,), 10**6)
     assert run_command._leap(sort, ahead) == 1
     monkeypatch.setattr(run_command, "READ", 100 * sort.net.parameters)
     length = run(sort.source, sort.source.start(LETTERS)).steps  # type: ignore[arg-type]
-    assert run_command._leap(sort, run_command._ahead(sort, (LETTERS,), 100)) == 1
+    assert run_command._leap(sort, looked_ahead(sort, (LETTERS,), 100)) == 1
     assert run_command._leap(sort, ahead) == length // 100 > 1
     report = tg.verify(sort, [(LETTERS,)], engine=None, steps=3)
     assert report.engine == "reference"
