@@ -201,7 +201,7 @@ SORTING: list[tuple[str, Change]] = [
     ("neither all nor nothing", form("query", 0, 0, {10: 128.0})),
     ("scores are too large", form("query", 0, 5, {BEGIN: 2.0**20 + 256, WORD: 2.0**20 + 256})),
     ("selects something else", form("query", 0, 5, {BEGIN: 2.0**20, WORD: 2.0**20})),
-    ("more conditions than it scores", form("query", 0, 4, {5: 256.0})),
+    ("selects something else", form("query", 0, 4, {5: 256.0})),
     ("depends on several sequences", form("query", 1, 0, {5: 256.0, TOKEN: 256.0})),
     ("counts something else", form("value", 0, 0, {BEGIN: 1.0, TOKEN: 1.0})),
     ("brings goes elsewhere", put("heads_to", 0, MOVED)),

@@ -303,11 +303,12 @@ def test_one_bit_of_one_slot() -> None:
         (1, [RULE], []),
         (1, [RULE], [{A: 0}]),
         (1, [RULE], [{A: 1}, {A: 1}]),
-        (1, [RULE, OTHER_RULE], [{A: 1}]),
         (2, [OTHER_RULE], [{A: 0, B: 1}, {A: 1, B: 1}]),
     ]
     for bit, rules, cases in wrong:
         with pytest.raises(CheckError, match="another token follows in 'x'"):
             pages._compare_bit("x", bit, rules, cases)
+    with pytest.raises(AssertionError, match="says twice"):
+        pages._compare_bit("x", 1, [RULE, OTHER_RULE], [{A: 1}])
     with pytest.raises(CheckError, match="'x' depends on something else"):
         pages._compare_bit("x", 1, [RULE], [{A: 1, B: 1}])

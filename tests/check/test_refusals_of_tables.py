@@ -46,11 +46,32 @@ def passed(source: str, machine: Model, target: str = "tape", cells: int = 400, 
 # What is tried, and how far
 
 
+def test_what_is_said_of_a_table_that_is_proved(subleq: Machine) -> None:
+    step = passed(ECHO, subleq)
+    assert step.after is subleq
+    assert step.tested == []
+    assert step.statements == [
+        "one instruction of the table is one of subleq, for all that pc, memory, input and output can be and "
+        "all that earlier ones have left: on each of 40 ways the tapes show the same then"
+    ]
+
+
+@pytest.fixture
+def _unproved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No table is proved, so that it is run beside the definition."""
+
+    def fails(*_: Any) -> int:
+        raise NotProved("it is too large")
+
+    monkeypatch.setattr(tables, "PROOFS", {"subleq": fails, "rv32im": fails})
+
+
 def test_constants() -> None:
     assert (tables.STEPS_AT_LEAST, tables.STEPS_PER_RULE, tables.STEPS_OF_ONE) == (1 << 18, 8, 1 << 18)
     assert (tables.SMALL, tables.WORDS_PER_STEP, tables.TIMES) == (64, 4, {"rv32im": 3, "subleq": 64})
 
 
+@pytest.mark.usefixtures("_unproved")
 def test_what_is_said_of_a_program_that_reads(subleq: Machine) -> None:
     step = passed(ECHO, subleq)
     assert step.after is subleq
@@ -59,10 +80,11 @@ def test_what_is_said_of_a_program_that_reads(subleq: Machine) -> None:
         "on 3 inputs the program was run by the table and by subleq, for 2, 6, 14 instructions, and both "
         "show the same after each",
         "so they do after 64 single instructions on random memories; 595 of 3,008 rules of the table were "
-        "used, in 187 of 191 states",
+        "used, in 187 of 191 states; it is not proved for all inputs: it is too large",
     ]
 
 
+@pytest.mark.usefixtures("_unproved")
 def test_what_is_said_of_one_that_does_not_and_of_one_that_does_not_end(subleq: Machine) -> None:
     ends = passed(COUNTING, subleq)
     assert ends.tested == []
@@ -99,6 +121,7 @@ def test_a_comparison_counts_as_steps(subleq: Machine) -> None:
     assert tables.followed(large, tables.Table(subleq), b"", 50_000).instructions in (4, 5)
 
 
+@pytest.mark.usefixtures("_unproved")
 def test_where_no_instruction_ends_nothing_is_said(subleq: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "STEPS_AT_LEAST", 10)
     monkeypatch.setattr(tables, "STEPS_PER_RULE", 0)
@@ -206,6 +229,7 @@ def test_a_head_that_does_not_come_home(subleq: Machine) -> None:
         tables._same(own, "hop", tapes, [0] * 4, state, "")
 
 
+@pytest.mark.usefixtures("_unproved")
 def test_an_instruction_by_itself_must_end(subleq: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "STEPS_OF_ONE", 50)
     with pytest.raises(CheckError, match="does not come to the end"):

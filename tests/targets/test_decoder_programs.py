@@ -19,7 +19,7 @@ from tapegrad.programs.subleq import Subleq
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad.targets.decoder.fast import Fast, read_tables
 from tapegrad_check import decoder as checker
-from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, CheckError
+from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
 from tapegrad_check.sources import model_of
 
 
@@ -164,10 +164,11 @@ def test_a_head_that_looks_elsewhere_is_noticed():
             checker.check(net.config(), net.arrays(), net.certificate(), None)
 
 
-def test_of_risc_v_the_form_is_proved_and_not_the_source(tmp_path):
+@pytest.mark.slow
+def test_of_risc_v_the_source_is_proved(tmp_path):
     compiled = tg.compile(tg.read("rv32-fibonacci"), "decoder", tokens=3000)
     tg.save(compiled, tmp_path / "net")
-    assert tg.check(tmp_path / "net").verdict == OWN_TABLE
+    assert tg.check(tmp_path / "net").verdict == COMPUTES_SOURCE
 
 
 def test_on_the_command_line():
