@@ -142,6 +142,29 @@ class Text:
         return found
 
     @cached_property
+    def words(self) -> list[str]:
+        """What a person reads for every token: a digit that carries says so, and names are those of the
+        machine."""
+        machine = self.machine
+        names = {name: _plain(name) for name in (*machine.alphabet, *machine.states)}
+        marks = [""] if machine.tapes == 1 else [str(t) for t in range(machine.tapes)]
+        return [
+            "<halt>",
+            "<begin>",
+            "<start>",
+            *(f"{digit:x}" for digit in range(BASE)),
+            "0+",
+            f"{BASE - 1:x}-",
+            *(f"sees:{names[symbol]}" for symbol in machine.alphabet),
+            *(f"cell{mark}:{names[symbol]}" for mark in marks for symbol in machine.alphabet[1:]),
+            *(
+                f"write:{'|'.join(names[symbol] for symbol in rule.write)},"
+                f"move:{'|'.join('LSR'[move + 1] for move in rule.moves)},enter:{names[rule.state]}"
+                for rule in self.outcomes
+            ),
+        ]
+
+    @cached_property
     def slots(self) -> list[str]:
         """All but the last, which is for rules."""
         return [
@@ -201,6 +224,16 @@ class Text:
             own = copies_of(self.recall(t), f"write {t}", len(machine.alphabet))
             keys += [raw_of(here) for _, here in own]
         return keys + [("next", bit) for bit in range((len(self.tokens) - 1).bit_length())]
+
+
+def _plain(name: str) -> str:
+    """A name as a part of a word: spaces are dots, and what words are made of is written by its number."""
+    if not name:
+        return "%"
+    kept = (c.isprintable() and not c.isspace() and c not in "%|,<>·" for c in name)
+    return "".join(
+        c if keep else "·" if c == " " else f"%{ord(c):x};" for c, keep in zip(name, kept, strict=True)
+    )
 
 
 def ones(name: str, number: int) -> set[Key]:

@@ -19,7 +19,8 @@ from safetensors import SafetensorError, safe_open
 
 from tapegrad_check.attention import Map, maps_of
 from tapegrad_check.folder import CONFIG, MODEL, CheckError, Folder, Unchecked, require
-from tapegrad_check.sources import array, whole
+from tapegrad_check.records import Text
+from tapegrad_check.sources import Machine, array, model_of, whole
 from tapegrad_check.token_nets import split
 
 EPSILON, GAIN = 2.0**60, 2.0**30
@@ -189,12 +190,14 @@ def compare(path: str | os.PathLike[str], saved: Folder) -> list[str]:
     ends = {"bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": END}
     wanted = {"do_sample": False, "max_length": stock.tokens, **ends}
     _same_entries(GENERATION, _json(folder, GENERATION), wanted)
-    _check_tokenizer(folder, stock)
+    words = _words(net) if kind == "tapes" else None
+    _check_tokenizer(folder, stock, words)
     _check_tensors(folder, stock)
     return [
         f"{folder} is this net as a stock GPT-2: every tensor and every setting follows from it",
-        f"its tokenizer gives each of {len(stock.embedding):,} words a number of its own; that a word says "
-        "what the number means was not checked, nor what README.md and labels.json say",
+        f"its tokenizer gives each of {len(stock.embedding):,} words a number of its own; "
+        + ("these are the names of the source" if words else "that a word says what it means was not checked")
+        + ", and what README.md and labels.json say was not read",
     ]
 
 
@@ -227,7 +230,14 @@ def _same_tensor(name: str, found: NDArray[Any], expected: Floats) -> None:
     require(bool((found == expected).all()), f"{name} is not that of the net", ADVICE)
 
 
-def _check_tokenizer(folder: Path, stock: StockNet) -> None:
+def _words(net: Mapping[str, Any]) -> list[str]:
+    """What the tokens of a Turing machine are called."""
+    machine = model_of(net["machine"]["source"], {})
+    assert isinstance(machine, Machine)  # it is proved by now
+    return Text(machine, net["machine"]["digits"], net["tokens"]).words
+
+
+def _check_tokenizer(folder: Path, stock: StockNet, words: list[str] | None) -> None:
     """Words are separated by white space, each is one token, and there is nothing else."""
     tokenizer = _json(folder, TOKENIZER)
     vocabulary = tokenizer.get("model", {}).get("vocab")
@@ -235,6 +245,8 @@ def _check_tokenizer(folder: Path, stock: StockNet) -> None:
     numbers = {number: word for word, number in vocabulary.items() if type(number) is int}
     fits = len(vocabulary) == len(numbers) and set(numbers) == set(range(len(stock.embedding)))
     require(fits and all(word.split() == [word] for word in vocabulary), "two tokens have one word", ADVICE)
+    named = words is None or numbers == dict(enumerate(words))
+    require(named, "a token is called by another word than the machine's", ADVICE)
     specials = [
         {"id": number, "content": numbers[number], "special": True}
         | dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)

@@ -13,15 +13,18 @@ from safetensors.numpy import load_file, save_file
 import tapegrad as tg
 from tapegrad._saved import save
 from tapegrad.interop.huggingface import files
+from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad_check import CheckError, Unchecked, check
 from tapegrad_check.folder import COMPUTES_SOURCE
 
 SETTINGS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 
-def exported(folder: Path, name: str, tokens: int, family: str = "gpt2") -> tuple[Path, Path]:
+def exported(
+    folder: Path, given: str | TuringMachine, tokens: int, family: str = "gpt2"
+) -> tuple[Path, Path]:
     """A stock checkpoint, and the saved net that it is of."""
-    source = tg.read(name)
+    source = tg.read(given) if isinstance(given, str) else given
     compiled = tg.compile(source, "decoder", tokens=tokens)
     save(compiled, folder / "own.net")
     stock = folder / "stock"
@@ -40,6 +43,19 @@ def test_an_export_is_its_net(genuine: tuple[Path, Path]) -> None:
     report = check(*genuine)
     assert report.verdict == COMPUTES_SOURCE
     assert "stock GPT-2" in str(report)
+
+
+def test_words_are_made_of_the_names_of_the_source(tmp_path: Path) -> None:
+    """On two tapes, and of names that words cannot have as they are."""
+    rules = {
+        ("a state", ("_", "_")): Rule(("<1>", "%"), (1, -1), "50%, or so"),
+        ("50%, or so", ("_", "%")): Rule(("_", "_"), (0, 0), "·"),
+    }
+    machine = TuringMachine(rules, start_state="a state", blank="_", tapes=2, name="names")
+    report = check(*exported(tmp_path, machine, 90))
+    assert "these are the names of the source" in str(report)
+    words = json.loads((tmp_path / "stock" / "tokenizer.json").read_text())["model"]["vocab"]
+    assert "write:%3c;1%3e;|%25;,move:R|L,enter:50%25;%2c;·or·so" in words
 
 
 @pytest.mark.slow
@@ -129,10 +145,18 @@ def _vocabulary(change: Callable[[dict[str, int]], dict[str, int]]) -> Callable[
     return changed
 
 
+def _swapped(words: dict[str, int], beginning: str) -> dict[str, int]:
+    """Two words of this beginning change places."""
+    one, other = [word for word in words if word.startswith(beginning)][:2]
+    return words | {one: words[other], other: words[one]}
+
+
 @pytest.mark.parametrize(
     "change",
     [
         _vocabulary(lambda words: words | {"more": len(words)}),
+        _vocabulary(lambda words: _swapped(words, "sees:")),
+        _vocabulary(lambda words: _swapped(words, "write:")),
         _vocabulary(lambda words: dict(list(words.items())[:-1])),
         _vocabulary(lambda words: {word: number // 2 for word, number in words.items()}),
         _vocabulary(lambda words: {f" {word}": number for word, number in words.items()}),
