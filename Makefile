@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LENS4  := $(VENV)/lens4
 # The corpus of machines and circuits written by others, if it is at hand; its tests are skipped otherwise.
 export TAPEGRAD_CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 
@@ -37,8 +38,16 @@ $(VENV)/.all-ready: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,c,ray,torch,transformer-lens]'
 	@touch $@
 
-test-all: lint $(VENV)/.all-ready
+# Version 4 of TransformerLens has another interface than version 3: the tests of both are run.
+$(LENS4)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(LENS4)
+	grep -v '^transformer-lens==' constraints.txt > $(LENS4)/constraints.txt
+	$(LENS4)/bin/pip install --quiet --disable-pip-version-check --constraint $(LENS4)/constraints.txt --editable '.[dev,torch]' 'transformer_lens==4.3.0'
+	@touch $@
+
+test-all: lint $(VENV)/.all-ready $(LENS4)/.ready
 	$(BIN)/pytest -n 2 --dist worksteal --durations=30
+	$(LENS4)/bin/pytest tests/interop/test_transformer_lens.py tests/interop/test_examples.py tests/interop/test_sequences.py tests/interop/test_disguise.py
 
 bench: $(READY)
 	$(BIN)/python -m bench
