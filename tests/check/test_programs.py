@@ -20,7 +20,7 @@ from tapegrad.programs.model import Effect, Machine, Program, Step
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad_check import CheckError, check
-from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.nodes import Nodes
 from tapegrad_check.passes import bound_source
 from tapegrad_check.ports import Layout
@@ -237,9 +237,15 @@ def test_another_processor_is_refused_on_transformer(fault: str, monkeypatch: py
     with monkeypatch.context() as patched:
         patched.setattr(*FAULTS[fault])
         net = net_of(rv32(64), "transformer", ROOM | {"steps": 20})
+    if fault in UNDECIDED:
+        assert net.verdict("transformer") == OWN_TABLE
+        return
     with pytest.raises(CheckError, match=r"what is handed on is not|no head asks for"):
         net.verdict("transformer")
 
+
+UNDECIDED = {"input not counted"}
+"""Here formulas differ where no input was found that shows it, so that the net is disowned, not refused."""
 
 FAULTS_OF_SUBLEQ: dict[str, tuple[Any, str, Any]] = {
     "no end": (compiled_subleq, "END", 0),
