@@ -12,7 +12,7 @@ export TAPEGRAD_CORPUS ?= $(wildcard $(CURDIR)/../shared/corpus)
 help:
 	@echo "make demo      set up, then compile, run and verify something on every target"
 	@echo "make test      set up, then lint, type-check and run the tests"
-	@echo "make test-all  the tests and the long runs, with a C compiler, PyTorch, TransformerLens and Ray"
+	@echo "make test-all  the tests and the long runs, with a C compiler, yosys, PyTorch, TransformerLens and Ray"
 	@echo "make lint      ruff, import-linter and pyright only"
 	@echo "make bench     benchmarks, written to bench/out"
 	@echo "make docs      the documentation as a site, written to site"
@@ -35,7 +35,7 @@ test: lint
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --durations=10
 
 $(VENV)/.all-ready: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,c,ray,torch,transformer-lens]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,c,ray,torch,transformer-lens,verilog,vnn]'
 	@touch $@
 
 # Version 4 of TransformerLens has another interface than version 3: the tests of both are run.

@@ -59,7 +59,9 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
         "",
         f"Measured by `make bench` on {where['date']}, commit {where['commit']}: {where['processor']}, "
         f"{where['cores']} cores, Python {where['python']}, {packages}. "
-        "Ratios were measured side by side; absolute figures depend on the machine.",
+        "Ratios were measured side by side; absolute figures depend on the machine. What needs a large "
+        "GPU has its own page, [On an accelerator](accelerator.md): speed of `relu`, and a language model "
+        "that writes 100,000 tokens by `generate()` and is compared over a million.",
         "",
         "How the cost of a step grows (`python -m bench.growth`; short runs carry their set-up):",
         "",

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.circuits import Circuit, CircuitBuilder
 from tapegrad.circuits.evaluator import Evaluator, packed
-from tapegrad.circuits.formats import aiger
+from tapegrad.circuits.formats import aiger_binary, read
 from tapegrad.circuits.layered import LayeredCircuit, layered
 
 INPUTS = 16
@@ -29,10 +29,10 @@ def _beside_aigverse() -> dict:
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "squares.aig"
-        path.write_bytes(aiger.write_binary(_squares()))
+        path.write_bytes(aiger_binary.write_binary(_squares()))
         network = io.read_aiger_into_aig(path)
         io.write_aiger(network, path)  # what aigverse made of it, so that both run the same ANDs
-        circuit = aiger.read_binary(path.read_bytes())
+        circuit = read(path.read_bytes())
     numbers = np.arange(1 << INPUTS)
     words = packed((numbers[:, None] >> np.arange(INPUTS) & 1).astype(bool))
     evaluator = Evaluator(circuit)

@@ -38,7 +38,7 @@ from tapegrad.interop.sequences import sequence_net
 from tapegrad.interop.sequences_lens import to_transformer_lens
 from tapegrad.rasp.library import READY
 from tapegrad.targets.decoder.sequences import SequenceNet
-from tapegrad_check.answer_key import proved
+from tapegrad_check.rasp.answer_key import proved
 
 PROGRAMS = {"rasp-histogram": 8, "rasp-pattern": 8, "rasp-dyck-1": 6, "rasp-reverse": 5}
 """Names and lengths, at which every disguise can be proved."""

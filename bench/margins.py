@@ -27,7 +27,7 @@ def rows() -> list[dict[str, Any]]:
         circuit = find(name).source
         assert isinstance(circuit, Circuit)
         for correction in CORRECTIONS:
-            compiled = compile(circuit, "relu", correction=correction)
+            compiled = compile(circuit, "relu", form="paper", correction=correction)
             found += bracket(
                 f"relu {name} {correction}", compiled, (patterns(circuit),), correction != "none"
             )

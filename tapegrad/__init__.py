@@ -32,6 +32,8 @@ from tapegrad.circuits import (
     trace,
     where,
 )
+from tapegrad.circuits.clocked.library import clocked
+from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.errors import TapegradError
 from tapegrad.interop.exporting import to_onnx, to_torch
 from tapegrad.learners import FunctionLearner, Learner
@@ -54,6 +56,7 @@ __all__ = [
     "Learner",
     "MachineBuilder",
     "Report",
+    "SequentialCircuit",
     "SourceKind",
     "TapegradError",
     "Traced",
@@ -64,6 +67,7 @@ __all__ = [
     "any_of",
     "array",
     "check",
+    "clocked",
     "compile",
     "concat",
     "count_ones",

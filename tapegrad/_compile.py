@@ -97,7 +97,8 @@ class Compiled:
         watch: Watch | None = None,
     ) -> Run:
         """Steps the net until it is done, for at most `steps` steps of its own."""
-        return self.resume(self.start(*inputs), steps=steps, engine=engine, progress=progress, watch=watch)
+        carry = self.net.begin(self.encode(self.source.start(*inputs)), engine)
+        return self.resume(carry, steps=steps, engine=engine, progress=progress, watch=watch)
 
     def resume(
         self,

@@ -207,6 +207,12 @@ def _remove_left_behind(parent: Path, unfinished: str) -> None:
                     os.close(lock)
 
 
+def line_sum(entry: Mapping[str, Any]) -> str:
+    """The sum of a line: of its JSON with sorted keys, but for the sum itself."""
+    rest = {name: value for name, value in entry.items() if name != "line_sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
 def write_net(
     path: str | os.PathLike[str],
     config: Mapping[str, Any],

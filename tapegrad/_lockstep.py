@@ -25,7 +25,7 @@ class _Followed:
 
     def __init__(self, compiled: Compiled, engine: str, first: State) -> None:
         self.compiled, self.engine = compiled, engine
-        self.carry: Carry = compiled.net.start(first)
+        self.carry: Carry = compiled.net.begin(first, engine)
         self.states = 0
         """How many states were compared."""
         self.deviation = 0.0

@@ -23,9 +23,9 @@ from tapegrad.errors import BrokenNet
 from tapegrad.source import Arrays, Rewriting
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
-from tapegrad_check.answer_key import DISGUISED
 from tapegrad_check.folder import BESIDE_THE_NET
 from tapegrad_check.passes import bound_source
+from tapegrad_check.rasp.answer_key import DISGUISED
 
 _SOURCE, _LOWERED, _PASS = BESIDE_THE_NET
 """Prefixes of the arrays that belong to the source, to what it was lowered to, and to the passes in between,

@@ -26,6 +26,7 @@ _PLACES = [
     "tapegrad.circuits.kind:CIRCUIT",
     "tapegrad.circuits.kind:LAYERED_CIRCUIT",
     "tapegrad.circuits.kind:FUNCTION",
+    "tapegrad.circuits.clocked.kind:SEQUENTIAL",
     "tapegrad.learners.kind:LEARNER",
     "tapegrad.programs.kind:PROGRAM",
     "tapegrad.rasp.kind:RASP",
@@ -151,6 +152,7 @@ def as_source(given: Any) -> Source:
 
 _ENDINGS = {
     ".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf", ".rasp",
+    ".v", ".sv",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tapegrad
-from tapegrad.commands import campaign, demo, disguise, listing, nets, player, run, search, zoo
+from tapegrad.commands import campaign, demo, disguise, listing, nets, player, run, search, train, vnn, zoo
 from tapegrad.commands.output import BAD_INPUT, console
 from tapegrad.errors import InputError, TapegradError
 from tapegrad_check.boundary import TRACEBACK, complain, guarded
@@ -111,13 +111,14 @@ for command in (
     listing.targets,
     listing.formats,
     demo.demo,
-    nets.train_with,
+    train.train_with,
     search.search,
     campaign.campaign,
     zoo.zoo,
     player.studio,
 ):
     app.command()(command)
+app.add_typer(vnn.app, name="vnn")
 
 
 def main() -> None:

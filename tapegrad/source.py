@@ -280,6 +280,8 @@ class SourceKind:
     them in batches."""
     rules: Rules | None = None
     """None where there are none: `verify` then says nothing of how many were exercised."""
+    step: str = "instruction"
+    """What one step of it is called, where that is one step of training."""
     one_by_one: bool = False
     """Whether it takes many steps for each input, one input after the other, as a machine does."""
     sample: Callable[[int], Source] | None = None
@@ -290,6 +292,9 @@ class SourceKind:
     state_text: Callable[[Any, State], str] = lambda source, state: str(state)
     written: Callable[[Any, State], tuple[int, bytes]] | None = None
     """Of a source that writes while it runs: how many bytes so far, and the last of them."""
+    history: Callable[[Any, State, int], tuple[int, list[Any]]] | None = None
+    """Of a source that gives something at every step: how many steps there were, and what those after the
+    first n have given, by name, as far as the state knows."""
     view: Callable[[Any], View] = TextView
     refuses: str | None = None
     """`module:function`, which takes a source, the name of a target, and a first state or None, and refuses

@@ -11,18 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad_check import (
-    answer_key,
-    decoder,
-    emulator,
-    extended,
-    rcnn,
-    relu,
-    simplex,
-    stock,
-    tape,
-    transformer,
-)
 from tapegrad_check.folder import (
     AGAIN,
     COMPUTES_SOURCE,
@@ -38,7 +26,9 @@ from tapegrad_check.folder import (
     tested_on,
 )
 from tapegrad_check.passes import Bound, bound_source
+from tapegrad_check.rasp import answer_key
 from tapegrad_check.sources import Model
+from tapegrad_check.targets import decoder, emulator, extended, rcnn, relu, simplex, stock, tape, transformer
 
 __all__ = ["CheckError", "CheckReport", "Unchecked", "check", "read_folder"]
 

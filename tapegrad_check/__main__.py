@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", metavar="FOLDER", help="a folder that `tapegrad compile` or `save` wrote")
     parser.add_argument(
-        "--of", metavar="NET", help="FOLDER is a stock GPT-2 that `tapegrad export` wrote of this saved net"
+        "--of", metavar="NET", help="FOLDER is a stock model that `tapegrad export` wrote of this saved net"
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--traceback", action="store_true", help=f"show tracebacks, as {TRACEBACK}=1 does")

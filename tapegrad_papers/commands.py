@@ -158,7 +158,8 @@ def margins(
     from tapegrad_papers.wei.margins import all_layer_margins, patterns
 
     found = find(source)
-    compiled = compile(found.source, target, **parse_options(settings))
+    papers = {"form": "paper"} if target == "relu" else {}
+    compiled = compile(found.source, target, **(papers | parse_options(settings)))
     own = found.inputs
     if not own and target == "relu" and isinstance(found.source, Circuit):
         own = (patterns(found.source),)

@@ -121,7 +121,7 @@ def readers(folder: Path) -> Iterator[tuple[str, list[bytes], Callable[[bytes], 
     """Every format that needs no compiler, and every file of a saved net, with sound data for it."""
     for kind in all_kinds():
         for known in kind.formats:
-            if known.name != "C":
+            if known.name not in ("C", "verilog"):
                 yield known.name, [elf() if known.name == "ELF" else known.example.encode()], known.read
     for target, (name, options) in NETS.items():
         place = folder / target

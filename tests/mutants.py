@@ -33,7 +33,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
 from itertools import accumulate, islice
@@ -41,6 +41,8 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 
 import pytest
+
+from tests.trusted import TRUSTED
 
 ROOT = Path(__file__).parents[1]
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
@@ -54,120 +56,6 @@ longest are left out."""
 PLAIN_SECONDS = 10
 """Of one test, where functions that numba would compile are plain Python. Those that take longer are left
 out."""
-
-CHECK = ["tests/check", "tests/test_saved.py", "tests/targets/test_relu_proof.py"]
-VERIFY = [
-    "tests/test_played_nets.py",
-    "tests/test_verify_report.py",
-    "tests/test_lockstep.py",
-    "tests/test_compile_and_verify.py",
-]
-HEADS = ["tests/check/test_refusals_of_heads.py", "tests/check/test_proof_of_tapes.py"]
-EXACT = "tests/targets/test_exactness.py"
-REFUSALS = [f"tests/check/test_refusals{of}.py" for of in ("", "_of_circuits", "_of_learners")]
-EMULATOR = [EXACT, *REFUSALS, *(f"tests/targets/emulator/test_{name}.py" for name in ("numbers", "saved"))]
-PROGRAMS = ["tests/programs/test_step.py", "tests/programs/test_compiled.py"]
-PAGE = ["tests/check/test_instructions.py"]
-PROOFS = [
-    f"tests/check/test_{name}.py" for name in ("ports", "instructions", "refusals_of_programs", "programs")
-]
-ON_TAPES = [f"tests/check/test_{name}.py" for name in ("programs_on_tapes", "refusals_of_tables")]
-TEXTS = ["tests/targets/test_decoder.py", "tests/attention/test_tokens.py"]
-RECORDS = ["tests/check/test_refusals_of_records.py"]
-RASP = [f"tests/rasp/test_{name}.py" for name in ("language", "programs", "text")]
-SEQUENCES = [f"tests/check/test_{name}.py" for name in ("refusals_of_rasp", "rasp_source", "rasp_selectors")]
-TRUSTED: dict[str, list[str]] = {
-    "tapegrad_check.attention": HEADS,
-    "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
-    "tapegrad_check.cases": PAGE,
-    "tapegrad_check.circuits": CHECK,
-    "tapegrad_check.datapath": PAGE,
-    "tapegrad_check.decoder": ["tests/check/test_refusals_of_texts.py"],
-    "tapegrad_check.emulator": [*CHECK, "tests/targets/emulator/test_saved.py"],
-    "tapegrad_check.exact_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
-    "tapegrad_check.execution": ON_TAPES,
-    "tapegrad_check.extended": [*CHECK, "tests/targets/extended/test_saved.py"],
-    "tapegrad_check.folder": CHECK,
-    "tapegrad_check.heads": [*HEADS, *PROOFS],
-    "tapegrad_check.machines": CHECK,
-    "tapegrad_check.nodes": CHECK,
-    "tapegrad_check.noise_tolerant_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
-    "tapegrad_check.on_tapes": ON_TAPES,
-    "tapegrad_check.pages": RECORDS,
-    "tapegrad_check.passes": CHECK,
-    "tapegrad_check.plans": CHECK,
-    "tapegrad_check.ports": PROOFS[:2],
-    "tapegrad_check.program_texts": RECORDS,
-    "tapegrad_check.programs": PROOFS,
-    "tapegrad_check.rasp": SEQUENCES,
-    "tapegrad_check.rasp_heads": SEQUENCES,
-    "tapegrad_check.rasp_source": SEQUENCES,
-    "tapegrad_check.rasp_tables": SEQUENCES,
-    "tapegrad_check.rcnn": CHECK,
-    "tapegrad_check.records": ["tests/check/test_refusals_of_texts.py"],
-    "tapegrad_check.relu": CHECK,
-    "tapegrad_check.rv32": PAGE,
-    "tapegrad_check.simplex": CHECK,
-    "tapegrad_check.sources": CHECK,
-    "tapegrad_check.step": CHECK,
-    "tapegrad_check.subleq": ON_TAPES,
-    "tapegrad_check.subleq_records": RECORDS,
-    "tapegrad_check.sweep": ["tests/check/test_sweep.py"],
-    "tapegrad_check.tables": ON_TAPES,
-    "tapegrad_check.tape": CHECK,
-    "tapegrad_check.tapes": HEADS,
-    "tapegrad_check.token_nets": RECORDS,
-    "tapegrad_check.transformer": CHECK,
-    "tapegrad_check.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
-    "tapegrad_check.words": ["tests/check/test_words.py", *PAGE],
-    "tapegrad._lockstep": VERIFY,
-    "tapegrad._verify": VERIFY,
-    "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],
-    "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
-    "tapegrad.attention.analysis": ["tests/attention", *HEADS],
-    "tapegrad.attention.interpreter": ["tests/attention/test_attention.py"],
-    "tapegrad.attention.language": [
-        f"tests/attention/test_{name}.py" for name in ("tokens", "cells", "subleq_tokens")
-    ],
-    "tapegrad.attention.steps": ["tests/targets/test_sequences.py"],
-    "tapegrad.attention.tokens": TEXTS[1:],
-    "tapegrad.circuits.model": [
-        f"tests/circuits/test_{name}.py" for name in ("model", "evaluator", "bad_input")
-    ],
-    "tapegrad.circuits.evaluator": ["tests/circuits/test_evaluator.py", "tests/circuits/test_layered.py"],
-    "tapegrad.learners.model": [
-        "tests/learners/test_model.py",
-        "tests/learners/test_ready.py",
-        "tests/learners/test_bad_input.py",
-    ],
-    "tapegrad.programs.interpreters": PROGRAMS,
-    "tapegrad.programs.compiled": PROGRAMS,
-    "tapegrad.rasp.functions": RASP,
-    "tapegrad.rasp.nodes": RASP,
-    "tapegrad.rasp.program": RASP,
-    "tapegrad.networks.intervals": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
-    "tapegrad.targets.relu.exactness": [EXACT, *REFUSALS, "tests/targets/test_relu_proof.py"],
-    "tapegrad.targets.transformer.exactness": [EXACT, *REFUSALS],
-    "tapegrad.targets.rcnn.exactness": [EXACT, *REFUSALS, "tests/targets/rcnn/test_size.py"],
-    "tapegrad.targets.emulator.constants": EMULATOR,
-    "tapegrad.targets.emulator.numbers": EMULATOR,
-    "tapegrad.targets.decoder.net": [
-        "tests/targets/test_decoder.py",
-        "tests/targets/test_decoder_programs.py",
-    ],
-    "tapegrad.targets.decoder.sequences": ["tests/targets/test_sequences.py"],
-    "tapegrad.targets.simplex.build": [
-        "tests/targets/simplex/test_build.py",
-        *REFUSALS,
-        "tests/check/test_descent.py",
-    ],
-    "tapegrad.targets.tape.build": [
-        "tests/targets/tape/test_build.py",
-        *REFUSALS,
-        "tests/check/test_descent.py",
-    ],
-}
-"""Modules, and the tests that belong to each."""
 
 LESS = {
     ast.Lt: ast.LtE,
@@ -337,8 +225,9 @@ def _others(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def place_of(module: str) -> Path:
-    """The file of a module."""
-    return ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    """The file of a module; of a package, the one that is loaded for it."""
+    place = ROOT.joinpath(*module.split("."))
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def source_of(module: str) -> str:
@@ -369,7 +258,11 @@ class _InPlace(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         if fullname != self.module:
             return None
-        return importlib.util.spec_from_file_location(fullname, place_of(fullname), loader=self)
+        place = place_of(fullname)
+        inner = [str(place.parent)] if place.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, place, loader=self, submodule_search_locations=inner
+        )
 
     def exec_module(self, module: ModuleType) -> None:
         exec(self.code, module.__dict__)
@@ -426,12 +319,13 @@ def _inside(code: CodeType, owner: str) -> CodeType | None:
 
 
 class _Watch:
-    """A plugin of pytest: which of our functions each test calls, and how long it takes."""
+    """A plugin of pytest: which of our functions each test calls; or, without `traces`, how long it takes."""
 
-    def __init__(self, plain: bool) -> None:
+    def __init__(self, plain: bool, traces: bool) -> None:
+        self.traces = traces
         self.files = {str(place_of(module)): module for module in TRUSTED}
         self.plain = plain
-        """Whether tests may fail or take too long, because numba compiles nothing. They are left out."""
+        """Whether tests may take too long, because numba compiles nothing."""
         self.tests: dict[str, tuple[float, list[str]]] = {}
         self.failed: set[str] = set()
 
@@ -443,7 +337,8 @@ class _Watch:
             called.add(frame.f_code)
 
         began = time.process_time()
-        sys.settrace(note)
+        if self.traces:
+            sys.settrace(note)
         if self.plain:
             signal.signal(signal.SIGPROF, _too_long)
             signal.setitimer(signal.ITIMER_PROF, PLAIN_SECONDS)
@@ -459,7 +354,7 @@ class _Watch:
             self.tests[item.nodeid] = time.process_time() - began, sorted(names)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and self.plain:
+        if report.failed:
             self.failed.add(report.nodeid)
 
 
@@ -543,53 +438,81 @@ Reach = dict[str, tuple[float, list[str]]]
 """Tests: how long each takes, and which of our functions it calls."""
 
 
-def reach(files: list[str], known: Path, *, plain: bool = False) -> Reach:
+def reach(files: list[str], known: Path, *, plain: bool = False, workers: int = 1) -> Reach:
     """What the tests in these files do; found out once for each version of a file and of the table. With
     `plain`, numba compiles nothing."""
     table = repr((sorted(TRUSTED), plain)).encode()
     entries = json.loads(known.read_text()) if known.exists() else {}
-    tests: Reach = {}
-    for file in files:
-        digest = hashlib.sha256((ROOT / file).read_bytes() + table).hexdigest()
-        entry = f"{file} in plain Python" if plain else file
-        if entries.get(entry, {}).get("digest") != digest:
-
-            def work(says: int, file: str = file) -> int:
-                if plain:
-                    _unload(plain=True)
-                watch = _Watch(plain)
-                code = _pytest([file], watch, stop=not plain)
-                tests = {test: own for test, own in watch.tests.items() if test not in watch.failed}
-                known.with_suffix(".new").write_text(json.dumps(tests))
-                return 0 if plain and tests else code
-
-            code, said = _in_a_child(work, 600)
-            if code:
-                raise SystemExit(f"{said or file} does not pass on the code as it is")
-            entries[entry] = {"digest": digest, "tests": json.loads(known.with_suffix(".new").read_text())}
+    names = {f"{file} in plain Python" if plain else file: file for file in files}
+    digests = {
+        name: hashlib.sha256((ROOT / file).read_bytes() + table).hexdigest() for name, file in names.items()
+    }
+    new = [name for name in names if entries.get(name, {}).get("digest") != digests[name]]
+    with ThreadPoolExecutor(workers) as pool:
+        watched = {pool.submit(_watched, names[name], plain): name for name in new}
+        for done in as_completed(watched):
+            name = watched[done]
+            entries[name] = {"digest": digests[name], "tests": done.result()}
             known.write_text(json.dumps(entries))
-        tests |= entries[entry]["tests"]
-    return tests
+    return {test: found for name in names for test, found in entries[name]["tests"].items()}
+
+
+def _watched(file: str, plain: bool) -> Reach:
+    """Tests that do not pass on the code as it is notice nothing, and are left out: in plain Python, or where
+    a library is missing. What they call and how long they take is seen one after the other: some take several
+    times as long while they are traced."""
+    found: list[Reach] = []
+    for traces in (True, False):
+
+        def work(says: int, traces: bool = traces) -> int:
+            if plain:
+                _unload(plain=True)
+            watch = _Watch(plain, traces)
+            _pytest([file], watch, stop=False)
+            with open(says, "w", closefd=False) as pipe:
+                json.dump([watch.tests, sorted(watch.failed)], pipe)
+            return 0
+
+        code, said = _in_a_child(work, 600)
+        if code != 0:
+            raise SystemExit(f"the tests in {file} cannot be run on the code as it is")
+        tests, failed = json.loads(said)
+        found.append({test: own for test, own in tests.items() if test not in failed})
+        for test in () if plain else failed:
+            print(f"{test} does not pass on the code as it is, and is left out", file=sys.stderr, flush=True)
+    called, timed = found
+    return {test: (timed[test][0], called[test][1]) for test in called if test in timed}
 
 
 def chosen(mutant: Mutant, tests: Reach, patience: float = PATIENCE) -> list[str]:
-    """The quickest of the tests that call the function of a mutant, or one that reads what it sets, file by
-    file. Where no test is seen to call it, of the tests that call anything in the module, or else of all."""
+    """The quickest of the tests that call the function of a mutant, or one that reads what it sets; and, in
+    the time that is left, of those that call anything in its module: what a function makes is kept for other
+    tests, which are then not seen to call it. File by file; where no test is seen to call anything there, of
+    all."""
     of = (mutant.owner or mutant.function, *mutant.readers)
     names = {name if name.startswith(":") else f"{mutant.module}:{name}" for name in of}
 
     def in_module(called: str) -> bool:
         return called.startswith(f"{mutant.module}:")
 
-    own = [test for test, (_, called) in tests.items() if not names.isdisjoint(called)]
-    own = own or [test for test, (_, called) in tests.items() if any(map(in_module, called))] or list(tests)
-    own.sort(key=lambda test: tests[test][0])
-    spent = list(accumulate(tests[test][0] for test in own))
-    own = [test for test, so_far in zip(own, spent, strict=True) if so_far < patience] or own[:1]
+    quickest = sorted(tests, key=lambda test: tests[test][0])
+    own = [test for test in quickest if not names.isdisjoint(tests[test][1])]
+    others = [test for test in quickest if test not in own and any(map(in_module, tests[test][1]))]
+    if not own:
+        own, others = others or quickest, []
+    fit = _within(own, tests, patience)
+    left = patience - sum(tests[test][0] for test in fit)
+    found = [*(fit or own[:1]), *_within(others, tests, left)]
     files: dict[str, float] = defaultdict(float)
-    for test in own:
+    for test in found:
         files[test.partition("::")[0]] += tests[test][0]
-    return sorted(own, key=lambda test: (files[test.partition("::")[0]], test.partition("::")[0]))
+    return sorted(found, key=lambda test: (files[test.partition("::")[0]], test.partition("::")[0]))
+
+
+def _within(own: list[str], tests: Reach, patience: float) -> list[str]:
+    """The first of these, as many as take no longer together."""
+    spent = accumulate(tests[test][0] for test in own)
+    return [test for test, so_far in zip(own, spent, strict=True) if so_far < patience]
 
 
 def equivalent() -> dict[str, str]:
@@ -611,16 +534,19 @@ def main() -> int:
     parser.add_argument("--survivors", action="store_true", help="print those that earlier runs left alive")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "bench/out/mutants.jsonl")
     options = parser.parse_args()
-    args_of = options.module
-    modules = [name for name in TRUSTED if not args_of or any(part in name for part in args_of)]
+    modules = [name for name in TRUSTED if not options.module or any(_asks(name, options.module))]
     results = _results(options.output)
     if not options.survivors:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         preload(modules)
-        for module in modules:
-            _run(module, results, options)
+        _run(modules, results, options)
     _print(modules, results, options.survivors)
     return 0
+
+
+def _asks(module: str, parts: list[str]) -> Iterator[bool]:
+    """Whether each of these is the module's name, or a part of it that is no module's name."""
+    return (part == module or (part in module and part not in TRUSTED) for part in parts)
 
 
 def preload(modules: list[str]) -> None:
@@ -641,29 +567,45 @@ def _results(place: Path) -> dict[str, bool]:
     return {entry["mutant"]: entry["killed"] for entry in map(json.loads, lines)}
 
 
-def _run(module: str, results: dict[str, bool], options: argparse.Namespace) -> None:
-    """The mutants of a module that have no result yet, or those that were left alive."""
-    mutants = mutants_of(module)
-    if not options.all:
-        random.Random(f"{options.seed} {module}").shuffle(mutants)
-        mutants = mutants[: options.sample]  # a larger sample holds a smaller one
-    same, wanted = equivalent(), False if options.again else None
-    mutants = [mutant for mutant in mutants if results.get(mutant.key) is wanted and mutant.key not in same]
-    if not mutants:
-        return
-    known = options.output.with_name("reach.json")
-    tests = reach(_files(TRUSTED[module]), known, plain=compiles(module))
+def _run(modules: list[str], results: dict[str, bool], options: argparse.Namespace) -> None:
+    """The mutants of all modules that have no result yet, or those that were left alive. The first of each
+    module come first, so that a run which is stopped has tried about as many of each."""
+    mutants = [found for module in modules for found in enumerate(_wanted(module, results, options))]
+    mutants.sort(key=lambda found: found[0])
+    known, tests = options.output.with_name("reach.json"), {}
+    for plain in (False, True):
+        own = [m for m in dict.fromkeys(mutant.module for _, mutant in mutants) if compiles(m) == plain]
+        files = sorted({file for module in own for file in _files(TRUSTED[module])})
+        found = reach(files, known, plain=plain, workers=options.workers)
+        for module in own:
+            tests[module] = {
+                test: entry
+                for test, entry in found.items()
+                if test.partition("::")[0] in _files(TRUSTED[module])
+            }
 
     def tried(mutant: Mutant) -> str | None:
-        own = chosen(mutant, tests, options.patience)
-        return killer(mutant, own, 10 + 4 * sum(tests[test][0] for test in own))
+        seen = tests[mutant.module]
+        own = chosen(mutant, seen, options.patience)
+        return killer(mutant, own, 10 + 4 * sum(seen[test][0] for test in own))
 
     with ThreadPoolExecutor(options.workers) as pool, open(options.output, "a") as file:
-        for mutant, by in zip(mutants, pool.map(tried, mutants), strict=True):
+        running = {pool.submit(tried, mutant): mutant for _, mutant in mutants}
+        for done in as_completed(running):
+            mutant, by = running[done], done.result()
             results[mutant.key] = by is not None
             file.write(json.dumps({"mutant": mutant.key, "killed": by is not None, "by": by}) + "\n")
             file.flush()
             print(f"{mutant.key}\n    {by or 'SURVIVED'}", flush=True)
+
+
+def _wanted(module: str, results: dict[str, bool], options: argparse.Namespace) -> list[Mutant]:
+    mutants = mutants_of(module)
+    if not options.all:
+        random.Random(f"{options.seed} {module}").shuffle(mutants)
+        mutants = mutants[: options.sample]  # a larger sample holds a smaller one
+    same, result = equivalent(), False if options.again else None
+    return [mutant for mutant in mutants if results.get(mutant.key) is result and mutant.key not in same]
 
 
 def _files(places: list[str]) -> list[str]:

@@ -24,6 +24,7 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.cli import app
 from tapegrad.errors import FormatError, InputError
 from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.targets.relu import CompactNet
 
 
 def programs(target: str, count: int, first: int = 0) -> list[Any]:
@@ -211,8 +212,13 @@ def test_horizons_differ():
 
 
 def test_a_value_that_is_no_number_is_a_mismatch(monkeypatch):
+    """In both forms."""
+    true_fast = CompactNet._fast
     monkeypatch.setattr(passes.compiled, "run_stack", lambda *a: true_stack(*a) * np.float32("nan"))
-    assert all(verdict.mismatch for verdict in judge(programs("relu", 4), "fast"))
+    monkeypatch.setattr(CompactNet, "_fast", lambda *a: true_fast(*a) * np.float32("nan"))
+    drawn = programs("relu", 8)
+    assert {one.options["form"] for one in drawn} == {"paper", "compact"}
+    assert all(verdict.mismatch for verdict in judge(drawn, "fast"))
 
 
 def test_a_crash_is_a_mismatch_of_its_own_program(monkeypatch):

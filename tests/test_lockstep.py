@@ -84,10 +84,10 @@ def test_the_command_leaps_only_where_the_source_itself_runs_long(monkeypatch: p
     monkeypatch.setattr(run_command, "COMPARISONS", 10)
     long, short = compiled("busy-beaver-4x2", 64), compiled("busy-beaver-3x2")
     for net, horizon, every in ((long, 1_000, 107 // 10), (long, 50, 1), (short, 1_000, 1)):
-        assert run_command._leap(net, looked_ahead(net, (), horizon)) == every
+        assert run_command._leap(net, horizon, looked_ahead(net, (), horizon)) == every
     adder = tg.compile(tg.read("adder2"), "relu")
     assert looked_ahead(adder, ([0, 0, 0, 0],), 1_000) is None
-    assert run_command._leap(adder, None) == 1
+    assert run_command._leap(adder, 1_000, None) == 1
 
 
 def test_a_circuit_that_ends_within_a_step_of_the_source_is_refused() -> None:

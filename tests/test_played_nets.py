@@ -38,6 +38,9 @@ class Played:
             raise Refused(f"no room for {sorted(first.tapes[0])}", advice="")
         return 0
 
+    def begin(self, first: State, engine: str) -> int:
+        return self.start(first)
+
     def advance(self, carry: int, steps: int, engine: str) -> int:
         self.engines.append(engine)
         return min(carry + steps, len(self.states) - 1 if self.ends else carry + steps)

@@ -26,7 +26,7 @@ from tapegrad.rasp.library import READY
 from tapegrad.rasp.text import read
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad_check.folder import CheckError
-from tapegrad_check.rasp import check
+from tapegrad_check.rasp.program import check
 
 PAGE = Path(__file__).parents[1] / "docs" / "zoo.md"
 SIZE = 24

@@ -20,6 +20,7 @@ from tapegrad.learners.model import CircuitLearner, Memory, Response
 from tapegrad.machines.model import GridMachine, TuringMachine
 from tapegrad.source import Source, State
 from tapegrad.targets import target_named
+from tapegrad.targets.relu import CompactNet
 
 WATCHES: dict[str, Watch] = {
     "simplex": Simplex(),
@@ -58,6 +59,7 @@ def judge(programs: Sequence[Program], engine: str) -> list[Verdict]:
             else:
                 compiled = compile_for(one.source, one.target, one.inputs[0], one.steps, **one.options)
             alone = one.steps is not None or not _can_follow(one.target, engine)
+            alone |= isinstance(compiled.net, CompactNet)  # it has states at its ends alone
             if one.inputs is None or alone or any(p.covers for p in compiled.passes):
                 verdicts[number] = _alone(one, compiled, engine)
                 continue

@@ -154,7 +154,9 @@ def _patterns(seed: int, bits: int) -> tuple[tuple[Any, ...], ...]:
 
 
 def _relu_options(draws: Draws) -> dict[str, Any]:
-    return {"dtype": ("float32", "float64")[draws.one_below(2)]}
+    """Either precision; three of four in the paper's form, whose states are compared layer by layer."""
+    chosen = {"dtype": ("float32", "float64")[draws.one_below(2)]}
+    return chosen | {"form": "compact" if draws.chance(1 / 4) else "paper"}
 
 
 def _circuit(target: str, seed: int, draws: Draws) -> Program:

@@ -33,7 +33,7 @@ from tapegrad.rasp.program import RaspProgram, State
 from tapegrad.rasp.sampler import random_program, tried_inputs
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
-from tapegrad_check.rasp import check
+from tapegrad_check.rasp.program import check
 
 FAMILY_TOKENS, FAMILY_LENGTH = 2, 4
 FEW_INPUTS = 128

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tapegrad._cluster import on_cluster, on_processes
-from tapegrad._files import only_writer, write_atomically
+from tapegrad._files import line_sum, only_writer, write_atomically
 from tapegrad.errors import FormatError, InputError, TapegradError
 
 FORMAT = 1
@@ -193,12 +193,6 @@ SUMMED = ("split", "causal", "layers", "heads", "parameters", "proved", "verifie
 def file_of(number: int) -> str:
     """The file of a net."""
     return f"{NETS}/{number:06}.safetensors"
-
-
-def line_sum(entry: Mapping[str, Any]) -> str:
-    """The sum of a line: of its JSON with sorted keys, but for the sum itself."""
-    rest = {name: value for name, value in entry.items() if name != "line_sha256"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 Progress = Callable[[int], None]

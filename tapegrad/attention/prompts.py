@@ -93,8 +93,9 @@ class Blocks:
 
     @property
     def place(self) -> int:
-        """Bits of an address that tell the place in a block."""
-        return ((self.slots - self.first) // self.digits).bit_length() - 1
+        """Bits of an address that tell the place in a block. A small memory does not fill one: words beyond
+        its end would answer as well."""
+        return min(self.address, ((self.slots - self.first) // self.digits).bit_length() - 1)
 
     @property
     def words(self) -> int:

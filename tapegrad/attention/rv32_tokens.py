@@ -12,6 +12,7 @@ A prompt has `data` records with the program, in blocks of bytes; `input` record
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import accumulate, takewhile
 from typing import Any
 
 from tapegrad.attention.cells import TOKEN, Sheet
@@ -232,6 +233,11 @@ class Rv32Tokens:
         """That the instruction takes which comes next: multiplication and division take many."""
         code = int.from_bytes(state.memory[state.pc : state.pc + 4], "little")
         return ROUNDS + 1 if code & 0x7F == 0x33 and code >> 25 == 1 else 1
+
+    def steps_of(self, first: ProgramState, records: int) -> int:
+        """How many steps from here so many records tell, if it goes on for so long."""
+        told = accumulate(self.records(state) for state in self.machine.run(first))
+        return sum(1 for _ in takewhile(lambda count: count <= records, told))
 
     def follow(self, first: ProgramState) -> "Rv32Story":
         """One that reads records of a run from this state."""

@@ -1,4 +1,5 @@
-"""Sources with memories: programs on machines with random access, and Turing machines with tapes.
+"""Sources with memories: programs on machines with random access, and Turing machines with tapes; circuits
+with state are in `clocked`.
 
 A tape is a memory whose address is the head. Symbols are one-hot words, the blank being 0, and cells are
 counted from where a head starts, which is in the middle. What a Turing machine hands on is its state, the
@@ -13,6 +14,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from tapegrad._sources import source_from_json, source_to_json
+from tapegrad.attention.clocked import CLOCK, clock_ports
 from tapegrad.attention.memory import MemoryMachine
 from tapegrad.circuits import Bit, UInt, all_of, any_of, concat
 from tapegrad.circuits.types import IntType
@@ -216,6 +218,8 @@ TAPES = "tapes"
 
 def ports_of(data: Mapping[str, Any]) -> Ports:
     """The source again, from its JSON."""
+    if data["kind"] == CLOCK:
+        return clock_ports(data)
     if data["kind"] == TAPES:
         machine = source_from_json(data["source"], {})
         if not isinstance(machine, TuringMachine):

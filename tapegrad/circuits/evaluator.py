@@ -97,7 +97,7 @@ def packed(bits: Bits) -> Words:
     """Patterns in rows to words; the last word is filled up with zeros."""
     count = -(-len(bits) // 64)
     octets = np.zeros((bits.shape[1], 8 * count), np.uint8)
-    some = np.packbits(bits.T, axis=1, bitorder="little")
+    some = np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little")
     octets[:, : some.shape[1]] = some
     return octets.view("<u8").astype(np.uint64, copy=False)
 
@@ -105,7 +105,7 @@ def packed(bits: Bits) -> Words:
 def unpacked(words: Words, patterns: int) -> Bits:
     """The first so many patterns, in rows."""
     octets = np.ascontiguousarray(words.astype("<u8", copy=False)).view(np.uint8)
-    return np.unpackbits(octets, axis=1, count=patterns, bitorder="little").T.astype(bool)
+    return np.unpackbits(octets, axis=1, count=patterns, bitorder="little").view(bool).T
 
 
 @njit()

@@ -40,13 +40,18 @@ def summary(circuit: Circuit) -> str:
     idle = circuit.size - int(circuit.needed()[len(circuit.inputs) :].sum())
     widths = layered_widths(circuit)
     rows = [
-        ("inputs", f"{len(circuit.inputs):,}  {_names(circuit.inputs)}"),
-        ("outputs", f"{len(circuit.outputs):,}  {_names(circuit.outputs)}"),
+        ("inputs", listed(circuit.inputs)),
+        ("outputs", listed(circuit.outputs)),
         ("gates", f"{circuit.size:,}  {kinds}" + (f"; {idle:,} reach no output" if idle else "")),
         ("depth", f"{circuit.depth:,}"),
         ("width", f"{int(widths.max()):,} in layers, {int(widths[1:].sum()):,} gates with identities"),
     ]
     return "\n".join([f"circuit {circuit.name}", *(f"  {head:8} {text}".rstrip() for head, text in rows)])
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """How many names there are, and some of them."""
+    return f"{len(names):,}  {_names(names)}".rstrip()
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -147,7 +147,7 @@ def batch_of_bits(bits: ArrayLike, inputs: tuple[str, ...], name: str) -> Bits:
             f"the circuit {name!r} has {len(inputs)} inputs, but {batch.shape[-1]} bits were given",
             advice=f"Its inputs are {_some(inputs)}.",
         )
-    if not np.isin(batch, (0, 1)).all():
+    if batch.dtype != bool and not np.isin(batch, (0, 1)).all():
         raise InputError("inputs of a circuit are bits, 0 or 1")
     return batch.astype(bool)
 

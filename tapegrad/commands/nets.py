@@ -1,4 +1,4 @@
-"""`tapegrad compile`, `verify` and `check`: nets in folders; `export` and `train-with`."""
+"""`tapegrad compile`, `verify` and `check`: nets in folders; `export`."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tapegrad._compile import compile as compile_source
-from tapegrad._files import read_net, write_atomically, write_folder
+from tapegrad._files import what_is_broken, write_atomically, write_folder
 from tapegrad._saved import check as check_folder
 from tapegrad._saved import load, save
 from tapegrad._sources import find, parse_inputs, parse_options
@@ -28,8 +28,8 @@ from tapegrad.commands.output import (
 )
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import EXECUTABLES, FORMS, HUGGINGFACE, Subject, check_form, exported
-from tapegrad_check.answer_key import DISGUISED
-from tapegrad_check.folder import CONFIG
+from tapegrad_check.folder import CONFIG, LIMITS, bytes_of, parsed
+from tapegrad_check.rasp.answer_key import DISGUISED
 
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")
@@ -100,7 +100,7 @@ def check(
     of: Annotated[
         Path | None,
         typer.Option(
-            "--of", help="A saved net of target decoder: FOLDER is the stock GPT-2 exported from it."
+            "--of", help="A saved net of target decoder: FOLDER is the stock model exported from it."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -160,8 +160,12 @@ def export(
 
 def _in_disguise(source: str, to: str) -> tuple[str, dict[str, bytes]] | None:
     """The name and the files of a net in disguise, if that is what the folder holds."""
-    if not os.path.isfile(os.path.join(source, CONFIG)) or read_net(source).config["target"] != DISGUISED:
+    config = Path(source, CONFIG)
+    if not os.path.isfile(config):
         return None
+    with what_is_broken(source):
+        if parsed(bytes_of(config, LIMITS[CONFIG]), config).get("target") != DISGUISED:
+            return None
     if to != HUGGINGFACE:
         raise Refused(
             "a net in disguise is written as a stock checkpoint only",
@@ -179,51 +183,3 @@ def _subject(source: str, target: str | None, settings: list[str] | None) -> Sub
     if target is None:
         return Subject(found)
     return Subject(found, compile_source(found, target, **parse_options(settings)))
-
-
-# `tapegrad train-with`: ordinary training of an extended network that carries out an algorithm.
-
-
-def train_with(
-    example: Annotated[str | None, typer.Argument(help="A ready example; left out, they are listed.")] = None,
-    engine: Annotated[
-        str, typer.Option(help="fast or reference (automatic differentiation at every step).")
-    ] = "fast",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A folder for the trained network.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Train a primary network inside an extended one, whose gradient descent runs an algorithm.
-
-    Example: tapegrad train-with xor -o xor.net
-    """
-    from tapegrad.targets.extended import save as save_extended  # brings JAX
-    from tapegrad.targets.extended.examples import EXAMPLES, example_named
-
-    if example is None:
-        listed = {name: entry.summary for name, entry in EXAMPLES.items()}
-        if as_json:
-            print_json(listed)
-        else:
-            for name, summary in listed.items():
-                console.print(f"[bold]{name:<12}[/bold] {summary}")
-        return
-    chosen = example_named(example)
-    with steps_progress(f"gradient descent, {example}", 0) as progress:
-        extended = chosen.build()
-        run = extended.train(engine=engine, progress=progress)
-    if output is not None:
-        save_extended(extended, run, output)
-    if as_json:
-        print_json({"example": example, **run.to_json(), "folder": None if output is None else str(output)})
-        return
-    console.print(f"[bold]{example}[/bold]: {chosen.summary}")
-    console.print(
-        f"steps       {run.steps:,} of gradient descent in {run.seconds:.3g} s, stopped by the loss"
-    )
-    console.print(f"theta       {' '.join(f'{value:g}' for value in run.theta.ravel())}")
-    console.print(f"final loss  {run.loss:g} of the primary network with these weights")
-    console.print(f"deviation   {run.deviation:.3g} of tape and heads from their ideal values, at most")
-    if output is not None:
-        console.print(f"written to {output}; now try: tapegrad check {output}", markup=False)

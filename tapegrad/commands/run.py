@@ -1,6 +1,7 @@
 """`tapegrad run`: compile a source, run the network, and check every step against the source."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,8 +46,8 @@ SIGHT, BLIND = 100_000_000, 100_000
 """The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
 run for fewer steps, unless more are asked for."""
 STEPS_HELP = f"Most steps of the network. Default: to its end; {BLIND:,} where that is not in sight."
-LONG_BY_REFERENCE = 2_000
-"""Longer runs are by the fast engine, where there is one and none was asked for."""
+ROWS = 12
+"""Different outputs in a row that are printed."""
 LAST_STEPS = 16
 """More than a net takes beyond the steps of its machine, to read its labels."""
 LONG, COMPARISONS = 20_000, 100
@@ -100,8 +101,10 @@ def run(
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
             steps = BLIND if ahead is None or not ahead.halted else ahead.steps + LAST_STEPS
+            room = compiled.net.room(compiled.encode(compiled.source.start(*words)))
+            steps = steps if saved is not None or room is None else min(steps, max(1, room))
         if check:
-            every = every or _leap(compiled, ahead)
+            every = every or _leap(compiled, steps, ahead)
         asked, engine = engine, engine or _engine(compiled, words, steps, ahead)
     own = {} if saved is not None else compiled.options
     chosen = {name: value for name, value in own.items() if name not in {"inputs", *given}}
@@ -120,15 +123,19 @@ def run(
         if asked is None and engine != "reference":
             console.print(f"engine      {engine}, chosen for the length of the run")
         output = None if kind.written is None else _Output(found.source, kind.written)
+    rows = None if kind.history is None else _Rows(found.source, kind.history)
+    watch = output or rows
     limit = min(steps, chosen.get("steps", steps))
     with steps_progress("running", limit) as progress:
         if check:
             outcome, report = run_and_verify(
-                compiled, *words, steps=steps, engine=engine, every=every, progress=progress, watch=output
+                compiled, *words, steps=steps, engine=engine, every=every, progress=progress, watch=watch
             )
         else:
             report = None
-            outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress, watch=output)
+            outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress, watch=watch)
+    if rows is not None and outcome.state is not None:
+        rows(outcome.state)
     agreed = None if report is None else report.agreed
     if as_json:
         print_json(
@@ -143,6 +150,7 @@ def run(
                 "steps": outcome.steps,
                 "halted": outcome.halted,
                 "output": None if outcome.state is None else kind.state_json(found.source, outcome.state),
+                **({} if rows is None else {"trace": rows.complete()}),
                 "verified": agreed,
                 "checked": None if report is None else report.to_json(),
                 "max_deviation": outcome.deviation
@@ -155,10 +163,12 @@ def run(
         if output is not None:
             output.end(outcome.state)
         in_step = bool(compiled.passes) and compiled.passes[-1].in_step
-        what = "of SGD, one for each instruction," if in_step else "of the network"
+        what = f"of SGD, one for each {kind.step}," if in_step else "of the network"
         ended = "done" if outcome.halted else "stopped at the step limit"
         rate = f" ({outcome.steps / outcome.seconds:,.0f} a second)" if in_step else ""
         console.print(f"steps       {outcome.steps:,} {what} in {outcome.seconds:.3g} s{rate}, {ended}")
+        for line in () if rows is None else rows.lines():
+            console.print(f"gives       {line}", markup=False)
         if outcome.state is not None:
             for line in kind.state_text(found.source, outcome.state).splitlines():
                 if output is None or not line.startswith("output "):
@@ -197,6 +207,31 @@ class _Output:
         console.file.flush()
 
 
+class _Rows:
+    """Gathers what a source gives at every step, as long as no step is missed."""
+
+    def __init__(self, source: Source, history: Callable[[Any, State, int], tuple[int, list[Any]]]) -> None:
+        self.source, self.history = source, history
+        self.count, self.rows = 0, []
+
+    def __call__(self, state: State) -> None:
+        self.count, new = self.history(self.source, state, self.count)
+        self.rows += new
+
+    def complete(self) -> list[Any] | None:
+        """All of them; None where some were missed."""
+        return self.rows if len(self.rows) == self.count else None
+
+    def lines(self) -> Iterator[str]:
+        """Where all are known, those of the first steps, each with how often it came in a row."""
+        groups = [(own, sum(1 for _ in same)) for own, same in groupby(self.complete() or [])]
+        for row, times in groups[:ROWS]:
+            shown = " ".join(f"{name}={value}" for name, value in row.items())
+            yield f"{shown}  *{times:,}" if times > 1 else shown
+        if len(groups) > ROWS:
+            yield f"... and so on; --json has all {self.count:,}"
+
+
 def _horizon(source: Source, words: tuple[Any, ...]) -> int:
     """How far to look: as far as one can, if the source ends there, else not so far."""
     interpreter = kind_of(source).compiled_run
@@ -207,18 +242,20 @@ def _horizon(source: Source, words: tuple[Any, ...]) -> int:
     return SIGHT if ends else BLIND
 
 
-def _leap(compiled: Compiled, ahead: Ahead | None) -> int:
+def _leap(compiled: Compiled, steps: int, ahead: Ahead | None) -> int:
     """Every step is compared, unless there are very many, or, where the source was rewritten for the net, so
     many that not all weights could be read at every step."""
     source, inner = at_the_pace_of_the_net(compiled)
     rewritten = bool(inner) or source is not compiled.source
     longest = min(LONG, READ // compiled.net.parameters) if rewritten else LONG
-    return max(1, ahead.steps // COMPARISONS) if ahead is not None and ahead.steps > longest else 1
+    length = 0 if ahead is None else min(ahead.steps, steps)
+    return max(1, length // COMPARISONS) if length > longest else 1
 
 
 def _engine(compiled: Compiled, words: tuple[Any, ...], steps: int, ahead: Ahead | None) -> str:
-    """The engine for a run of this length."""
-    if ahead is not None and min(ahead.steps, steps) > LONG_BY_REFERENCE and "fast" in compiled.net.engines:
+    """The engine for a run of this length: the fast one, where there is one, if that is long."""
+    length = 0 if ahead is None else min(ahead.steps, steps)
+    if "fast" in compiled.net.engines and length > compiled.net.short_run:
         return "fast"
     return compiled.net.engine_for(compiled.start(*words), steps)
 

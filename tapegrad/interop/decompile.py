@@ -17,10 +17,12 @@ from tapegrad._compile import Compiled
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
+from tapegrad.interop.decompile_compact import decompiled
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.form import Stack
 from tapegrad.targets.net import Net
 from tapegrad.targets.relu.build import relu_layers
+from tapegrad.targets.relu.compact.net import CompactNet
 from tapegrad.targets.relu.net import ReluNet
 
 NEAR = 1 / 4
@@ -46,6 +48,8 @@ def decompile(compiled: Compiled | Net, name: str = "decompiled") -> Circuit:
     """The circuit that a `relu` net computes, read off its weights. Identities are left out, as are gates
     that occur twice or reach no output, so it is often smaller than the circuit that was compiled."""
     net = net_of(compiled)
+    if isinstance(net, CompactNet):
+        return decompiled(net, name)
     if not isinstance(net, ReluNet):
         raise Refused(f"only nets of target 'relu' are circuits, and this one is of {net.target!r}")
     units = jax.tree.map(np.asarray, net.stack)

@@ -23,9 +23,9 @@ from tapegrad.networks.form import Affine
 from tapegrad.rasp.program import RaspProgram
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad.targets.net import Net
-from tapegrad_check.answer_key import CLAIMED, PLAIN, circuit_of, claims_of, decoys_of, proved
-from tapegrad_check.disguise import Disguised
 from tapegrad_check.folder import CheckError, NotProved
+from tapegrad_check.rasp.answer_key import CLAIMED, PLAIN, circuit_of, claims_of, decoys_of, proved
+from tapegrad_check.rasp.disguise import Disguised
 
 DECOY_FEATURES = 4
 """Directions that decoys write to, and no row reads."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapegrad._compile import Compiled
 from tapegrad.circuits import formats as circuit_formats
+from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.tracer import Traced
 from tapegrad.errors import InputError, Refused
@@ -89,14 +90,14 @@ class Subject:
         return self.compiled
 
     @property
-    def circuit(self) -> Circuit:
+    def circuit(self) -> Circuit | SequentialCircuit:
         """The circuit: of a ReLU network from its decoder, else the source itself."""
         if self.compiled is not None and self.compiled.target.name == "relu":
             from tapegrad.interop.decompile import decompile  # brings JAX
 
             return decompile(self.compiled, self.source.name)
         found = self.source.circuit if isinstance(self.source, Learner | Traced) else self.source
-        if not isinstance(found, Circuit):
+        if not isinstance(found, Circuit | SequentialCircuit):
             raise Refused(
                 f"{self.source.name!r} is no circuit", advice="Export its `relu` net: that is a circuit."
             )
@@ -122,12 +123,13 @@ def _to_torch(subject: Subject, family: str | None) -> Files:
     `nn.Conv2d`s, so that both load without this package."""
     from safetensors.torch import save
 
-    from tapegrad.targets.relu.net import ReluNet  # brings JAX
+    from tapegrad.targets.relu import CompactNet, ReluNet  # brings JAX
 
     module = to_torch(subject.net)
     net = subject.net.net
-    if isinstance(net, ReluNet):
-        widths = [len(net.input_names), *np.diff(net.stack.bounds).tolist()]
+    if isinstance(net, ReluNet | CompactNet):
+        stack = net.stack if isinstance(net, ReluNet) else net.stack()
+        widths = [len(net.input_names), *np.diff(stack.bounds).tolist()]
         if sum(a * b for a, b in pairwise(widths)) > LARGEST_DENSE:
             raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")
         module = module.dense()
@@ -138,6 +140,10 @@ def _to_torch(subject: Subject, family: str | None) -> Files:
 
 def _to_onnx(subject: Subject, family: str | None) -> Files:
     return to_onnx(subject.net).SerializeToString()
+
+
+def _to_plain_onnx(subject: Subject, family: str | None) -> Files:
+    return part("onnx").to_plain_onnx(subject.net).SerializeToString()
 
 
 def _to_huggingface(subject: Subject, family: str | None) -> Files:
@@ -168,6 +174,7 @@ def _written(formats: tuple[Format, ...], name: str, source: Any) -> bytes:
 FORMS: dict[str, Callable[[Subject, str | None], Files]] = {
     "torch": _to_torch,
     "onnx": _to_onnx,
+    "onnx-plain": _to_plain_onnx,
     HUGGINGFACE: _to_huggingface,
     "aiger": _circuit_as("aiger-ascii"),
     "aiger-binary": _circuit_as("aiger-binary"),

@@ -1,6 +1,7 @@
 """`to_onnx`: a compiled net whose step is a forward pass as an ONNX model (extra `onnx`)."""
 
 import json
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -8,12 +9,13 @@ import onnx
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
+from tapegrad.networks.form import Dense
 from tapegrad.networks.language_onnx import add_language_model
 from tapegrad.networks.onnx import LARGEST, GraphWriter
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
-from tapegrad.targets.relu.net import ReluNet
+from tapegrad.targets.relu import CompactNet, ReluNet
 from tapegrad.targets.transformer.memory_net import ADVICE, NO_FORM, MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
@@ -25,7 +27,7 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
     if sum(array.nbytes for array in net.arrays().values()) > LARGEST:
         raise Refused("the net has more parameters than an ONNX file in one piece can hold (2 GiB)")
     match net:
-        case ReluNet():
+        case ReluNet() | CompactNet():
             return relu_model(net)
         case TransformerNet():
             return transformer_model(net)
@@ -41,13 +43,48 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
     )
 
 
-def relu_model(net: ReluNet) -> onnx.ModelProto:
-    """`bits` (patterns, inputs) as 0.0 and 1.0 to `outputs` (patterns, outputs) near -1 and +1."""
+def relu_model(net: ReluNet | CompactNet) -> onnx.ModelProto:
+    """`bits` (patterns, inputs) as 0.0 and 1.0 to `outputs` (patterns, outputs) near -1 and +1. Every layer
+    reads the one before it: a compact net has identities in place of its skip connections."""
     graph = GraphWriter()
     bits = graph.input("bits", net.dtype, ["patterns", len(net.input_names)])
-    outputs = graph.stack(net.stack, bits)
+    outputs = graph.stack(net.stack if isinstance(net, ReluNet) else net.stack(), bits)
     graph.output("outputs", outputs, net.dtype, ["patterns", len(net.output_names)])
-    notes = {"inputs": json.dumps(net.input_names), "outputs": json.dumps(net.output_names)}
+    return graph.model("relu", _names(net))
+
+
+def _names(net: ReluNet | CompactNet) -> dict[str, str]:
+    return {"inputs": json.dumps(net.input_names), "outputs": json.dumps(net.output_names)}
+
+
+def to_plain_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
+    """A net of target `relu` in the operators that every verifier of networks knows, on one pattern."""
+    net = net_of(compiled)
+    if not isinstance(net, ReluNet):
+        raise Refused(
+            f"target {net.target!r} is no chain of ReLU layers",
+            advice="Use target relu, or to=onnx, which has other operators too.",
+        )
+    return plain_model(relu_layers(net), _names(net))
+
+
+def relu_layers(net: ReluNet) -> list[Dense]:
+    """The layers of the net, one by one; the last is linear."""
+    last = net.stack.layers - 1
+    layers = (net.stack.layer(number) for number in range(net.stack.layers))
+    return [Dense(own, "relu" if number < last else "linear") for number, own in enumerate(layers)]
+
+
+def plain_model(layers: Sequence[Dense], notes: Mapping[str, str]) -> onnx.ModelProto:
+    """ReLU layers as MatMul, Add and Relu and nothing else, shapes fixed: `bits` (1, inputs) to `outputs`
+    (1, outputs). Matrices are written out, and those that are equal stored once."""
+    graph = GraphWriter(
+        shared=True, advice="A smaller net, or a narrower and deeper one, has smaller layers."
+    )
+    first, last = layers[0].map, layers[-1].map
+    bits = graph.input("bits", first.bias.dtype, [1, first.width])
+    graph.chain(layers, bits, "layer")
+    graph.result("outputs", last.bias.dtype, [1, len(last)])
     return graph.model("relu", notes)
 
 

@@ -17,7 +17,7 @@ from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.language_pytorch import LanguageModule
-from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, StackModule, convolution
+from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, SkipsModule, StackModule, convolution
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError
 from tapegrad.targets.descent.net import Descent
@@ -25,7 +25,7 @@ from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalN
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.rcnn.network import Rcnn
-from tapegrad.targets.relu.net import ReluNet
+from tapegrad.targets.relu import CompactNet, ReluNet
 from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.build import GAMMA
@@ -281,6 +281,8 @@ def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
     match net:
         case ReluNet():
             return ReluModule(net)
+        case CompactNet():
+            return CompactModule(net)
         case TransformerNet():
             return TransformerModule(net)
         case TapeNet() | SimplexNet():
@@ -305,6 +307,22 @@ class ReluModule(StackModule):
     def __init__(self, net: ReluNet) -> None:
         super().__init__(net.stack)
         self.input_names, self.output_names = net.input_names, net.output_names
+
+
+class CompactModule(SkipsModule):
+    """Takes bits (patterns, inputs) in the net's precision, gives -1 and +1 (patterns, outputs). Each layer
+    is a sparse matrix; with `differentiable`, which can be set at any time, gradients reach weights and
+    biases. The names are in `input_names` and `output_names`."""
+
+    def __init__(self, net: CompactNet, *, differentiable: bool = False) -> None:
+        super().__init__(net.own, net.slots, net.dtype, differentiable=differentiable)
+        self.input_names, self.output_names = net.input_names, net.output_names
+        self._stack = net.stack
+
+    def dense(self) -> nn.Sequential:
+        """The same network made of `nn.Linear` and `nn.ReLU` alone, with identities in place of skip
+        connections, for nets that are not too wide."""
+        return StackModule(self._stack()).dense()
 
 
 class TransformerModule(DecoderModule):

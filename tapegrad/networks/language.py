@@ -4,17 +4,19 @@ This is what stock checkpoints of decoder-only transformers compute, without lay
 positions is no array: its rows are the bits of the numbers of records, and slots, of which it is made again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int
-from numpy.typing import NDArray
 
 from tapegrad.networks.form import Affine, Numbers, static, tree
 
 CHUNK = 256
 """Tokens that are read at once."""
+ENTRIES = 1 << 18
+"""Entries of maps that are multiplied at once."""
 
 
 @dataclass(frozen=True)
@@ -122,14 +124,13 @@ class _Layer:
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
         self.asks, self.answers, self.values = (
-            _side_by_side(sides)
+            _Entries(sides)
             for sides in zip(*((head.query, head.key, head.value) for head in layer.heads), strict=True)
         )
         self.keys, self.copied = (
-            np.zeros((len(layer.heads), CHUNK, weight.shape[2]), np.float32)
-            for weight, _ in (self.answers, self.values)
+            np.zeros((len(layer.heads), CHUNK, own.rows), np.float32) for own in (self.answers, self.values)
         )
-        self.units, self.sums = (np.asarray(own.dense().weight).T for own in (layer.units, layer.sums))
+        self.units, self.sums = _Entries([layer.units]), _Entries([layer.sums])
 
     def read(
         self,
@@ -138,9 +139,7 @@ class _Layer:
         watch: list[Seen] | None,
     ) -> None:
         """Takes note of these positions, and adds to what is known there."""
-        query, key, value = (
-            hidden @ weight + bias for weight, bias in (self.asks, self.answers, self.values)
-        )
+        query, key, value = (own.of(hidden) for own in (self.asks, self.answers, self.values))
         first, end = positions[0], positions[-1] + 1
         while end > self.keys.shape[1]:
             self.keys, self.copied = (np.concatenate([own, own], axis=1) for own in (self.keys, self.copied))
@@ -153,8 +152,9 @@ class _Layer:
             hidden[:, np.asarray(head.to)] += own[:, : len(head.to)]
         if watch is not None:
             watch += map(Seen, (head.name for head in self.layer.heads), scores[:, -1], weights[:, -1])
-        units = np.maximum(hidden @ self.units + np.asarray(self.layer.units.bias), 0)
-        hidden[:, np.asarray(self.layer.to)] += units @ self.sums + np.asarray(self.layer.sums.bias)
+        (units,) = self.units.of(hidden)
+        (sums,) = self.sums.of(np.maximum(units, 0))
+        hidden[:, np.asarray(self.layer.to)] += sums
 
 
 def softmax(scores: Float32[np.ndarray, "... keys"]) -> Float32[np.ndarray, "... keys"]:
@@ -164,12 +164,27 @@ def softmax(scores: Float32[np.ndarray, "... keys"]) -> Float32[np.ndarray, "...
     return weights
 
 
-def _side_by_side(sides: tuple[Affine, ...]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Matrices and biases of several maps, to be applied to rows."""
-    rows = max(map(len, sides))
-    weight = np.zeros((len(sides), sides[0].width, rows), np.float32)
-    bias = np.zeros((len(sides), 1, rows), np.float32)
-    for number, side in enumerate(sides):
-        weight[number, :, : len(side)] = np.asarray(side.dense().weight).T
-        bias[number, 0, : len(side)] = side.bias
-    return weight, bias
+class _Entries:
+    """Maps side by side, by their entries: of a million places, nets of programs use some thousands. Rows of
+    zeros stand where one map has fewer than another."""
+
+    def __init__(self, maps: Sequence[Affine]) -> None:
+        self.maps, self.rows = len(maps), max(map(len, maps))
+        rows = np.concatenate([own.rows + self.rows * number for number, own in enumerate(maps)])
+        self.columns = np.concatenate([own.columns for own in maps])
+        self.values = np.concatenate([own.values for own in maps])
+        self.used, self.first = np.unique(rows, return_index=True)
+        """Rows with entries, and where these begin."""
+        self.bias = np.zeros((self.maps, self.rows), np.float32)
+        for own, bias in zip(maps, self.bias, strict=True):
+            bias[: len(own)] = own.bias
+
+    def of(self, given: Float32[np.ndarray, "some width"]) -> Float32[np.ndarray, "maps some rows"]:
+        """Their values at these vectors."""
+        found = np.tile(self.bias.reshape(-1), (len(given), 1))
+        at_once = max(1, ENTRIES // max(1, len(self.values)))
+        for start in range(0, len(given) if len(self.used) else 0, at_once):
+            own = slice(start, start + at_once)
+            terms = given[own, self.columns] * self.values
+            found[own, self.used] += np.add.reduceat(terms, self.first, axis=1)
+        return found.reshape(len(given), self.maps, self.rows).transpose(1, 0, 2)

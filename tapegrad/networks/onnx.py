@@ -3,6 +3,7 @@
 Dense layers take rows: a value of shape (places, width) or (width).
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,9 +28,14 @@ LARGEST = 1 << 31
 
 
 class GraphWriter:
-    """Grows a graph node by node. Every method that adds something gives back the name of its value."""
+    """Grows a graph node by node. Every method that adds something gives back the name of its value.
 
-    def __init__(self) -> None:
+    Where arrays are shared, two that are equal are stored once, under the name of the first: the layers of a
+    machine that was unrolled repeat, and dense matrices are large."""
+
+    def __init__(self, *, shared: bool = False, advice: str = "") -> None:
+        self._stored: dict[bytes, str] | None = {} if shared else None
+        self._bytes, self._advice = 0, advice
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
         self._inputs: list[onnx.ValueInfoProto] = []
@@ -45,9 +51,26 @@ class GraphWriter:
         self._nodes.append(helper.make_node("Identity", [value], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, _kind(dtype), shape))
 
+    def result(self, name: str, dtype: Any, shape: Shape) -> None:
+        """An output of the model: the value of the last node, which takes this name."""
+        self._nodes[-1].output[0] = name
+        self._outputs.append(helper.make_tensor_value_info(name, _kind(dtype), shape))
+
     def constant(self, array: NDArray[Any], name: str = "") -> str:
         """An array stored in the model."""
         name = name or f"constant_{len(self._constants)}"
+        if self._stored is not None:
+            described = f"{array.dtype} {array.shape}".encode()
+            first = self._stored.setdefault(hashlib.sha256(described + array.tobytes()).digest(), name)
+            if first != name:
+                return first
+        self._bytes += array.nbytes
+        if self._bytes > LARGEST:
+            raise Refused(
+                f"the arrays of the model take more than the {LARGEST >> 30} GiB that an ONNX file in one "
+                "piece can hold",
+                advice=self._advice,
+            )
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 

@@ -1,5 +1,8 @@
 """Layers as PyTorch modules. Dense layers take rows: a tensor of shape (..., width)."""
 
+import warnings
+from itertools import pairwise
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -18,6 +21,7 @@ from tapegrad.networks.form import (
     Recurrence,
     Stack,
 )
+from tapegrad.networks.skips import Slots, Units
 
 
 class AffineModule(nn.Module):
@@ -232,6 +236,77 @@ class StackModule(nn.Sequential):
     def dense(self) -> nn.Sequential:
         """The same network made of `nn.Linear` and `nn.ReLU` alone, for nets that are not too wide."""
         return nn.Sequential(*(part.dense() if isinstance(part, FanIn) else nn.ReLU() for part in self))
+
+
+class SkipsModule(nn.Module):
+    """Units with skip connections. Takes and gives rows of values; inside, a running state with a row for
+    each slot. A layer is the product of a sparse matrix (CSR) with the state. PyTorch does not differentiate
+    by the entries of such a matrix, so with `differentiable` the same sums are taken entry by entry."""
+
+    reads: Tensor
+    rows: Tensor
+    into: Tensor
+    out: Tensor
+    starts: Tensor
+    weights: Tensor
+    biases: Tensor
+    out_weights: Tensor
+    out_biases: Tensor
+
+    def __init__(self, units: Units, slots: Slots, dtype: np.dtype, *, differentiable: bool) -> None:
+        super().__init__()
+        self.differentiable = differentiable
+        self.inputs, self.slots = units.inputs, max(1, slots.total)
+        starts = units.starts
+        self.layers = [
+            (begin, end, int(starts[begin]), int(starts[end]))
+            for begin, end in pairwise(units.bounds.tolist())
+        ]
+        layer_begin = np.repeat(units.bounds[:-1], np.diff(units.bounds))
+        unit = np.repeat(np.arange(len(units.biases)), units.counts)
+        self.register_buffer("starts", _tensor(starts))
+        self.register_buffer("reads", _tensor(slots.of_place[units.places].astype(np.int64)))
+        self.register_buffer("rows", _tensor(unit - layer_begin[unit]))
+        self.register_buffer("into", _tensor(slots.of_place[units.inputs :].astype(np.int64)))
+        used = units.out_weights != 0
+        out = np.zeros(len(used), np.int64)
+        out[used] = slots.of_place[units.out_places[used]]
+        self.register_buffer("out", _tensor(out))
+        for name in ("weights", "biases", "out_weights", "out_biases"):
+            setattr(self, name, nn.Parameter(_tensor(getattr(units, name).astype(dtype))))
+
+    def forward(self, x: Tensor) -> Tensor:
+        state = x.new_zeros(self.slots, len(x))
+        state[: self.inputs] = x.T
+        matrices = [None] * len(self.layers) if self.differentiable else self._matrices()
+        with torch.set_grad_enabled(self.differentiable and torch.is_grad_enabled()):
+            for (begin, end, first, last), matrix in zip(self.layers, matrices, strict=True):
+                if matrix is None:
+                    terms = self.weights[first:last, None] * state[self.reads[first:last]]
+                    sums = terms.new_zeros(end - begin, len(x)).index_add(0, self.rows[first:last], terms)
+                else:
+                    sums = matrix @ state
+                values = torch.relu(sums + self.biases[begin:end, None])
+                state = state.index_copy(0, self.into[begin:end], values) if matrix is None else state
+                if matrix is not None:
+                    state[self.into[begin:end]] = values
+            return (self.out_weights[:, None] * state[self.out] + self.out_biases[:, None]).T
+
+    def _matrices(self) -> list[Tensor]:
+        """A sparse matrix for each layer, from the weights as they are now."""
+        weights = self.weights.detach()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
+            return [
+                torch.sparse_csr_tensor(
+                    self.starts[begin : end + 1] - first,
+                    self.reads[first:last],
+                    weights[first:last],
+                    (end - begin, self.slots),
+                    check_invariants=False,  # the net's places were checked when it was made
+                )
+                for begin, end, first, last in self.layers
+            ]
 
 
 def map_module(own: Affine | Matrix) -> nn.Module:

@@ -153,12 +153,8 @@ def check_nodes(nodes: Sequence[Node]) -> None:
     for number, node in enumerate(nodes):
         if any(not 0 <= own < number for own in read_by(node)):
             raise SourceError(f"node {number} reads one that does not stand before it")
-        selectors = {
-            Combine: read_by(node),
-            Width: read_by(node),
-            Aggregate: read_by(node)[:1],
-        }.get(type(node), ())
-        sequences = [own for own in read_by(node) if own not in selectors]
+        of_selectors = {Combine: 2, Width: 1, Aggregate: 1}.get(type(node), 0)
+        selectors, sequences = read_by(node)[:of_selectors], read_by(node)[of_selectors:]
         if any(isinstance(nodes[own], Sequence_) for own in selectors) or not all(
             isinstance(nodes[own], Sequence_) for own in sequences
         ):

@@ -20,11 +20,16 @@ VIEWS = {
 """One line for each target with a view of its own: a class made from the net and its first carry. Imported on
 first use, for its module loads the target."""
 OTHERS = {
+    "CompactNet": (
+        "tapegrad.show.views_compact:CompactView",
+        "the forward pass of a ReLU network with skip connections, layer by layer",
+        "Wei, Chen, Ma, section 3",
+    ),
     "SequenceNet": (
         "tapegrad.show.views_sequences:SequencesView",
         "a transformer that reads its input once and gives the program's output at every position",
         "RASP, Weiss, Goldberg and Yahav",
-    )
+    ),
 }
 """Nets that are not the usual ones of their target, by their class: the view, what they are, after whom."""
 

@@ -1,7 +1,7 @@
 """What the net of every target provides: it steps and decodes."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -11,6 +11,18 @@ from numpy.typing import NDArray
 from tapegrad.errors import InputError
 from tapegrad.source import State
 from tapegrad.targets.target import Carry
+
+SHORT_RUN = 2_000
+
+
+def part_of(unit: str, heads: Sequence[int]) -> tuple[int, ...]:
+    """Of `head 1.2` the layer and the head, of `units 1` the layer, in a transformer whose layers have so
+    many heads; nothing for any other name."""
+    kind, _, rest = unit.partition(" ")
+    numbers = tuple(int(part) for part in rest.split(".") if part.isascii() and part.isdecimal())
+    if len(numbers) != {"head": 2, "units": 1}.get(kind) or numbers[0] >= len(heads):
+        return ()
+    return numbers if kind == "units" or numbers[1] < heads[numbers[0]] else ()
 
 
 class Net(eqx.Module):
@@ -28,6 +40,11 @@ class Net(eqx.Module):
     @abstractmethod
     def start(self, state: State) -> Carry:
         """The network before its first step, on a first state of the source it was built from."""
+
+    def begin(self, state: State, engine: str) -> Carry:
+        """`start`, for a run by this engine: of most nets no engine has anything to do before the first
+        step."""
+        return self.start(state)
 
     @abstractmethod
     def step(self, carry: Carry) -> Carry:
@@ -63,6 +80,15 @@ class Net(eqx.Module):
         """The engine for at most so many steps where none is asked for: `reference`, unless it takes minutes
         where another takes seconds."""
         return "reference"
+
+    @property
+    def short_run(self) -> int:
+        """Steps that the reference engine takes in seconds."""
+        return SHORT_RUN
+
+    def room(self, state: State) -> int | None:
+        """For how many steps from this state there is room; None where there is no end to it."""
+        return None
 
     def check_engine(self, engine: str) -> None:
         """Refuses an engine this target does not have."""

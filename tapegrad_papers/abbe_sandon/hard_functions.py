@@ -314,7 +314,7 @@ def connectivity(
 
 def compiled_answers(circuit: Circuit, rows: np.ndarray) -> np.ndarray:
     """What the ReLU network of a circuit with one output says to each row."""
-    net = compile(circuit, "relu").net
+    net = compile(circuit, "relu", form="paper").net
     assert isinstance(net, ReluNet)
     return net.outputs(rows, "fast")[:, 0] > 0
 

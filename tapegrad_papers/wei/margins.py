@@ -300,7 +300,10 @@ def chain_of(net: Any) -> Chain:
         return relu_chain(net)
     if isinstance(net, TransformerNet):
         return transformer_chain(net)
-    raise Refused("margins are defined for the targets relu and transformer", advice="Choose one of these.")
+    raise Refused(
+        "margins are defined for the target relu in the paper's form and for the target transformer",
+        advice="Choose one of these; for relu, compile with form=paper.",
+    )
 
 
 def problem_of(compiled: Compiled, *inputs: Any, corrections: bool = True) -> Problem:
@@ -311,7 +314,10 @@ def problem_of(compiled: Compiled, *inputs: Any, corrections: bool = True) -> Pr
         return relu_problem(net, compiled.encode(compiled.source.start(*inputs)).bits)  # type: ignore[union-attr]
     if isinstance(net, TransformerNet):
         return transformer_problem(net, compiled.start(*inputs), corrections)
-    raise Refused("margins are defined for the targets relu and transformer", advice="Choose one of these.")
+    raise Refused(
+        "margins are defined for the target relu in the paper's form and for the target transformer",
+        advice="Choose one of these; for relu, compile with form=paper.",
+    )
 
 
 def patterns(circuit: Circuit) -> NDArray[np.bool_]:

@@ -38,7 +38,7 @@ def conjunctions(bits: int) -> NetworkClass:
     inputs = np.array(list(product((0, 1), repeat=bits)))
     predictions, labels = [], []
     for signs in product((0, 1, -1), repeat=bits):
-        net = compile(_circuit(signs), "relu").net
+        net = compile(_circuit(signs), "relu", form="paper").net
         assert isinstance(net, ReluNet)
         predictions.append((net.outputs(inputs, "fast")[:, 0] > 0).astype(int))
         labels.append(np.all([(s == 0) | (inputs[:, i] == (s > 0)) for i, s in enumerate(signs)], axis=0))

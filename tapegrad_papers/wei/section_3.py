@@ -49,7 +49,7 @@ def every_pattern(bits: int) -> NDArray[np.int64]:
 
 def compiled_relu(circuit: Circuit, correction: str = "thirds", **options: int) -> tuple[Compiled, ReluNet]:
     """The network of a circuit, in double precision."""
-    compiled = compile(circuit, "relu", correction=correction, dtype="float64", **options)
+    compiled = compile(circuit, "relu", form="paper", correction=correction, dtype="float64", **options)
     assert isinstance(compiled.net, ReluNet)
     return compiled, compiled.net
 

@@ -18,7 +18,7 @@ from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.source import Source
 from tapegrad.targets.descent.loss import TracingLoss, Weights
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.extended import Extended, FixedPoint, extend, linear
+from tapegrad.targets.extended import FixedPoint, Training, extend, linear
 from tapegrad.targets.tape.build import Constants, build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
@@ -139,13 +139,25 @@ def copying(bits: int) -> TuringMachine:
     return TuringMachine(rules, "start", blank="0", alphabet=("0", "1"), name="copy bits")
 
 
-def first_numbers(y: np.ndarray = Y) -> Extended:
+def first_numbers(y: np.ndarray = Y) -> Training:
     """A linear network w . x + b whose weights the machine sets to the first three numbers of the data:
     theta = (x[0, 0], x[0, 1], x[1, 0]), after 1 + 12 steps."""
-    return extend(linear(2), copying(3 * FORMAT.width), X, y, data_format=FORMAT, cells=EXTENDED_CELLS)
+    shapes = X.shape, Y.shape
+    copy = extend(linear(2), copying(3 * FORMAT.width), *shapes, data_format=FORMAT, cells=EXTENDED_CELLS)
+    return copy.on(X, y)
 
 
-def iterates(extended: Extended) -> list[Descent]:
+def data_sets() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Inputs and labels of one shape: the smallest labels that the format has, the largest, and others."""
+    least, most = 1 / 2, 4.0
+    yield X, Y
+    yield X, np.array([[least], [0.0]])
+    yield -X, np.array([[0.0], [-least]])
+    yield X, np.array([[-most], [-most]])
+    yield 2 * Y + np.array([[0.0, least]]), X[:, :1]
+
+
+def iterates(extended: Training) -> list[Descent]:
     """The weights before training and after every gradient step, to the stop."""
     found = [extended.start()]
     while not extended.net.done(found[-1]):

@@ -7,11 +7,12 @@ import numpy as np
 
 from tapegrad._compile import compile
 from tapegrad._precision import in_double
+from tapegrad.errors import BrokenNet
 from tapegrad.machines.library import busy_beaver
 from tapegrad.targets.descent import loss as switches
 from tapegrad.targets.descent.loss import deepest, widest
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.extended import Extended
+from tapegrad.targets.extended import Extended, Training
 from tapegrad.targets.extended.examples import CORNERS, EXAMPLES
 from tapegrad.targets.simplex import target as simplex_target
 from tapegrad.targets.simplex.build import all_configurations
@@ -26,6 +27,7 @@ from tapegrad_papers.welper.runs import (
     X,
     Y,
     copying,
+    data_sets,
     first_numbers,
     iterates,
     nonlinear_depth,
@@ -43,6 +45,21 @@ def _rosenblatt() -> np.ndarray:
             sample = np.array([a, b, 1])
             w = w + (label - int(w @ sample >= 0)) * sample
     return w
+
+
+def _copies(network: Extended, x: np.ndarray, y: np.ndarray, machine_steps: int) -> bool:
+    """Whether training on these data gives their first three numbers, and a network with these weights."""
+    try:
+        trained = network.train(x, y, engine="reference")
+    except BrokenNet:  # training ended where the machine does not
+        return False
+    theta = np.array([x[0, 0], x[0, 1], x[1, 0]])
+    outputs = network.predict(trained, -x)
+    return (
+        np.array_equal(trained.theta, theta)
+        and trained.steps == machine_steps + 1
+        and np.array_equal(outputs, (-x @ theta[:2] + theta[2])[:, None])
+    )
 
 
 @PAPER.claim("Proposition 2.1", "Training the extended network ends with f_TM(x,y)(x), in k_t + 1 steps")
@@ -67,6 +84,10 @@ def proposition_2_1(long: bool) -> Outcome:
         "(3) with its printed sign leaves the simplex": as_printed.min() < 0,
         "|f - y| <= B_stop does not give loss <= B_stop": residual**2 / 2 > net.stop,
     }
+    sets = list(data_sets())
+    for number, (x, y) in enumerate(sets, 1):
+        copied = _copies(extended.extended, x, y, machine_steps)
+        checks[f"the same network on data set {number}: theta, steps, and outputs for other inputs"] = copied
     values = {"deviation": net.deviation(last)}
     if long:
         learned = EXAMPLES["perceptron"].run()
@@ -78,7 +99,8 @@ def proposition_2_1(long: bool) -> Outcome:
     return holds_corrected(
         checks,
         stated="F(x, (s_K, t_K)) = f_TM(x,y)(x) after k_t + 1 steps",
-        measured=f"{last.steps} steps for {machine_steps} of the machine, outputs equal bit for bit",
+        measured=f"{last.steps} steps for {machine_steps} of the machine, outputs equal bit for bit, on each "
+        f"of {len(sets)} data sets by one network",
         correction="(3) is s + [argmin - s]; the printed minus sign gives 2 s - argmin, outside the simplex. "
         "B_stop must bound 1/2 |f - y|^2, not |f - y|. There must be nm >= 2 label entries, for f_perp.",
         steps=last.steps,
@@ -236,7 +258,7 @@ def section_5_2(long: bool) -> Outcome:
     )
 
 
-def _f_tm(extended: Extended, carry: Descent, s, T, H):
+def _f_tm(extended: Training, carry: Descent, s, T, H):
     """The machine's branch of the network, written out here: sqrt(2 l_TM) f_perp(z)."""
     network = extended.net.error.network
     given = extended.net.all_tapes(carry)[:, : extended.net.read_only]
@@ -330,6 +352,10 @@ def section_5_4(long: bool) -> Outcome:
     )
 
 
+PERPENDICULAR = 5
+"""Layers of f_perp, in appendix C."""
+
+
 @PAPER.claim("Section 5.5", "The extended network has at most 12 layers beside the primary network")
 @in_double
 def section_5_5(long: bool) -> Outcome:
@@ -340,19 +366,31 @@ def section_5_5(long: bool) -> Outcome:
     alone = compile(copying(4), "tape", cells=16)  # the same network around an empty primary
     assert isinstance(alone.net, TapeNet)
     network, x = alone.net.error.network, alone.net.error.x
-    one_at_a_time = nonlinear_depth(lambda weights: network(x, weights), alone.start("01011").weights)
+    weights, numbers = alone.start("01011").weights, np.array([[1.0, 0.5]])
+    one_at_a_time = nonlinear_depth(lambda weights: network(x, weights), weights)
+    perpendicular = nonlinear_depth(lambda z: switches.orthogonal(z, 0.5), numbers)
+    loss = nonlinear_depth(network.machine, *weights[:3])
+    label = nonlinear_depth(lambda u, z: switches.label_switch(u, z, 0.5), numbers, numbers)
+    halt = nonlinear_depth(lambda f, u: switches.halt_switch(f, u, 1.0, 2.0), numbers, numbers)
+    # Only f_perp has more than one non-linearity in a layer of the paper's: two in each of its five.
+    traced = one_at_a_time - perpendicular + PERPENDICULAR
     checks = {
-        "in the paper's units the network as built has at most 12 in a row": deepest(counted) <= 12,
-        "with one non-linearity in each layer it has more": 12 < one_at_a_time <= 2 * 12,
+        "in the paper's units the network as traced has at most 12 in a row": traced <= 12,
+        "as many as its list of layers has": traced == deepest(counted),
+        "with one non-linearity in each layer it has more": one_at_a_time > 12,
+        "f_perp: five layers of two": perpendicular == 2 * PERPENDICULAR,
+        "a switch: three, and a product": label == halt == 3 + 1,
+        "the machine's loss is no deeper than f_perp": loss <= PERPENDICULAR,
+        "nothing else": one_at_a_time == perpendicular + 1 + halt + 1,
     }
     return holds_corrected(
         checks,
         stated="at most 12 layers: 3 for each switch, 1 for the product, 5 for f_perp",
-        measured=f"{deepest(counted)} in the paper's units, one switch beside the rest; {one_at_a_time} with "
-        "one non-linearity in each layer",
+        measured=f"traced: {traced} in the paper's units, one switch beside the rest; {one_at_a_time} with "
+        f"one non-linearity in each layer, {perpendicular} of them in f_perp",
         correction="The sum 3 + 3 + 1 + 5 is 12, so the corollaries' 'less than 12' needs one switch beside "
         "the rest. A layer here may hold several non-linearities: f_perp compares, selects, multiplies and "
         "divides.",
-        paper_units=deepest(counted),
+        paper_units=traced,
         nonlinear_depth=one_at_a_time,
     )

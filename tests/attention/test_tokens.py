@@ -176,6 +176,25 @@ def test_scales():
             scales_for(words.program, tokens)
 
 
+def test_bits_of_slots():
+    assert [language.slot_bits(slots) for slots in (1, 2, 4, 5, 8, 9)] == [2, 2, 2, 3, 3, 4]
+
+
+def test_heads_compare_fewer_bits_than_a_bound(monkeypatch):
+    program = TapeTokens.for_tokens(ready("palindrome"), 500).program
+    compared = max(len(head.compared) for head in program.recalls)
+    bits = compared + scales_for(program, 500).time
+    monkeypatch.setattr(language, "MOST_COMPARED", bits + 1)
+    scales_for(program, 500)
+    monkeypatch.setattr(language, "MOST_COMPARED", bits)
+    with pytest.raises(Refused, match="scores that are too large"):
+        scales_for(program, 500)
+    monkeypatch.setattr(language, "MOST_COMPARED", bits + 1)
+    monkeypatch.setattr(language, "MOST_TERMS", len(program.slots) - 1)
+    with pytest.raises(Refused, match="scores that are too large"):
+        scales_for(program, 500)
+
+
 def test_records_are_numbered_with_as_few_bits_as_there_can_be():
     program = TapeTokens.for_tokens(ready("palindrome"), 1000).program
     record = len(program.slots)

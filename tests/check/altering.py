@@ -9,8 +9,9 @@ import numpy as np
 from tapegrad._compile import compile
 from tapegrad._sources import source_to_json
 from tapegrad.source import Source
-from tapegrad_check import CHECKERS, attention
+from tapegrad_check import CHECKERS
 from tapegrad_check.sources import GridMachine, Machine, Model, model_of
+from tapegrad_check.targets import attention
 
 
 @dataclass

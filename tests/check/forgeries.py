@@ -27,6 +27,25 @@ from tapegrad_check.folder import COMPUTES_SOURCE
 from tests.check.forging import Forgery, Saved, forgeries, mutants, outcome
 
 BB2, OTHER = "1RB1LB_1LA1RZ", "1RB1LB_1LA0RZ"
+COUNTER = """\
+.model counter
+.inputs up
+.outputs odd full
+.latch n0 odd 1
+.latch n1 high 2
+.names up odd n0
+10 1
+01 1
+.names up odd high n1
+0-1 1
+-01 1
+110 1
+.names odd high up full
+111 1
+.end
+"""
+SHIFTER = COUNTER.replace("0-1 1\n-01 1\n110 1\n", "-1- 1\n").replace("odd 1", "odd 0")
+"""Circuits with two latches, one of which is left open: they count, or shift."""
 
 
 def two_tapes(write: str) -> TuringMachine:
@@ -68,8 +87,15 @@ output = width(select(tokens, tokens, ==)) + indices
 CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "relu": ("adder2", "multiplier2", "relu", {}),
     "relu of a machine": (BB2, OTHER, "relu", {"steps": 2, "cells": 4}),
+    "relu, compact": ("adder2", "multiplier2", "relu", {"form": "compact"}),
+    "relu, compact, of a machine": (BB2, OTHER, "relu", {"form": "compact", "steps": 2, "cells": 4}),
+    "relu, without skips": ("parity4", "majority5", "relu", {"form": "compact", "skips": False}),
     "relu, deeper": ("parity4", "majority5", "relu", {"depth": 30, "width": 40, "correction": "none"}),
     "transformer": (BB2, OTHER, "transformer", {"steps": 16}),
+    "relu of a clock": (COUNTER, SHIFTER, "relu", {"cycles": 2}),
+    "emulator of a clock": (COUNTER, SHIFTER, "emulator", {}),
+    "transformer of a clock": (COUNTER, SHIFTER, "transformer", {"steps": 12}),
+    "tape of a clock": (COUNTER, SHIFTER, "tape", {"cells": 600}),
     "transformer, softmax": (
         BB2, OTHER, "transformer", {"steps": 16, "attention": "softmax", "correction": "thirds"},
     ),
@@ -78,6 +104,7 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "decoder, two rounds": ("increment", "palindrome", "decoder", {"tokens": 50_000}),
     "decoder of two tapes": (two_tapes("1"), two_tapes("0"), "decoder", {"tokens": 300}),
     "decoder of a program": (COUNTING, ECHO, "decoder", {"tokens": 400}),
+    "decoder of a processor": (PROCESSOR, OTHER_PROCESSOR, "decoder", {"tokens": 8_000}),
     "decoder of a RASP program": (SORT, COUNT, "decoder", {}),
     "decoder of means": (MEANS, COUNT, "decoder", {}),
     "simplex": (BB2, OTHER, "simplex", {"inputs": [[]]}),
@@ -112,7 +139,7 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
 """Two sources of one target, and its options."""
 
 LARGE = (
-    *("emulator of a processor", "transformer of a processor"),
+    *("emulator of a processor", "transformer of a processor", "decoder of a processor"),
     *("tape of a program", "tape of a program with input", "simplex of a program"),
 )
 """Of these not everything is forged: they have thousands of names and rules, and a check of theirs may take

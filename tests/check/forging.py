@@ -7,9 +7,11 @@ net does what the loaded source does.
 
 import hashlib
 import json
+import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +33,9 @@ from tapegrad_check.folder import BESIDE_THE_NET, CERTIFICATE, CONFIG, MODEL, OW
 SECONDS = 20
 """Of the processor: no small folder, however forged, may keep the checker or the loader busy for longer. By
 the clock it may take any time, where there is other work."""
+
+MEMORY = 1 << 30
+"""Bytes that it may ask for, used or not."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -262,6 +267,20 @@ def mutants(genuine: Saved) -> Iterator[Forgery]:
             yield Forgery("a field missing", f"{part}/" + "/".join(map(str, where)), without)
 
 
+def large_claims(genuine: Saved) -> Iterator[Forgery]:
+    """Every number of the config, one of each list: a million, ten million, a thousand million; digits of
+    texts as well, which may have exponents."""
+    seen = set()
+    for where in _paths(genuine.config):
+        value = _get(genuine.config, where)
+        field_ = tuple("*" if isinstance(key, int) else key for key in where)
+        number = type(value) is int
+        if field_ not in seen and (number or (isinstance(value, str) and value[:1].isdigit())):
+            seen.add(field_)
+            for claim in (10**6, 10**7, 10**9) if number else ("1e999999", "9" * 5_000):
+                yield Forgery("a large claim", "/".join(map(str, where)), _with(genuine, where, claim))
+
+
 def _paths(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
@@ -310,12 +329,31 @@ def _ring(number: int, frame: Any) -> None:
     raise TooSlow
 
 
+@contextmanager
+def bounded(what: str) -> Iterator[None]:
+    """AssertionError if it takes more of the processor, or of memory, than a small folder may take."""
+    with open("/proc/self/statm") as file:
+        held = int(file.read().split()[0]) * resource.getpagesize()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    before = signal.signal(signal.SIGPROF, _ring)
+    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, limits[1]))
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    except TooSlow:
+        raise AssertionError(f"{what} takes more than {SECONDS} seconds of the processor") from None
+    except MemoryError:
+        raise AssertionError(f"{what} takes more than {MEMORY >> 20} MiB") from None
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+        signal.signal(signal.SIGPROF, before)
+
+
 def outcome(forgery: Forgery, folder: Path, genuine: Compiled, most_steps: int = 2_000) -> str:
     """In one word what became of it; AssertionError if the checker believes it and it does harm."""
     forgery.saved.write(folder)
-    before = signal.signal(signal.SIGPROF, _ring)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
+    with bounded(str(forgery)):
         try:
             report = check(folder)
         except CheckError:
@@ -326,11 +364,6 @@ def outcome(forgery: Forgery, folder: Path, genuine: Compiled, most_steps: int =
             loaded = load(folder)
         except TapegradError:
             return "unloadable"
-    except TooSlow:
-        raise AssertionError(f"{forgery} takes more than {SECONDS} seconds of the processor") from None
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
     if _same(loaded, genuine):
         return "unchanged"
     try:

@@ -12,9 +12,9 @@ from tapegrad._verify import verify
 from tapegrad.machines.library import busy_beaver
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
-from tapegrad_check.simplex import check as check_simplex
 from tapegrad_check.sources import model_of
-from tapegrad_check.tape import check as check_tape
+from tapegrad_check.targets.simplex import check as check_simplex
+from tapegrad_check.targets.tape import check as check_tape
 
 OPTIONS = {"tape": {"cells": 64}, "simplex": {"inputs": [[]]}}
 CHECKS = {"tape": check_tape, "simplex": check_simplex}

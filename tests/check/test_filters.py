@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tapegrad_check import CHECKERS, CheckError, rcnn
+from tapegrad_check import CHECKERS, CheckError
 from tapegrad_check.folder import Unchecked
-from tapegrad_check.rcnn import HERE, NEIGHBOURS, Contents, Tables
+from tapegrad_check.targets import rcnn
+from tapegrad_check.targets.rcnn import HERE, NEIGHBOURS, Contents, Tables
 from tests.check.altering import Net
 from tests.check.test_refusals import genuine
 

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from tapegrad.errors import TapegradError
-from tapegrad.targets.extended import FixedPoint, TrainingRun, extend, linear
+from tapegrad.targets.extended import FixedPoint, TrainingRun, linear
 from tapegrad.targets.extended import load as load_extended
 from tapegrad.targets.extended import save as save_extended
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import OWN_TABLE
 from tests.check.forgeries import all_of_all_kinds, two_of_each_kind
 from tests.check.forging import Forgery, Saved
-from tests.targets.extended.algorithms import copy_bits
+from tests.targets.extended.algorithms import copy_bits, training
 
 
 def trained(folder: Path, label: float) -> tuple[Saved, TrainingRun]:
     x, y = np.array([[1.0], [0.5]]), np.array([[label], [0.5]])
     algorithm = copy_bits(6, blank="0", stay=True)
-    net = extend(linear(1), algorithm, x, y, data_format=FixedPoint(3, 1), cells=32)
+    net = training(linear(1), algorithm, x, y, data_format=FixedPoint(3, 1), cells=32)
     run = net.train()
     save_extended(net, run, folder)
     return Saved.of(folder), run

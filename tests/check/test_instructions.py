@@ -2,20 +2,24 @@
 that page, which no other page passes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tapegrad.programs.instructions import INSTRUCTIONS
-from tapegrad.programs.model import Contents, ProgramState
+from tapegrad.programs.model import Contents, Program, ProgramState
 from tapegrad.programs.rv32 import RV32
-from tapegrad_check import cases, rv32
-from tapegrad_check.folder import CheckError
-from tapegrad_check.nodes import Nodes
-from tapegrad_check.ports import Layout
-from tapegrad_check.programs import _one_step
-from tapegrad_check.words import Word, number
+from tapegrad.programs.subleq import Subleq
+from tapegrad_check import instructions
+from tapegrad_check.folder import CheckError, NotProved
+from tapegrad_check.formulas.nodes import Nodes
+from tapegrad_check.formulas.words import Word, number
+from tapegrad_check.instructions import cases, rv32
+from tapegrad_check.instructions.ports import Layout
+from tapegrad_check.passes.programs import _one_step
+from tests.check.test_programs_on_tapes import checked
 from tests.programs.states import EDGES, MACHINE, RAM, after, random_state
 
 SMALL = Layout.sized("rv32im", 32, 64, 2, 4)
@@ -276,3 +280,30 @@ def test_writes_that_are_not_where_something_was_read(which: str, monkeypatch: p
     monkeypatch.setattr(cases.datapath, "step", step)
     with pytest.raises(CheckError, match=said):
         cases.prove(SMALL)
+
+
+# What is said of a machine
+
+
+def test_the_formulas_of_a_machine_are_proved_for_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts: list[Layout] = []
+
+    def prove(layout: Layout) -> int:
+        layouts.append(layout)
+        return 77
+
+    monkeypatch.setattr(instructions.cases, "prove", prove)
+    monkeypatch.setattr(instructions, "_cases", instructions._cases.__wrapped__)
+    layout = Layout.sized("rv32im", 32, 80, 3, 8)
+    start = checked(Program("p", RV32(80, input=3, output=8), bytes(80), entry=8))
+    (said,) = instructions.proved(start, layout)
+    assert "the 49 instructions of RV32IM" in said
+    assert "77 cases" in said
+    assert layouts == [layout]
+    for entry in (4, 12):
+        instructions.proved(replace(start, entry=entry), layout)
+    for entry in (2, 6, 1):
+        with pytest.raises(NotProved, match="no multiple of 4"):
+            instructions.proved(replace(start, entry=entry), layout)
+    other = checked(Program("p", Subleq(9, width=8), bytes(9), entry=3))
+    assert instructions.proved(other, Layout.sized("subleq", 8, 9, 1, 1)) == []

@@ -22,12 +22,13 @@ from tapegrad.learners import parity
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine, random_machine
 from tapegrad.source import Source
-from tapegrad_check import CheckError, check, circuits
-from tapegrad_check.circuits import Configurations
+from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, NotProved
-from tapegrad_check.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.formulas.words import equal, subtract
+from tapegrad_check.passes import circuits
+from tapegrad_check.passes.circuits import Configurations
 from tapegrad_check.sources import Circuit, model_of
-from tapegrad_check.words import equal, subtract
 from tests.check.forging import Saved
 
 BB2 = "1RB1LB_1LA1RZ"

@@ -4,10 +4,10 @@ import pytest
 
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
-from tapegrad_check.heads import Bank, _banks, _Heads
-from tapegrad_check.nodes import FALSE, Nodes
-from tapegrad_check.ports import Cells, Layout, Write, ring
-from tapegrad_check.words import Word, number
+from tapegrad_check.formulas.nodes import FALSE, Nodes
+from tapegrad_check.formulas.words import Word, number
+from tapegrad_check.instructions.ports import Cells, Layout, Write, ring
+from tapegrad_check.targets.heads import Bank, Heads, _banks
 
 WORDS = [3, 14, 159, 26, 53]
 """An odd number of them: of two in a row, the even one may be the last."""
@@ -74,7 +74,7 @@ def test_banks() -> None:
     assert [bank.number for bank in _banks(Layout.sized("rv32im", 32, 20, 1, 1))] == [0, 1, 2, 3, 4]
 
 
-class TwoBanks(_Heads):
+class TwoBanks(Heads):
     """Even and odd words, without a net; what heads find is looked up here."""
 
     def __init__(self, words: list[int]) -> None:

@@ -21,11 +21,11 @@ from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
-from tapegrad_check.nodes import Nodes
+from tapegrad_check.formulas.nodes import Nodes
+from tapegrad_check.formulas.words import number
+from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.passes import bound_source
-from tapegrad_check.ports import Layout
-from tapegrad_check.programs import _one_step
-from tapegrad_check.words import number
+from tapegrad_check.passes.programs import _one_step
 from tests.check.altering import net_of
 from tests.check.test_passes import folder_of, proved
 

@@ -19,9 +19,11 @@ from tapegrad.programs.library import random_subleq
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
-from tapegrad_check import CheckError, check, execution, tables
+from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
-from tapegrad_check.on_tapes import FETCH, laid_out, shown
+from tapegrad_check.instructions import execution
+from tapegrad_check.on_tapes.layout import FETCH, laid_out, shown
+from tapegrad_check.passes import tables
 from tapegrad_check.sources import Machine, model_of
 from tapegrad_check.sources import Program as Checked
 from tests.programs.states import INSTRUCTIONS, MACHINE, NAMES, after, random_state

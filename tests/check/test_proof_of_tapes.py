@@ -12,9 +12,10 @@ import pytest
 from tapegrad._sources import source_to_json
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
-from tapegrad_check import CHECKERS, CheckError, tapes
+from tapegrad_check import CHECKERS, CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import model_of
+from tapegrad_check.targets import tapes
 from tests.check.altering import net_of
 
 LETTERS = TuringMachine(

@@ -13,9 +13,9 @@ from tapegrad.rasp.files import to_json
 from tapegrad.rasp.library import READY
 from tapegrad.rasp.sampler import random_program
 from tapegrad.rasp.text import read
-from tapegrad_check import rasp_circuit
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
-from tapegrad_check.rasp_source import rasp_of
+from tapegrad_check.passes import rasp as rasp_circuit
+from tapegrad_check.sources.rasp import rasp_of
 
 WAYS = {"on all": rasp_circuit.FEW_INPUTS, "formula by formula": 0}
 HEAD = "rasp mine\nvocabulary 0 1 2\nlength 5\n"

@@ -9,8 +9,11 @@ import pytest
 from tapegrad import rasp as language
 from tapegrad._sources import read
 from tapegrad.rasp.sampler import random_program
-from tapegrad_check import CheckError, rasp, rasp_heads, rasp_tables
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
+from tapegrad_check.rasp import heads as rasp_heads
+from tapegrad_check.rasp import program as rasp
+from tapegrad_check.rasp import tables as rasp_tables
 from tests.check.altering import Change, Maps, add, maps, net_of, without_row
 from tests.check.test_refusals_of_rasp import PROGRAMS, altered, genuine
 
@@ -87,6 +90,21 @@ def test_selectors_that_do_not_depend_on_one_side() -> None:
         counted = language.SelectorWidth(language.Select(language.indices, language.indices, predicate))
         net = net_of(language.program(counted, "ab", 3), "decoder", {})
         assert net.verdict("decoder") == COMPUTES_SOURCE
+
+
+def test_sums_that_are_exact() -> None:
+    """Multiples of one power of two, and not above 2^24 times it; weights beyond 2^84 are too large."""
+    tables = rasp.RaspNet(genuine("count").config, genuine("count").arrays, genuine("count").source)  # type: ignore[arg-type]
+    tables.quanta = {7: (Fraction(1, 4), Fraction(5))}
+    assert tables.exact({0: 3.0, 1: -0.5}) == (Fraction(1, 2), Fraction(7, 2))
+    assert tables.exact({0: 1.0, 7: -2.0}) == (Fraction(1, 2), 11)
+    assert tables.exact({0: 2.0**84}) == (1 << 60, 1 << 84)
+    assert tables.exact({0: 1.0, 1: 2.0**24 - 1}) == (1, 1 << 24)
+    for form in ({0: 1.0, 1: 2.0**24}, {0: 2.0**85}, {0: 2.0**-22, 7: 1.0}):
+        with pytest.raises(CheckError, match="a sum is rounded"):
+            tables.exact(form)
+    with pytest.raises(CheckError, match="not times a power of two"):
+        tables.exact({7: 3.0})
 
 
 def test_powers_of_two() -> None:

@@ -13,9 +13,10 @@ from tapegrad._sources import read, source_to_json
 from tapegrad.errors import TapegradError
 from tapegrad.rasp.program import RaspProgram
 from tapegrad.rasp.sampler import random_program
-from tapegrad_check import CheckError, rasp_source
+from tapegrad_check import CheckError
 from tapegrad_check.folder import NotProved
-from tapegrad_check.rasp_source import Node, Rasp, calculated, means, rasp_of, result
+from tapegrad_check.sources import rasp as rasp_source
+from tapegrad_check.sources.rasp import Node, Rasp, calculated, means, rasp_of, result
 from tests.check.forgeries import COUNT, MEANS, SORT
 
 

@@ -13,9 +13,10 @@ import pytest
 from tapegrad._sources import read, source_to_json
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.sampler import random_grid_machine
-from tapegrad_check import CheckError, tape, transformer
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import GridMachine, GridRule, Machine, Rule, model_of
+from tapegrad_check.targets import tape, transformer
 from tests.check.altering import Change, Net, add, claims, config, constants, machine, net_of, put, retype
 
 NETS: dict[str, dict[str, Any]] = {

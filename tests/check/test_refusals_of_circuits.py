@@ -33,7 +33,7 @@ from tests.check.altering import (
 
 CIRCUIT = random_circuit(3, inputs=4, size=20, outputs=3, kinds=tuple(Gate))
 NETS: dict[str, dict[str, Any]] = {
-    "relu": {},
+    "relu": {"form": "paper"},
     "relu quarters": {"correction": "quarters"},
     "relu none": {"correction": "none"},
 }

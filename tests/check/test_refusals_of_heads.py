@@ -10,9 +10,10 @@ import pytest
 
 from tapegrad._sources import source_to_json
 from tapegrad.machines.sampler import random_grid_machine
-from tapegrad_check import CheckError, attention, tapes
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.sources import model_of
+from tapegrad_check.targets import attention, tapes
 from tests.check.altering import (
     Change,
     Maps,

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from tapegrad.learners import conjunction, parity
-from tapegrad_check import CheckError, vertices
-from tapegrad_check.exact_memory import _Constants, _short
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
-from tapegrad_check.noise_tolerant_memory import _algebra
 from tapegrad_check.sources import Learner
+from tapegrad_check.targets import vertices
+from tapegrad_check.targets.exact_memory import _Constants, _short
+from tapegrad_check.targets.noise_tolerant_memory import _algebra
 from tests.check.altering import (
     Change,
     Net,

@@ -18,15 +18,15 @@ from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine, random_machine
 from tapegrad.source import Source
 from tapegrad_check import CheckError
-from tapegrad_check.circuits import Configurations
 from tapegrad_check.folder import Folder, NotProved
-from tapegrad_check.machines import most_rules
-from tapegrad_check.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.formulas.words import equal, subtract
 from tapegrad_check.passes import bound_source
-from tapegrad_check.plans import Gate, Moment, _choices, carried
+from tapegrad_check.passes.circuits import Configurations
+from tapegrad_check.passes.machines import most_rules
+from tapegrad_check.passes.plans import Gate, Moment, _choices, carried
+from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import model_of
-from tapegrad_check.step import Step
-from tapegrad_check.words import equal, subtract
 from tests.check.test_passes import ON_ONE_TAPE, folder_of, plan_of, proved
 from tests.check.test_passes_to_circuits import value
 

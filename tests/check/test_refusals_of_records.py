@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tapegrad._sources import read
-from tapegrad_check import CheckError, pages, token_nets
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
-from tapegrad_check.pages import Area, Bits, Rule, digits_for, numbered
+from tapegrad_check.in_tokens import pages, token_nets
+from tapegrad_check.in_tokens.pages import Area, Bits, Rule, digits_for, numbered
+from tapegrad_check.in_tokens.token_nets import Source, purposes
 from tapegrad_check.sources import Program
-from tapegrad_check.token_nets import Source, purposes
 from tests.check.altering import (
     Change,
     Maps,
@@ -276,6 +277,8 @@ def test_areas() -> None:
         (asked[0], 1), (asked[1], 0), (asked[2], 1),
         *((asked[bit], Source("this", 1 + (bit - 3) // 4, (bit - 3) % 4)) for bit in range(3, 8)),
     }  # fmt: skip
+    small = Area(28, 2, 2, 2).found(asked[:2], 0, 2)
+    assert len(set(small.values())) == len(small) == 4  # no two words answer to one address
     assert numbered(28, [(2, 7)]) == 1
     assert numbered(28, [(2, 8)]) == 2
     assert numbered(28, [(2, 7), (2, 12)]) == 3

@@ -12,10 +12,12 @@ from tapegrad.attention.language import scales_for
 from tapegrad.attention.tape_tokens import TapeTokens
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
-from tapegrad_check import CheckError, decoder, records
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
-from tapegrad_check.records import Text
+from tapegrad_check.in_tokens import records
+from tapegrad_check.in_tokens.records import Text
 from tapegrad_check.sources import Machine
+from tapegrad_check.targets import decoder
 from tests.check.altering import (
     Change,
     Maps,

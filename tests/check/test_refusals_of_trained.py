@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tapegrad_check import CheckError, extended
+from tapegrad_check import CheckError
 from tapegrad_check.folder import OWN_TABLE, read_folder
 from tapegrad_check.passes import bound_source
 from tapegrad_check.sources import Machine
+from tapegrad_check.targets import extended
 from tests.check.altering import Change, Net, add, both, claims, config, cut, put, retype, without
 
 FOLDER = Path(__file__).parents[1] / "saved_nets" / "v2" / "extended"

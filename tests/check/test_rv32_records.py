@@ -16,17 +16,18 @@ from tapegrad.attention import rv32_cells
 from tapegrad.attention.rv32_tokens import Rv32Tokens, _program
 from tapegrad.attention.rv32_words import BELOW, LESS
 from tapegrad.targets.decoder import DecoderNet
-from tapegrad_check import CheckError, check, rv32_proof
-from tapegrad_check.cases import cases
+from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE, NotProved
-from tapegrad_check.nodes import FALSE, Nodes
-from tapegrad_check.page_formulas import Formulas
-from tapegrad_check.pages import MARK, PLUS, Rule, compare, table_of
-from tapegrad_check.rv32_records import Rv32Page
-from tapegrad_check.rv32_rounds import WIDTH, division_step, product_step
-from tapegrad_check.rv32_tokens import TOKENS
-from tapegrad_check.token_nets import TokenNet
-from tapegrad_check.words import divide, multiply, number, padded
+from tapegrad_check.formulas.nodes import FALSE, Nodes
+from tapegrad_check.formulas.words import divide, multiply, number, padded
+from tapegrad_check.in_tokens import rv32_proof
+from tapegrad_check.in_tokens.page_formulas import Formulas
+from tapegrad_check.in_tokens.pages import MARK, PLUS, Rule, compare, table_of
+from tapegrad_check.in_tokens.rv32_records import Rv32Page
+from tapegrad_check.in_tokens.rv32_rounds import WIDTH, division_step, product_step
+from tapegrad_check.in_tokens.rv32_tokens import TOKENS
+from tapegrad_check.in_tokens.token_nets import TokenNet
+from tapegrad_check.instructions.cases import cases
 from tests.check.forging import Saved, forgeries, outcome
 from tests.programs.states import MACHINE
 

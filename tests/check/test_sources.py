@@ -22,7 +22,7 @@ from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.programs.library import READY
 from tapegrad_check import CheckError, Unchecked, check, folder, sources
 from tapegrad_check.folder import NotProved
-from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, array, digest, model_of, number, to_json, whole
+from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, digest, model_of, to_json
 from tests.check.forging import Saved
 
 SAVED = Path(__file__).parents[1] / "saved_nets" / "v2"
@@ -265,28 +265,6 @@ def test_a_kind_that_the_checker_does_not_know_is_not_refused() -> None:
 
 def test_moves_on_the_grid_are_those_of_the_machines() -> None:
     assert dict(sources.MOVES) == dict(model.MOVES)
-
-
-def test_single_values() -> None:
-    assert [whole(value, "it", -1, 2) for value in (-1, 0, 2)] == [-1, 0, 2]
-    for value in (-2, 3, True, 1.0, "1", None):
-        with pytest.raises(CheckError, match="it is not a whole number"):
-            whole(value, "it", -1, 2)
-    assert whole(1 << 62, "it") == 1 << 62
-    for value in (-1, (1 << 62) + 1):
-        with pytest.raises(CheckError, match="it is not a whole number"):
-            whole(value, "it")
-    assert [number(value, "it") for value in (1, 0.5, -(2**900), (1 << 1000) - 1)]
-    for value in (True, "1", 1 << 1000, -(1 << 1000), float("inf"), float("nan"), None):
-        with pytest.raises(CheckError, match="it is not a finite number"):
-            number(value, "it")
-    grid = {"a": np.zeros((2, 3), np.int8)}
-    assert array(grid, "a", np.int8, (None, 3)) is grid["a"]
-    for shape in ((None, 2), (3, None), (2, 3, None), (None,)):
-        with pytest.raises(CheckError, match="another shape"):
-            array(grid, "a", np.int8, shape)
-    with pytest.raises(CheckError, match="'b' is missing"):
-        array(grid, "b", np.int8, (None, 3))
 
 
 # Folders

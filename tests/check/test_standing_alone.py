@@ -27,7 +27,7 @@ def adder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_its_files_import_numpy_safetensors_and_the_standard_library() -> None:
     allowed = {"numpy", "safetensors", "tapegrad_check"} | sys.stdlib_module_names
-    for file in PACKAGE.glob("*.py"):
+    for file in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,23 @@ from safetensors.numpy import load_file, save_file
 
 import tapegrad as tg
 from tapegrad._saved import save
+from tapegrad.attention import rv32_tokens
 from tapegrad.interop.huggingface import files
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad_check import CheckError, Unchecked, check
+from tapegrad_check import CheckError, Unchecked, check, read_folder
 from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.in_tokens.words import rv32_words
+from tapegrad_check.targets import stock as checker
+from tapegrad_check.targets import stock_rotary
+from tapegrad_check.targets.stock import compare
+from tapegrad_check.targets.stock_rotary import GptNeox, Llama, Rotary
 
 SETTINGS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+TITLES = {"gpt2": "GPT-2", "llama": "Llama", "gpt-neox": "GPT-NeoX"}
+Folders = tuple[Path, Path]
 
 
-def exported(
-    folder: Path, given: str | TuringMachine, tokens: int, family: str = "gpt2"
-) -> tuple[Path, Path]:
+def exported(folder: Path, given: str | TuringMachine, tokens: int, family: str = "gpt2") -> Folders:
     """A stock checkpoint, and the saved net that it is of."""
     source = tg.read(given) if isinstance(given, str) else given
     compiled = tg.compile(source, "decoder", tokens=tokens)
@@ -34,15 +41,20 @@ def exported(
     return stock, folder / "own.net"
 
 
+@pytest.fixture(scope="module", params=TITLES)
+def genuine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    return exported(tmp_path_factory.mktemp(request.param), "increment", 60, request.param)
+
+
 @pytest.fixture(scope="module")
-def genuine(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    return exported(tmp_path_factory.mktemp("stock"), "increment", 60)
+def of_a_program(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    return exported(tmp_path_factory.mktemp("program"), "subleq-echo", 400, "llama")
 
 
-def test_an_export_is_its_net(genuine: tuple[Path, Path]) -> None:
+def test_an_export_is_its_net(genuine: Folders, request: pytest.FixtureRequest) -> None:
     report = check(*genuine)
     assert report.verdict == COMPUTES_SOURCE
-    assert "stock GPT-2" in str(report)
+    assert f"stock {TITLES[request.node.callspec.params['genuine']]}:" in str(report)
 
 
 def test_words_are_made_of_the_names_of_the_source(tmp_path: Path) -> None:
@@ -53,27 +65,34 @@ def test_words_are_made_of_the_names_of_the_source(tmp_path: Path) -> None:
     }
     machine = TuringMachine(rules, start_state="a state", blank="_", tapes=2, name="names")
     report = check(*exported(tmp_path, machine, 90))
-    assert "these are the names of the source" in str(report)
+    assert "by the word for what it means" in str(report)
     words = json.loads((tmp_path / "stock" / "tokenizer.json").read_text())["model"]["vocab"]
     assert "write:%3c;1%3e;|%25;,move:R|L,enter:50%25;%2c;·or·so" in words
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "tokens"), [("palindrome", 5_000), ("subleq-echo", 2_000)])
-def test_larger_exports_are_their_nets(name: str, tokens: int, tmp_path: Path) -> None:
-    assert check(*exported(tmp_path, name, tokens)).verdict == COMPUTES_SOURCE
+@pytest.mark.parametrize(
+    ("name", "tokens", "family"),
+    [
+        ("palindrome", 5_000, "gpt2"),
+        ("palindrome", 100_000, "llama"),
+        ("subleq-echo", 2_000, "gpt2"),
+        ("subleq-echo", 2_000, "gpt-neox"),
+        ("rv32-fibonacci", 4_000, "llama"),
+        ("rv32-fibonacci", 4_000, "gpt-neox"),
+    ],
+)
+def test_larger_exports_are_their_nets(name: str, tokens: int, family: str, tmp_path: Path) -> None:
+    assert check(*exported(tmp_path, name, tokens, family)).verdict == COMPUTES_SOURCE
 
 
-def test_an_export_of_another_net_is_refused(genuine: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_export_of_another_net_is_refused(genuine: Folders, tmp_path: Path) -> None:
     stock, _ = exported(tmp_path, "palindrome", 60)
     with pytest.raises(CheckError, match="is not that of the net"):
         check(stock, genuine[1])
 
 
-def test_other_families_and_targets_are_not_compared(genuine: tuple[Path, Path], tmp_path: Path) -> None:
-    stock, net = exported(tmp_path, "increment", 60, "llama")
-    with pytest.raises(Unchecked, match="family gpt2"):
-        check(stock, net)
+def test_other_targets_are_not_compared(genuine: Folders, tmp_path: Path) -> None:
     save(tg.compile(tg.read("increment"), "simplex"), tmp_path / "other.net")
     with pytest.raises(Unchecked, match="target 'decoder'"):
         check(genuine[0], tmp_path / "other.net")
@@ -81,33 +100,61 @@ def test_other_families_and_targets_are_not_compared(genuine: tuple[Path, Path],
         check(tmp_path / "none", genuine[1])
 
 
-def test_every_tensor_is_compared(genuine: tuple[Path, Path], tmp_path: Path) -> None:
-    """One entry of each tensor, changed in several ways; and another type, shape or name."""
-    stock, net = genuine
+@pytest.mark.parametrize("family", [Llama, GptNeox])
+def test_positions_that_rotations_cannot_tell_apart_are_refused(family: type[Rotary]) -> None:
+    """The exporter refuses them as well: this is for one that does not."""
+    net = tg.compile(tg.read("increment"), "decoder", tokens=300_000).net
+    with pytest.raises(CheckError, match="so many positions"):
+        family(net.config(), net.arrays())
+
+
+def test_keys_that_depend_on_an_unfinished_record_are_refused() -> None:
+    """There the rotary classes differ from the table of positions."""
+    net = tg.compile(tg.read("increment"), "decoder", tokens=60).net
+    config, arrays = net.config(), dict(net.arrays())
+    late = config["coordinates"].index(["the last rule: state", 0])
+    first = sum(size for _, _, size in arrays["key.sizes"].tolist()[:-1])
+    arrays["key.columns"] = arrays["key.columns"].copy()
+    Llama(config, arrays)
+    arrays["key.columns"][first] = late
+    with pytest.raises(CheckError, match="not complete"):
+        Llama(config, arrays)
+
+
+def test_places_are_computed_for_every_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With units of another slope, the layers in front would not find them."""
+    net = tg.compile(tg.read("increment"), "decoder", tokens=60).net
+    monkeypatch.setattr(stock_rotary, "SLOPE", 3.0)
+    with pytest.raises(CheckError, match="place of every token"):
+        list(Llama(net.config(), net.arrays()).tensors())
+
+
+def test_every_tensor_is_compared(genuine: Folders, tmp_path: Path) -> None:
+    """One entry of each tensor, changed in one of three ways; and another type, shape or name."""
+    stock, net = genuine[0], read_folder(genuine[1])
     forged = tmp_path / "forged"
     shutil.copytree(stock, forged)
     tensors, random = load_file(stock / "model.safetensors"), np.random.default_rng(0)
-    assert len(tensors) == 5 + 12 * json.loads((stock / "config.json").read_text())["n_layer"]
 
     def refused(others: dict[str, Any]) -> None:
         save_file(others, forged / "model.safetensors")
         with pytest.raises(CheckError):
-            check(forged, net)
+            compare(forged, net)
 
-    for name, tensor in tensors.items():
-        for change in (lambda x: 2 * x + 1, lambda x: np.nextafter(x, np.float32(np.inf)), lambda x: np.nan):
-            altered = tensor.copy()
-            at = tuple(int(random.integers(size)) for size in tensor.shape)
-            altered[at] = change(altered[at])
-            refused(tensors | {name: altered})
+    changes = lambda x: 2 * x + 1, lambda x: np.nextafter(x, np.float32(np.inf)), lambda x: np.nan
+    for number, (name, tensor) in enumerate(tensors.items()):
+        altered = tensor.copy()
+        at = tuple(int(random.integers(size)) for size in tensor.shape)
+        altered[at] = changes[number % 3](altered[at])
+        refused(tensors | {name: altered})
     first = next(iter(tensors))
     refused(tensors | {first: tensors[first].astype(np.float64)})
     refused(tensors | {first: tensors[first][:-1].copy()})
-    refused(tensors | {"transformer.extra": tensors[first]})
+    refused(tensors | {"extra": tensors[first]})
     refused({name: tensor for name, tensor in tensors.items() if name != first})
     (forged / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(CheckError, match="cannot be read"):
-        check(forged, net)
+        compare(forged, net)
 
 
 def _others(value: Any) -> list[Any]:
@@ -119,8 +166,8 @@ def _others(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_setting_is_compared(name: str, genuine: tuple[Path, Path], tmp_path: Path) -> None:
-    stock, net = genuine
+def test_every_setting_is_compared(name: str, genuine: Folders, tmp_path: Path) -> None:
+    stock, net = genuine[0], read_folder(genuine[1])
     forged = tmp_path / "forged"
     shutil.copytree(stock, forged)
     settings = json.loads((stock / name).read_text())
@@ -128,7 +175,7 @@ def test_every_setting_is_compared(name: str, genuine: tuple[Path, Path], tmp_pa
     def refused(others: Any) -> None:
         (forged / name).write_text(json.dumps(others))
         with pytest.raises(CheckError):
-            check(forged, net)
+            compare(forged, net)
 
     for key, value in settings.items():
         for other in _others(value):
@@ -136,6 +183,65 @@ def test_every_setting_is_compared(name: str, genuine: tuple[Path, Path], tmp_pa
         refused({own: entry for own, entry in settings.items() if own != key})
     refused(settings | {"auto_map": {"AutoModelForCausalLM": "code.Model"}})
     refused([])
+
+
+def test_every_number_of_a_rotation_is_compared(genuine: Folders, tmp_path: Path) -> None:
+    stock, net = genuine[0], read_folder(genuine[1])
+    settings = json.loads((stock / "config.json").read_text())
+    if "rope_parameters" not in settings:
+        pytest.skip("GPT-2 has a table of positions")
+    forged = tmp_path / "forged"
+    shutil.copytree(stock, forged)
+
+    def refused(rope: Any) -> None:
+        (forged / "config.json").write_text(json.dumps(settings | {"rope_parameters": rope}))
+        with pytest.raises(CheckError, match="rope_parameters"):
+            compare(forged, net)
+
+    rope = settings["rope_parameters"]
+    for key, value in rope.items():
+        refused({own: entry for own, entry in rope.items() if own != key})
+        for place in range(len(value)) if isinstance(value, list) else ():
+            refused(rope | {key: [*value[:place], 2 * value[place], *value[place + 1 :]]})
+        refused(rope | {key: 1.5 * value if isinstance(value, float | int) else value[:-1]})
+    refused(rope | {"partial_rotary_factor": 0.75})
+
+
+def test_a_setting_that_stands_there_twice_is_refused(genuine: Folders, tmp_path: Path) -> None:
+    """Of two libraries, one may take the first and the other the last."""
+    stock, net = genuine
+    forged = tmp_path / "forged"
+    shutil.copytree(stock, forged)
+    text = (stock / "generation_config.json").read_text()
+    (forged / "generation_config.json").write_text(text.replace("{", '{"do_sample": true,', 1))
+    with pytest.raises(CheckError, match="twice"):
+        check(forged, net)
+
+
+@pytest.mark.parametrize("words", [("put:a", "put:b"), ("leq", "greater"), ("from:input", "from:outside"),
+                                   ("0+", "0!"), ("<unused:20>", "trap:nothing")])  # fmt: skip
+def test_words_of_programs_are_compared(
+    words: tuple[str, str], of_a_program: Folders, tmp_path: Path
+) -> None:
+    """Two change places, or one is not there."""
+    stock, net = of_a_program[0], read_folder(of_a_program[1])
+    compare(stock, net)
+    forged = tmp_path / "forged"
+    shutil.copytree(stock, forged)
+    tokenizer = json.loads((stock / "tokenizer.json").read_text())
+    own, (one, other) = tokenizer["model"]["vocab"], words
+    if other in own:
+        own |= {one: own[other], other: own[one]}
+    else:
+        own[other] = own.pop(one)
+    (forged / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(CheckError, match="means another"):
+        compare(forged, net)
+
+
+def test_words_of_rv32_are_those_of_its_tokens() -> None:
+    """An export of a processor takes longer: here the words by themselves."""
+    assert rv32_words() == rv32_tokens.words()
 
 
 def _vocabulary(change: Callable[[dict[str, int]], dict[str, int]]) -> Callable[[Any], None]:
@@ -166,23 +272,68 @@ def _swapped(words: dict[str, int], beginning: str) -> dict[str, int]:
         lambda tokenizer: tokenizer["added_tokens"].reverse(),
     ],
 )
-def test_the_tokenizer_is_compared(
-    change: Callable[[Any], None], genuine: tuple[Path, Path], tmp_path: Path
-) -> None:
-    stock, net = genuine
+def test_the_tokenizer_is_compared(change: Callable[[Any], None], genuine: Folders, tmp_path: Path) -> None:
+    stock, net = genuine[0], read_folder(genuine[1])
     forged = tmp_path / "forged"
     shutil.copytree(stock, forged)
     tokenizer = json.loads((stock / "tokenizer.json").read_text())
     change(tokenizer)
     (forged / "tokenizer.json").write_text(json.dumps(tokenizer))
     with pytest.raises(CheckError):
-        check(forged, net)
+        compare(forged, net)
 
 
-def test_other_files_are_refused(genuine: tuple[Path, Path], tmp_path: Path) -> None:
+def test_other_files_are_refused(genuine: Folders, tmp_path: Path) -> None:
     stock, net = genuine
     forged = tmp_path / "forged"
     shutil.copytree(stock, forged)
     (forged / "added_tokens.json").write_text("{}")
     with pytest.raises(CheckError, match="no export writes"):
         check(forged, net)
+
+
+# Parts by themselves
+
+
+def test_entries_are_the_same_on_both_sides() -> None:
+    checker._same_entries("it", {"a": 1, "b": [1.0]}, {"b": [1.0], "a": 1})
+    for found in (
+        {"a": 1},
+        {"a": 1, "b": 2, "c": 3},
+        {"a": 1, "b": 3},
+        {"a": True, "b": 2},
+        {"a": 1.0, "b": 2},
+    ):
+        with pytest.raises(CheckError, match="in it is not that of the net"):
+            checker._same_entries("it", found, {"a": 1, "b": 2})
+
+
+def test_texts_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checker.LARGEST_TEXT == 1 << 26
+    (tmp_path / "it").write_text('{"a": 1}')
+    monkeypatch.setattr(checker, "LARGEST_TEXT", 8)
+    assert checker._json(tmp_path, "it") == {"a": 1}
+    monkeypatch.setattr(checker, "LARGEST_TEXT", 7)
+    with pytest.raises(CheckError, match="does not hold a JSON object"):
+        checker._json(tmp_path, "it")
+
+
+def test_words_have_numbers_of_their_own(tmp_path: Path) -> None:
+    """Whatever they are called."""
+    net: Any = SimpleNamespace(embedding=[None] * 3)
+    two = {"a": 0, "b": 1}
+    for more in ({}, {"c": 3}, {"c": 1}, {"c": 2.0}, {"c": 2, "d": 2}, {"c d": 2}):
+        words = two | more
+        (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"vocab": words}}))
+        with pytest.raises(CheckError, match="two tokens have one word"):
+            checker._check_tokenizer(tmp_path, net, ["a", "b", "c"])
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"a": 0, "b": 1, "c": 2}}}))
+    with pytest.raises(CheckError, match=r"'version' in tokenizer\.json"):
+        checker._check_tokenizer(tmp_path, net, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize(("target", "kind"), [("simplex", "tapes"), ("decoder", "rasp"), ("decoder", None)])
+def test_what_is_compared(target: str, kind: str | None, tmp_path: Path) -> None:
+    saved: Any = SimpleNamespace(config={"target": target, "net": {"machine": {"kind": kind}}})
+    with pytest.raises(Unchecked, match="only exports of machines"):
+        checker.compare(tmp_path, saved)

@@ -5,10 +5,10 @@ from itertools import pairwise, product
 
 import pytest
 
-from tapegrad_check import sweep
-from tapegrad_check.nodes import FALSE, TRUE, Nodes
-from tapegrad_check.sweep import unproved
-from tapegrad_check.words import add, column_sum, less, number, subtract, total, where
+from tapegrad_check.formulas import sweep
+from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.formulas.sweep import unproved
+from tapegrad_check.formulas.words import add, column_sum, less, number, subtract, total, where
 
 
 def tables(nodes: Nodes, inputs: int) -> list[int]:

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from tapegrad_check import CheckError
-from tapegrad_check.nodes import Nodes
-from tapegrad_check.vertices import Computation, Graph, _totals_of_few, _totals_of_many, given_vertices
+from tapegrad_check.formulas.nodes import Nodes
+from tapegrad_check.targets.vertices import (
+    Computation,
+    Graph,
+    _totals_of_few,
+    _totals_of_many,
+    given_vertices,
+)
 from tests.check.test_passes_to_circuits import value
 
 INPUTS = 3

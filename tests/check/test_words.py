@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
-from tapegrad_check.nodes import FALSE, TRUE, Nodes
-from tapegrad_check.words import (
+from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.formulas.words import (
     above,
     add,
     chosen,

@@ -8,7 +8,7 @@ import pytest
 
 from tapegrad.circuits import Gate
 from tapegrad.circuits.evaluator import evaluate
-from tapegrad.circuits.formats import aiger
+from tapegrad.circuits.formats import aiger, aiger_binary, read
 from tapegrad.circuits.sampler import random_circuit
 
 pytest.importorskip("aigverse")
@@ -19,7 +19,7 @@ def test_aigverse_reads_what_is_written_and_simulates_the_same(seed: int, tmp_pa
     from aigverse import algorithms, io
 
     circuit = random_circuit(seed, inputs=7, size=60, outputs=6, kinds=tuple(Gate))
-    (tmp_path / "c.aig").write_bytes(aiger.write_binary(circuit))
+    (tmp_path / "c.aig").write_bytes(aiger_binary.write_binary(circuit))
     (tmp_path / "c.aag").write_text(aiger.write_ascii(circuit))
     patterns = np.array(list(itertools.product((0, 1), repeat=7)))[:, ::-1]  # input 0 is the lowest bit
     wanted = evaluate(circuit, patterns).T
@@ -40,6 +40,6 @@ def test_what_aigverse_writes_is_read(tmp_path: Path) -> None:
     network.create_po(network.create_maj(a, b, ~c))
     network.create_po(network.create_xor3(a, b, c))
     io.write_aiger(network, tmp_path / "c.aig")
-    circuit = aiger.read_binary((tmp_path / "c.aig").read_bytes())
+    circuit = read((tmp_path / "c.aig").read_bytes())
     rows = [[int(x + y + 1 - z >= 2), (x + y + z) % 2] for x, y, z in itertools.product((0, 1), repeat=3)]
     assert evaluate(circuit, list(itertools.product((0, 1), repeat=3))).astype(int).tolist() == rows

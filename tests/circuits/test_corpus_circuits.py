@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from tapegrad.circuits import Circuit, Gate
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.formats import blif, read
@@ -40,6 +41,10 @@ def test_counts_are_those_of_the_manifest(row: dict[str, str]) -> None:
     if row["latches"] != "0":
         with pytest.raises(FormatError, match="sequential"):
             load(row["file"])
+        clocked = tg.read(FOLDER / row["file"])
+        assert isinstance(clocked, tg.SequentialCircuit)
+        if row["latches"]:
+            assert (len(clocked.inputs), len(clocked.latches)) == (int(row["inputs"]), int(row["latches"]))
         return
     circuit = load(row["file"])
     if row["file"].endswith("blif"):
@@ -50,6 +55,15 @@ def test_counts_are_those_of_the_manifest(row: dict[str, str]) -> None:
     assert gates == int(row["gates"])
     if row["file"] != "aiger/halfadder.aag":  # two ANDs in a row by its own text; the manifest says one
         assert depth == int(row["depth"])
+
+
+def test_a_witness_of_a_bad_state() -> None:
+    """The file comes with a witness: from a latch of 0, one cycle without inputs leads to a bad state."""
+    assert (FOLDER / "aiger/cnt1.wit").read_text().split("\n")[:5] == ["1", "b0", "0", "", "."]
+    source = tg.read(FOLDER / "aiger/cnt1.aag")
+    assert isinstance(source, tg.SequentialCircuit)
+    *_, state = source.run(source.start(2))
+    assert state.outputs.tolist() == [[0], [1]]
 
 
 def _size_and_depth_in_ands(circuit: Circuit) -> tuple[int, int]:

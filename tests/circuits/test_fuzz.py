@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tapegrad.circuits import Gate
-from tapegrad.circuits.formats import FORMATS, aiger, blif
+from tapegrad.circuits.clocked.library import random_sequential
+from tapegrad.circuits.clocked.model import SequentialCircuit
+from tapegrad.circuits.formats import FORMATS, aiger, aiger_binary, blif
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import FormatError, Refused
 from tapegrad.source import Format
@@ -48,8 +50,14 @@ def seeds() -> dict[str, list[bytes]]:
     for seed in range(6):
         circuit = random_circuit(seed, inputs=4, size=12, outputs=3, kinds=tuple(Gate))
         files["aiger-ascii"].append(aiger.write_ascii(circuit).encode())
-        files["aiger-binary"].append(aiger.write_binary(circuit))
+        files["aiger-binary"].append(aiger_binary.write_binary(circuit))
         files["blif"].append(blif.write(circuit).encode())
+        clocked = random_sequential(seed, size=12)
+        files["aiger-ascii"].append(aiger.write_ascii(clocked).encode())
+        files["aiger-binary"].append(aiger_binary.write_binary(clocked))
+        files["blif"].append(blif.write(clocked).encode())
+    files["blif"].append(b".model m\n.inputs a clk\n.outputs q\n.latch a q re clk 2\n.end\n")
+    files["bench"].append(b"INPUT(a)\nOUTPUT(q)\nq = DFF(n)\nn = NAND(a, q)\n")
     files["bench"].append(b"INPUT(a)\nOUTPUT(y)\ny = NAND(a, m, a)\nm = BUFF(n)\nn = vdd\n# end\n")
     files["bristol"].append(b"3 6\n1 2\n1 2\n\n1 1 0 2 INV\n1 1 1 3 EQ\n4 2 0 1 2 3 4 5 MAND\n")
     files["bristol"].append(b"1 3\n1 1 1\n\n2 1 0 1 2 OR\n")
@@ -97,6 +105,9 @@ def check(known: Format, data: bytes) -> bool:
                 continue
             again = writer.read(text.encode() if isinstance(text, str) else text)
             assert (again.inputs, again.outputs) == (circuit.inputs, circuit.outputs)
+            assert type(again) is type(circuit)
+            if isinstance(circuit, SequentialCircuit):
+                assert (again.latches, again.resets) == (circuit.latches, circuit.resets)
     return True
 
 

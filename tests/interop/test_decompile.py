@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tapegrad
@@ -19,31 +19,40 @@ from tapegrad.interop.decompile import decompile
 from tapegrad.machines.library import ready
 from tests.interop.cases import all_patterns, random_circuit
 
+COMPACT = {"form": "compact"}
+FORMS = (*({"correction": c} for c in ("thirds", "quarters", "none")), COMPACT, COMPACT | {"skips": False})
+
 
 def outputs(circuit, bits):
     return circuit.wire_values(bits)[circuit.output_wires].T
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
-def test_same_function_on_every_pattern(seed, correction):
+@example(67, {"form": "compact"})  # a bit only over bits that lie two levels below
+@example(125773, {"form": "compact", "skips": False})  # reads bits together with later copies of them
+@given(st.integers(0, 10**6), st.sampled_from(FORMS))
+def test_same_function_on_every_pattern(seed, options):
     circuit = random_circuit(seed)
-    found = decompile(tapegrad.compile(circuit, "relu", correction=correction))
+    found = decompile(tapegrad.compile(circuit, "relu", **options))
     bits = all_patterns(5)
     assert (found.inputs, found.outputs) == (circuit.inputs, circuit.outputs)
     assert np.array_equal(outputs(found, bits), outputs(circuit, bits))
     assert not (found.kinds == Gate.ID).any()
 
 
-def test_provenance_is_not_looked_at():
+@pytest.mark.parametrize("form", ["paper", "compact"])
+def test_provenance_is_not_looked_at(form):
     """With every gate that the net remembers changed to FALSE, the weights still say adder."""
     circuit = ready_circuit("adder8")
-    net: Any = tapegrad.compile(circuit, "relu").net
-    forgotten = replace(net, gates=net.gates._replace(kinds=np.zeros_like(net.gates.kinds)))
+    net: Any = tapegrad.compile(circuit, "relu", form=form).net
+    if form == "paper":
+        forgotten = replace(net, gates=net.gates._replace(kinds=np.zeros_like(net.gates.kinds)))
+    else:
+        forgotten = replace(net, holds=np.zeros_like(net.holds))
     found = decompile(forgotten)
     bits = np.random.default_rng(1).integers(0, 2, (2000, 16)).astype(bool)
     assert np.array_equal(outputs(found, bits), outputs(circuit, bits))
-    assert found.size <= circuit.size
+    assert found.size <= circuit.size * (1 if form == "paper" else 2)  # gates of four inputs are taken apart
 
 
 def test_after_saving_and_loading(tmp_path):
@@ -71,6 +80,14 @@ def test_gates_that_no_kind_has_names_for():
     )
     with pytest.raises(Refused, match="not near 0 or 1"):
         decompile(changed)
+
+
+def test_units_of_a_compact_net_that_are_no_gates():
+    net: Any = tapegrad.compile(ready_circuit("adder2"), "relu", **COMPACT).net
+    biases = net.own.biases.copy()
+    biases[:] += 1
+    with pytest.raises(Refused, match="no bit"):
+        decompile(replace(net, own=net.own._replace(biases=biases)))
 
 
 def test_other_targets_are_refused():

@@ -19,10 +19,10 @@ from tapegrad.interop.disguise_parts import BASES, basis, most_at_once
 from tapegrad.interop.disguised import checkpoint_files, load_disguised, save_disguised
 from tapegrad.interop.sequences import circuit, sequence_net
 from tapegrad.rasp.library import READY
-from tapegrad_check.answer_key import KEY, KEY_ARRAYS, proved
-from tapegrad_check.drift import product as bounded_product
-from tapegrad_check.drift import quantum, rounded
 from tapegrad_check.folder import CERTIFICATE, COMPUTES_SOURCE, CONFIG, MODEL, CheckError
+from tapegrad_check.rasp.answer_key import KEY, KEY_ARRAYS, proved
+from tapegrad_check.rasp.drift import product as bounded_product
+from tapegrad_check.rasp.drift import quantum, rounded
 
 CASES = [
     ("rasp-histogram", 8, {"basis": "hadamard"}),
@@ -286,6 +286,8 @@ FORGED = {
     "claims": lambda key, a, w, config, claims: claims.__setitem__("bit_drift", claims["bit_drift"] / 2),
     "heat": lambda key, *_: key["slots"].__setitem__("heat", [0.5]),
     "weights that nobody knows": lambda key, a, weights, *_: weights.__setitem__("x", np.ones(3, np.float32)),
+    "more about the program": lambda key, *_: key["plain"]["machine"].__setitem__("more", 1),
+    "a certificate": lambda key, *_: key["certificate"].__setitem__("length", 5),
     "a layer less": lambda key, a, weights, *_: weights.pop("blocks.0.attn.W_K"),
 }
 

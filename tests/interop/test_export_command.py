@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import tapegrad_check
 from tapegrad.circuits import formats as circuit_formats
 from tapegrad.circuits.library import ready as ready_circuit
 from tapegrad.cli import app
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.library import ready
 from tests.interop.test_without_tapegrad import recipe
@@ -48,6 +49,20 @@ def test_circuits_of_a_net_and_of_a_source_still_add(adder, tmp_path, form):
         circuit = circuit_formats.read((tmp_path / "out").read_bytes())
         assert circuit.inputs == ready_circuit("adder8").inputs
         assert sums(circuit)
+
+
+def test_a_saved_net_is_read_once(adder, tmp_path, monkeypatch):
+    """Its weights may be gigabytes; whether it is in disguise stands in its config."""
+    read, seen = tapegrad_check.read_folder, []
+    monkeypatch.setattr(tapegrad_check, "read_folder", lambda path: (seen.append(path), read(path))[1])
+    export(adder, "--to", "blif", "-o", tmp_path / "out")
+    assert len(seen) == 1
+
+
+def test_a_config_that_cannot_be_read_is_told(tmp_path):
+    (tmp_path / "config.json").write_text("[")
+    with pytest.raises(BrokenNet, match="not JSON"):
+        export(tmp_path, "--to", "blif", "-o", tmp_path / "out")
 
 
 @pytest.mark.parametrize("form", ["bbchallenge", "yaml"])

@@ -18,7 +18,13 @@ from tests.interop.cases import all_patterns, random_circuit
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-from tapegrad.interop.onnx import to_onnx  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+
+from tapegrad.interop.onnx import to_onnx, to_plain_onnx  # noqa: E402
+
+
+def notes_of(model):
+    return {p.key: p.value for p in model.metadata_props}
 
 
 def session(compiled):
@@ -29,10 +35,13 @@ def session(compiled):
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=10)
-@given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
-def test_relu_outputs_on_every_pattern(seed, correction):
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([{"correction": "thirds"}, {"correction": "none"}, {"form": "compact"}]),
+)
+def test_relu_outputs_on_every_pattern(seed, options):
     circuit = random_circuit(seed)
-    compiled: Any = tapegrad.compile(circuit, "relu", correction=correction)
+    compiled: Any = tapegrad.compile(circuit, "relu", **options)
     bits = all_patterns(5)
     _, run = session(compiled)
     (found,) = run.run(None, {"bits": bits.astype(np.float32)})
@@ -45,9 +54,10 @@ def test_relu_without_inputs_that_matter():
     make = CircuitBuilder(simplify=False)
     make.input("unused")
     make.output("one", make.constant(True))
-    model, run = session(tapegrad.compile(make.circuit(), "relu", correction="quarters"))
-    assert run.run(None, {"bits": np.zeros((2, 1), np.float32)})[0].tolist() == [[1.0], [1.0]]
-    assert json.loads({p.key: p.value for p in model.metadata_props}["outputs"]) == ["one"]
+    for options in ({"correction": "quarters"}, {"form": "compact"}):
+        model, run = session(tapegrad.compile(make.circuit(), "relu", **options))
+        assert run.run(None, {"bits": np.zeros((2, 1), np.float32)})[0].tolist() == [[1.0], [1.0]]
+        assert json.loads(notes_of(model)["outputs"]) == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +72,7 @@ def test_transformer_outputs_at_every_step(name, word, options):
     """The loop that the model's notes describe, beside the net and the interpreter."""
     compiled: Any = tapegrad.compile(ready(name), "transformer", **options)
     model, run = session(compiled)
-    notes = {p.key: p.value for p in model.metadata_props}
+    notes = notes_of(model)
     output = np.array(json.loads(notes["first_output"]), np.float32)
     sizes = {i.name: i.shape for i in run.get_inputs()}
     keys, values = (np.zeros((0, sizes[n][1]), np.float32) for n in ("past_keys", "past_values"))
@@ -98,3 +108,54 @@ def test_training_targets_are_refused():
     compiled: Any = tapegrad.compile(ready("increment"), "tape", cells=32)
     with pytest.raises(Refused, match="trained"):
         to_onnx(compiled)
+
+
+@pytest.mark.parametrize("correction", ["thirds", "none"])
+def test_plain_relu_is_matrices_and_relus_of_one_pattern(correction):
+    """Run node by node by the reference evaluator of ONNX, which shares nothing with onnxruntime."""
+    circuit = random_circuit(7)
+    compiled: Any = tapegrad.compile(circuit, "relu", correction=correction)
+    model = to_plain_onnx(compiled)
+    assert {node.op_type for node in model.graph.node} == {"MatMul", "Add", "Relu"}
+    values = (*model.graph.input, *model.graph.output)
+    shapes = [[size.dim_value for size in value.type.tensor_type.shape.dim] for value in values]
+    assert shapes == [[1, 5], [1, 4]]
+    assert json.loads(notes_of(model)["inputs"]) == list(circuit.inputs)
+    plain = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    evaluator: Any = ReferenceEvaluator(model)
+    bits = all_patterns(5)
+    own = compiled.net.outputs(bits, engine="fast")
+    right = circuit.wire_values(bits)[circuit.output_wires].T
+    for row, near, wanted in zip(bits.astype(np.float32), own, right, strict=True):
+        for found in (plain.run(None, {"bits": row[None]}), evaluator.run(None, {"bits": row[None]})):
+            assert np.array_equal(found[0][0] > 0, wanted)
+            assert np.abs(found[0][0] - near).max() <= 2 * compiled.net.certificate()["at_outputs"]
+
+
+def test_plain_layers_that_repeat_are_stored_once():
+    """Rounds are the same layers again: twice as many are more nodes, and no more matrices."""
+    sizes = []
+    for rounds in (8, 16):
+        make = CircuitBuilder()
+        bits = [make.input(f"x{place}") for place in range(4)]
+        for _ in range(rounds):
+            bits = [make.xor(bits[i], make.and_(bits[i - 1], bits[i - 2])) for i in range(4)]
+        for place, wire in enumerate(bits):
+            make.output(f"y{place}", wire)
+        graph = to_plain_onnx(tapegrad.compile(make.circuit(), "relu", correction="none")).graph
+        sizes.append((len(graph.node), len(graph.initializer)))
+    (nodes, matrices), (more_nodes, more_matrices) = sizes
+    assert more_nodes > 1.9 * nodes
+    assert more_matrices == matrices < nodes / 3
+
+
+def test_plain_export_of_what_is_no_chain_of_relus():
+    example = target_named("rcnn").examples()[0]
+    with pytest.raises(Refused, match="no chain of ReLU layers"):
+        to_plain_onnx(tapegrad.compile(example.source, "rcnn", **example.options))
+
+
+def test_plain_export_that_would_not_fit_in_a_file(monkeypatch):
+    monkeypatch.setattr("tapegrad.networks.onnx.LARGEST", 1000)
+    with pytest.raises(Refused, match="an ONNX file in one piece can hold"):
+        to_plain_onnx(tapegrad.compile(tapegrad.read("adder4"), "relu"))

@@ -18,12 +18,15 @@ torch = pytest.importorskip("torch")
 
 from tapegrad.interop.pytorch import to_torch  # noqa: E402
 
+COMPACT = {"form": "compact"}
+FORMS = (*({"correction": c} for c in ("thirds", "quarters", "none")), COMPACT, COMPACT | {"skips": False})
+
 
 @settings(deadline=None, max_examples=12)
-@given(st.integers(0, 10**6), st.sampled_from(["thirds", "quarters", "none"]))
-def test_relu_outputs_on_every_pattern(seed, correction):
+@given(st.integers(0, 10**6), st.sampled_from(FORMS))
+def test_relu_outputs_on_every_pattern(seed, options):
     circuit = random_circuit(seed)
-    compiled: Any = tapegrad.compile(circuit, "relu", correction=correction)
+    compiled: Any = tapegrad.compile(circuit, "relu", **options)
     bits = all_patterns(5)
     module: Any = to_torch(compiled)
     with torch.no_grad():
@@ -37,8 +40,29 @@ def test_relu_outputs_on_every_pattern(seed, correction):
         assert np.abs(outputs - compiled.net.outputs(bits, engine="fast")).max() <= radius
 
 
+def test_a_compact_net_is_differentiable_at_will():
+    """Gradients by the inputs beside those of the same net made of `nn.Linear`s; weights get theirs too."""
+    module: Any = to_torch(tapegrad.compile(ready_circuit("multiplier3"), "relu", **COMPACT))
+    bits = torch.tensor(all_patterns(6), dtype=torch.float32, requires_grad=True)
+    plain = module(bits)
+    assert not plain.requires_grad
+    module.differentiable = True
+    found = module(bits)
+    assert torch.equal(found, plain)
+    sides = torch.arange(1.0, 7.0)
+    (own,) = torch.autograd.grad((found * sides).sum(), bits, retain_graph=True)
+    (theirs,) = torch.autograd.grad((module.dense()(bits) * sides).sum(), bits)
+    assert torch.equal(own, theirs)
+    assert own.abs().sum() > 0
+    found.sum().backward()
+    assert module.weights.grad.abs().sum() > 0
+    assert module.biases.grad.abs().sum() > 0
+
+
 def test_relu_in_double_precision_and_a_constant_circuit():
     compiled: Any = tapegrad.compile(ready_circuit("adder8"), "relu", dtype="float64", correction="quarters")
+    in_double: Any = to_torch(tapegrad.compile(ready_circuit("adder8"), "relu", dtype="float64", **COMPACT))
+    assert in_double(torch.zeros(1, 16, dtype=torch.float64)).dtype == torch.float64
     bits = np.random.default_rng(0).integers(0, 2, (64, 16)).astype(bool)
     found = to_torch(compiled)(torch.tensor(bits, dtype=torch.float64))
     assert found.dtype == torch.float64
@@ -46,9 +70,10 @@ def test_relu_in_double_precision_and_a_constant_circuit():
     make = CircuitBuilder(simplify=False)
     make.input("unused")
     make.output("one", make.constant(True))
-    constant: Any = to_torch(tapegrad.compile(make.circuit(), "relu", correction="quarters"))
-    assert constant(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
-    assert constant.dense()(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
+    for options in ({"correction": "quarters"}, COMPACT):
+        constant: Any = to_torch(tapegrad.compile(make.circuit(), "relu", **options))
+        assert constant(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
+        assert constant.dense()(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
 
 
 @pytest.mark.parametrize(

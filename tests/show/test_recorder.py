@@ -81,8 +81,9 @@ def test_the_loss_of_simplex_falls_at_every_step():
     assert all(after < before for before, after in pairwise(losses))
 
 
-def test_relu_shows_every_layer_and_the_sum():
-    recording = record(tg.compile(read("adder8"), "relu"), _bits(100, 55))
+@pytest.mark.parametrize("form", ["paper", "compact"])
+def test_relu_shows_every_layer_and_the_sum(form):
+    recording = record(tg.compile(read("adder8"), "relu", form=form), _bits(100, 55))
     last = recording.frames[-1]
     assert dict(last["panels"][panel(recording, "Outputs")]) == {"out": "155"}
     signs = [value for _, _, value in last["panels"][-1]["cells"]]

@@ -15,9 +15,10 @@ from tapegrad.machines.library import READY, ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.decoder import DecoderNet
-from tapegrad_check import decoder as checker
+from tapegrad.targets.decoder.net import words_of
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, CheckError
 from tapegrad_check.sources import model_of
+from tapegrad_check.targets import decoder as checker
 
 
 def net_of(machine: TuringMachine, **options: int) -> DecoderNet:
@@ -120,6 +121,42 @@ def test_on_the_command_line(tmp_path):
         app, ["explain", "palindrome", "head 1.0", "--target", "decoder", "--set", "tokens=500"]
     )
     assert "last write to tape 0" in result.output, result.output
+
+
+def test_every_unit_is_explained_and_no_other():
+    net = net_of(ready("increment"), tokens=500)
+    layers = len(net.model.layers)
+    for unit in net.units():
+        assert net.explain(unit).startswith(f"{unit}: ")
+    first, last = net.model.positions.first, net.model.positions.first + net.model.positions.width
+    assert net._set_by(first - 1) == "a bit of the token's embedding"
+    assert net._set_by(first).startswith("position embedding")
+    assert net._set_by(last - 1).startswith("position embedding")
+    assert not net._set_by(last).startswith("position embedding")
+    assert net._set_by(net.stream.names.index("record[0]")).endswith("of the number of this record")
+    assert net._set_by(net.stream.names.index("slot[0]")).endswith("the slot of this token")
+    end = f"head 0.{len(net.model.layers[0].heads)}"
+    heads = (f"head {layers}.0", "head 0", "head 0.0.0", "heads 0.0", end, "head 0.٠")
+    for unit in (*heads, f"units {layers}", "units 0.0", "units", "token nothing", "word <begin>"):
+        with pytest.raises(InputError, match="no unit"):
+            net.explain(unit)
+
+
+def test_machines_without_tapes_are_not_loaded():
+    net = net_of(ready("increment"), tokens=500)
+    data = net.config()["machine"]
+    assert words_of(data).record == net.words.record
+    with pytest.raises(BrokenNet, match="no tapes"):
+        words_of(data | {"kind": "something"})
+
+
+def test_a_run_that_is_over_stays_as_it_is():
+    net, machine = net_of(ready("increment"), tokens=500), ready("increment")
+    carry = net.start(machine.start("1"))
+    while not net.done(carry):
+        carry = net.advance(carry, 1)
+    assert net.advance(carry, 5) is carry
+    assert net.advance(net.start(machine.start("1")), 0).steps == 0
 
 
 def test_text_is_a_record_a_line():

@@ -11,16 +11,17 @@ import tapegrad as tg
 from tapegrad._sources import source_to_json
 from tapegrad.attention.subleq_tokens import SubleqTokens
 from tapegrad.cli import app
-from tapegrad.errors import BrokenNet, Refused
+from tapegrad.commands.output import UNFINISHED
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.language import Reading
 from tapegrad.programs.library import READY, random_subleq
 from tapegrad.programs.model import ProgramState
 from tapegrad.programs.subleq import Subleq
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad.targets.decoder.fast import Fast, read_tables
-from tapegrad_check import decoder as checker
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
 from tapegrad_check.sources import model_of
+from tapegrad_check.targets import decoder as checker
 
 
 def net_of(name: str, **options: int) -> DecoderNet:
@@ -181,6 +182,40 @@ def test_on_the_command_line():
         app, ["explain", "subleq-hello", "token put:H", "--target", "decoder", "--set", "tokens=500"]
     )
     assert "number 328" in result.output, result.output
+
+
+def test_a_run_without_end_stops_where_the_net_has_no_more_room(tmp_path):
+    """As on other targets; a saved net is asked for more than it was compiled for, and says so."""
+    (tmp_path / "endless").write_text("subleq 8 4\n0 0 0 0")
+    line = ["run", str(tmp_path / "endless"), "--target", "decoder", "--set", "tokens=1000"]
+    result = CliRunner().invoke(app, line)
+    assert result.exit_code == UNFINISHED, result.output
+    assert "stopped at the step limit" in result.output
+    assert "agreed at every one of" in result.output
+    program = tg.read(str(tmp_path / "endless"))
+    compiled = tg.compile(program, "decoder", tokens=1000)
+    room = compiled.net.room(program.start()) or 0
+    assert room == compiled.run(steps=room, engine="fast").steps
+    with pytest.raises(Refused, match="horizon of this net"):
+        compiled.run(steps=room + 1, engine="fast")
+
+
+@pytest.mark.slow
+def test_a_program_without_end_gets_a_horizon_that_is_soon_reached(tmp_path):
+    (tmp_path / "endless.s").write_text("loop: j loop")
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "endless.s"), "--target", "decoder"])
+    assert result.exit_code == UNFINISHED, result.output
+    assert "tokens      524,288" in result.output
+
+
+def test_either_engine_reads_the_prompt(monkeypatch):
+    net, first = net_of("subleq-echo", tokens=1000), READY["subleq-echo"].build().start(b"Hi")
+    told = net.start(first).tokens
+    assert net.begin(first, "reference").tokens == told
+    monkeypatch.setattr("tapegrad.targets.decoder.net.Reading", None)  # which takes seconds for a long prompt
+    assert net.begin(first, "fast").tokens == told
+    with pytest.raises(InputError, match="no engine"):
+        net.begin(first, "other")
 
 
 def test_inputs_that_do_not_fit():

@@ -10,12 +10,14 @@ import pytest
 import tapegrad as tg
 from tapegrad.attention.rv32_tokens import Rv32Tokens
 from tapegrad.attention.tokens import END, Interpreter
+from tapegrad.errors import Refused
 from tapegrad.networks.language import Reading
 from tapegrad.programs.instructions import INSTRUCTIONS
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad.targets.decoder.fast import Fast
+from tapegrad.targets.net import SHORT_RUN
 from tests.programs.states import MACHINE, NAMES, RAM, after, random_state
 from tests.programs.test_step import call
 
@@ -33,7 +35,7 @@ def stepped(state: ProgramState) -> ProgramState:
     """One step of the net, by the fast engine."""
     own, record = net(), net().words.record
     story, prompt = own.words.follow(state), own.words.prompt(state, own.tokens)
-    running, text, steps = own._fast(), list(prompt), 0
+    running, text, steps = Fast(own._tables), list(prompt), 0
     while steps < 2:
         first = len(text)
         text = running.advance(text, first + record)
@@ -124,6 +126,36 @@ def test_weights_beside_the_interpreter_of_tokens():
         assert reading.feed([text[at - 1]]).argmax() == text[at]
 
 
+def test_a_memory_that_is_smaller_than_a_record_of_the_prompt():
+    """Of a record with room for 64 bytes, 16 are memory: the others do not answer in their place."""
+    memory = (0x0080_0503, 0x00A0_04A3, 0x0000_006F, 0x0000_00B7)  # lb a0, 8(x0); sb a0, 9(x0); j .; data
+    image = b"".join(word.to_bytes(4, "little") for word in memory)
+    program = Program("small", RV32(16), image)
+    compiled = tg.compile(program, "decoder", tokens=1024)
+    report = tg.verify(compiled, [()], steps=3, engine="fast")
+    assert report.agreed, report
+    assert report.states == 4
+
+
+def test_a_step_of_many_records_is_not_cut_off_by_the_horizon():
+    """Nor taken for done: there is no room for it, and the net says so."""
+    code = (0x0273_02B3, 0xFFDF_F06F)  # mul t0, t1, t2; j .-4
+    image = b"".join(word.to_bytes(4, "little") for word in code)
+    own, first = net(), ProgramState(0, image + bytes(RAM - 8), (0,) * 32)
+    room = own.room(first)
+    assert 8 <= room <= 12  # some 200 records, and every second step takes 36
+    last = own.advance(own.begin(first, "fast"), room, "fast")
+    assert own.steps_taken(last) == room
+    with pytest.raises(Refused, match="has not halted"):
+        own.advance(last, 1, "fast")
+
+
+def test_long_runs_are_those_of_many_tokens():
+    """A step of a processor is a record of over a hundred tokens, of many weights."""
+    assert 2 < net().short_run < 100
+    assert tg.compile(tg.read("increment"), "decoder").net.short_run == SHORT_RUN
+
+
 @cache
 def net_for(ram: int) -> DecoderNet:
     return DecoderNet.build(Rv32Tokens(RV32(ram), 3), 1 << 21)
@@ -137,7 +169,7 @@ def test_riscv_tests(path):
     program = tg.read(str(path))
     assert isinstance(program, Program)
     own, first = net_for(program.machine.ram), program.start()
-    text, story, running = own.words.prompt(first, own.tokens), own.words.follow(first), own._fast()
+    text, story, running = own.words.prompt(first, own.tokens), own.words.follow(first), Fast(own._tables)
     at = len(text)
     state = first
     for state in program.run(first):

@@ -25,8 +25,8 @@ from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.programs.library import READY, random_rv32, random_subleq
 from tapegrad.programs.model import Effect, Machine, Memory, Program, ProgramState, Read, Step, Write
 from tapegrad.targets.transformer.memory_net import Decoding, MemoryNet
-from tapegrad_check import attention
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
+from tapegrad_check.targets import attention
 from tests.targets.memory_nets import same_outputs
 
 TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"

@@ -74,7 +74,7 @@ def multiplier(bits: int) -> Circuit:
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @pytest.mark.parametrize("engine", ReluNet.engines)
 def test_every_gate_has_its_truth_table(correction: str, engine: str) -> None:
-    net = relu_net(compile(every_gate(), "relu", correction=correction))
+    net = relu_net(compile(every_gate(), "relu", form="paper", correction=correction))
     cases = list(product((False, True), repeat=2))
     found = net.outputs(cases, engine=engine) > 0
     expected = [[bool(PLAIN[kind](a, b)) for kind in Gate] for a, b in cases]
@@ -83,7 +83,7 @@ def test_every_gate_has_its_truth_table(correction: str, engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ReluNet.engines)
 def test_multiplier_multiplies(engine: str) -> None:
-    net = relu_net(compile(multiplier(6), "relu"))
+    net = relu_net(compile(multiplier(6), "relu", form="paper"))
     numbers = np.arange(1 << 12)
     found = net.outputs(numbers[:, None] >> np.arange(12) & 1, engine=engine) > 0
     assert (found @ (1 << np.arange(12)) == (numbers & 63) * (numbers >> 6)).all()
@@ -93,7 +93,7 @@ def test_multiplier_multiplies(engine: str) -> None:
 @given(st.integers(0, 2**32), st.sampled_from(CORRECTIONS), st.sampled_from(("float32", "float64")))
 def test_random_circuits_agree_layer_by_layer(seed: int, correction: str, dtype: str) -> None:
     circuit = random_circuit(seed, inputs=7, size=40, outputs=5, kinds=tuple(Gate))
-    compiled = compile(circuit, "relu", correction=correction, dtype=dtype)
+    compiled = compile(circuit, "relu", form="paper", correction=correction, dtype=dtype)
     bound = compiled.net.certificate()["at_outputs"]
     for engine in ReluNet.engines:
         report = verify(compiled, engine=engine)
@@ -106,7 +106,7 @@ def test_random_circuits_agree_layer_by_layer(seed: int, correction: str, dtype:
 def test_layers_are_matrices_of_the_paper() -> None:
     """Plain numpy on the dense matrices gives the same values as the engines."""
     circuit = random_circuit(5, inputs=6, size=60, outputs=4, kinds=tuple(Gate))
-    net = relu_net(compile(circuit, "relu", width=300, depth=160))
+    net = relu_net(compile(circuit, "relu", form="paper", width=300, depth=160))
     assert net.depth == 160
     bits = np.array(list(product((0, 1), repeat=6)))
     values = bits.T.astype(net.dtype)
@@ -123,15 +123,15 @@ def test_layers_are_matrices_of_the_paper() -> None:
 
 
 def test_padding_ends_in_the_same_outputs() -> None:
-    compiled = compile(multiplier(3), "relu", depth=400, width=500)
+    compiled = compile(multiplier(3), "relu", form="paper", depth=400, width=500)
     report = verify(compiled)
     assert report.agreed
     assert report.steps == 100
     assert relu_net(compiled).width == 500
     with pytest.raises(Refused, match="4 at a time"):
-        compile(multiplier(3), "relu", depth=401)
+        compile(multiplier(3), "relu", form="paper", depth=401)
     with pytest.raises(Refused, match="needs a width"):
-        compile(multiplier(3), "relu", width=2)
+        compile(multiplier(3), "relu", form="paper", width=2)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,10 @@ def test_padding_ends_in_the_same_outputs() -> None:
 )
 def test_estimate_is_what_is_built(options: dict) -> None:
     circuit = random_circuit(11, inputs=5, size=30, outputs=3, kinds=tuple(Gate))
-    said, net = estimate(circuit, "relu", **options), relu_net(compile(circuit, "relu", **options))
+    said, net = (
+        estimate(circuit, "relu", form="paper", **options),
+        relu_net(compile(circuit, "relu", form="paper", **options)),
+    )
     assert (said.width, said.depth, said.steps) == (net.width, net.depth, net.circuit_layers)
     assert said.parameters == net.parameters
     assert said.bytes == sum(array.nbytes for array in net.arrays().values())
@@ -151,7 +154,7 @@ def test_circuits_without_inputs_or_outputs(outputs: int) -> None:
     make = CircuitBuilder()
     if outputs:
         make.output("one", make.not_(make.constant(False)))
-    net = relu_net(compile(make.circuit(), "relu"))
+    net = relu_net(compile(make.circuit(), "relu", form="paper"))
     for engine in net.engines:
         assert net.outputs(np.zeros((3, 0)), engine=engine).round().tolist() == [[1.0] * outputs] * 3
 
@@ -159,7 +162,7 @@ def test_circuits_without_inputs_or_outputs(outputs: int) -> None:
 @pytest.mark.parametrize("engine", ReluNet.engines)
 def test_one_wrong_weight_is_seen(engine: str) -> None:
     """1.5 more on any bias turns some bit round; so does a gate that loses a weight."""
-    compiled = compile(multiplier(3), "relu")
+    compiled = compile(multiplier(3), "relu", form="paper")
     net = relu_net(compiled)
     weights, biases = jnp.asarray(net.stack.weights), jnp.asarray(net.stack.biases)
     units = np.random.default_rng(0).choice(len(biases), 6, replace=False)
@@ -171,7 +174,7 @@ def test_one_wrong_weight_is_seen(engine: str) -> None:
 
 
 def test_explains_every_unit() -> None:
-    net = relu_net(compile(every_gate(), "relu", width=64))
+    net = relu_net(compile(every_gate(), "relu", form="paper", width=64))
     names = list(net.units())
     assert len(names) == len(net.stack.biases)
     said = {name: net.explain(name) for name in names}
@@ -187,7 +190,7 @@ def test_explains_every_unit() -> None:
 
 
 def test_saved_and_loaded(tmp_path: Path) -> None:
-    compiled = compile(multiplier(3), "relu", dtype="float64")
+    compiled = compile(multiplier(3), "relu", form="paper", dtype="float64")
     save(compiled, tmp_path / "net")
     again = load(tmp_path / "net")
     assert verify(again, engine="fast").agreed
@@ -196,7 +199,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_arrays_that_would_read_outside_are_refused() -> None:
-    net = relu_net(compile(multiplier(2), "relu"))
+    net = relu_net(compile(multiplier(2), "relu", form="paper"))
     arrays = net.arrays()
     for place in (-1, 1 << 20):
         inputs = arrays["units.inputs"].copy()
@@ -206,7 +209,7 @@ def test_arrays_that_would_read_outside_are_refused() -> None:
 
 
 def test_inputs_that_do_not_fit() -> None:
-    net = relu_net(compile(every_gate(), "relu"))
+    net = relu_net(compile(every_gate(), "relu", form="paper"))
     with pytest.raises(InputError):
         net.outputs([1, 0, 1])
     with pytest.raises(InputError):
@@ -217,14 +220,14 @@ def test_inputs_that_do_not_fit() -> None:
 
 def test_examples_agree() -> None:
     for example in TARGET.examples():
-        assert verify(compile(example.source, "relu", **example.options)).agreed
+        assert verify(compile(example.source, "relu", form="paper", **example.options)).agreed
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ReluNet.engines)
 def test_a_million_inputs(engine: str) -> None:
     """All 2^20 pairs of ten-bit numbers, against numpy's products."""
-    net = relu_net(compile(multiplier(10), "relu"))
+    net = relu_net(compile(multiplier(10), "relu", form="paper"))
     numbers = np.arange(1 << 20)
     found = net.outputs(numbers[:, None] >> np.arange(20) & 1, engine=engine) > 0
     assert (found @ (1 << np.arange(20)) == (numbers & 1023) * (numbers >> 10)).all()
@@ -232,7 +235,7 @@ def test_a_million_inputs(engine: str) -> None:
 
 @pytest.mark.slow
 def test_every_layer_on_all_inputs() -> None:
-    report = verify(compile(multiplier(7), "relu"), engine="fast")
+    report = verify(compile(multiplier(7), "relu", form="paper"), engine="fast")
     assert report.agreed
     assert report.exhaustive
     assert report.inputs == 1 << 14
@@ -242,7 +245,7 @@ def test_every_layer_on_all_inputs() -> None:
 def test_sha256_as_a_network() -> None:
     """The traced compression, 116,000 gates and 15,412 ReLU layers, against hashlib."""
     traced = trace(sha256.compress, Array(UInt(32), 8), Array(UInt(32), 16))
-    net = relu_net(compile(traced.circuit, "relu"))
+    net = relu_net(compile(traced.circuit, "relu", form="paper"))
     messages = [b"", b"abc", b"tapegrad" * 6]
     bits = [traced.encode(sha256.FIRST_STATE, sha256.blocks(message)[0]) for message in messages]
     for message, row in zip(messages, net.outputs(bits, engine="fast") > 0, strict=True):

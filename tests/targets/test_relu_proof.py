@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tapegrad_check.relu as checker
+import tapegrad_check.targets.relu as checker
 from tapegrad._compile import compile
 from tapegrad._sources import source_to_json
 from tapegrad.circuits.model import Circuit, Gate
@@ -29,7 +29,7 @@ Saved = tuple[dict[str, Any], dict[str, np.ndarray], dict[str, Any], Model]
 def saved_net(seed: int = 3, **options: Any) -> Saved:
     """Config, arrays and certificate as `save` writes them, and the circuit as the checker reads it."""
     circuit = random_circuit(seed, inputs=6, size=40, outputs=4, kinds=tuple(Gate))
-    compiled = compile(circuit, "relu", **options)
+    compiled = compile(circuit, "relu", form="paper", **options)
     assert isinstance(compiled.source, Circuit)
     source = model_of(*source_to_json(circuit))
     return compiled.net.config(), compiled.net.arrays(), compiled.net.certificate(), source

@@ -1,6 +1,7 @@
 """RASP programs as transformers: exact on all short inputs, at a thousand tokens, saved, checked, refused."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -10,15 +11,18 @@ import pytest
 import tapegrad as tg
 from tapegrad import rasp
 from tapegrad.attention import sequences
+from tapegrad.attention.codes import Group
 from tapegrad.attention.steps import BETA, ROUNDOFF, UNDERFLOW, Scalar, TooNear
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.rasp import library as lib
 from tapegrad.rasp.library import READY
+from tapegrad.rasp.nodes import Indices, Tokens
+from tapegrad.rasp.program import RaspProgram
 from tapegrad.rasp.sampler import random_program
 from tapegrad.rasp.text import read
-from tapegrad.targets.decoder.sequences import SequenceNet
+from tapegrad.targets.decoder.sequences import SequenceNet, _listed, _positions
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
-from tapegrad_check.rasp import check as rasp_check
+from tapegrad_check.rasp.program import check as rasp_check
 from tests.rasp.oracles import ORACLES
 
 
@@ -232,3 +236,100 @@ def test_words():
     assert (cost.width, cost.parameters) == (net.model.width, net.parameters)
     weights = net.watch(list("cab"))[-1].weights
     assert weights[1:].argmax(axis=1).tolist() == [2, 3, 1]
+
+
+def test_units_that_are_not_there():
+    net = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
+    layers = len(net.model.layers)
+    heads = (
+        f"head {layers}.0",
+        "head 0",
+        "head 0.0.0",
+        "heads 0.0",
+        f"head 0.{len(net.model.layers[0].heads)}",
+        "head 0.٠",
+    )
+    for unit in (*heads, f"units {layers}", "units 0.0", "units", "unit 0"):
+        with pytest.raises(InputError, match="no unit"):
+            net.explain(unit)
+
+
+def test_values_are_listed_so_that_no_others_are_meant():
+    words = [chr(97 + place) for place in range(12)]
+    assert _listed([2, 3, 4], [0, 1, 2, 3, 4]) == "from 2 to 4"
+    assert _listed([3, 4], [2, 3, 4]) == "one of 3, 4"
+    assert _listed([1, 2, 4], [0, 1, 2, 3, 4]) == "one of 1, 2, 4"
+    assert _listed([0.0, 1, 2], [0.0, 1, 2, 3]) == "one of 0.0, 1, 2"
+    assert _listed(words[:8], words) == "one of " + ", ".join(f'"{own}"' for own in words[:8])
+    assert _listed(words[:9], words) == 'none of "j", "k", "l"'
+    many = words + [own.upper() for own in words]
+    assert _listed(many[:9], many).startswith('one of "a", ')
+
+
+def test_how_far_logits_are_from_bits():
+    compiled = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4)
+    carry = compiled.net.advance(compiled.net.start(compiled.source.start(list("cab"))), 1)
+    assert compiled.net.deviation(carry) < 1e-3
+    shifted = replace(carry, hidden=carry.hidden * np.float32(1.25))
+    assert compiled.net.deviation(shifted) == pytest.approx(0.25, abs=1e-3)
+
+
+BAD_FILES = {
+    "another kind": lambda config, arrays: config["machine"].update(kind="tapes"),
+    "a head of no node": lambda config, arrays: config["heads"].__setitem__(0, 99),
+    "a head before all nodes": lambda config, arrays: config["heads"].__setitem__(0, -1),
+    "a group of no node": lambda config, arrays: config["groups"][0].__setitem__(0, [99]),
+    "a group before all nodes": lambda config, arrays: config["groups"][0].__setitem__(0, [-1]),
+    "a group of nothing": lambda config, arrays: config["groups"].append([[], []]),
+    "a group with more labels": lambda config, arrays: config["groups"][0][1].append([0]),
+    "labels that are too few": lambda config, arrays: config["groups"][0][1][0].pop(),
+    "a meaning of no kind": lambda config, arrays: config["meanings"][4].__setitem__(0, "x"),
+    "a meaning of no group": lambda config, arrays: config["meanings"][-1].__setitem__(1, 99),
+    "a meaning before all groups": lambda config, arrays: config["meanings"][-1].__setitem__(1, -1),
+    "a given one elsewhere": lambda config, arrays: config["meanings"][4].__setitem__(
+        slice(0, 2), ["given", 0]
+    ),
+    "fewer meanings": lambda config, arrays: config["meanings"].pop(),
+    "fewer coordinates": lambda config, arrays: config["coordinates"].pop(),
+    "the same coordinate twice": lambda config, arrays: config["coordinates"].__setitem__(
+        4, config["coordinates"][5]
+    ),
+    "fewer purposes": lambda config, arrays: config["purposes"].pop(),
+    "negative counts": lambda config, arrays: arrays.update(heads=np.array([2, -1], np.int32)),
+    "counts that are no numbers": lambda config, arrays: arrays.update(
+        heads=arrays["heads"].astype(np.float32)
+    ),
+    "counts in a square": lambda config, arrays: arrays.update(heads=arrays["heads"][None]),
+    "fewer heads": lambda config, arrays: arrays.update(heads=arrays["heads"] * 0),
+}
+
+
+@pytest.mark.parametrize("what", BAD_FILES)
+def test_bad_files_are_not_loaded(what):
+    net = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
+    config, arrays = json.loads(json.dumps(net.config())), dict(net.arrays())
+    assert SequenceNet.from_saved(config, arrays).parameters == net.parameters
+    BAD_FILES[what](config, arrays)
+    with pytest.raises((BrokenNet, ValueError)):
+        SequenceNet.from_saved(config, arrays)
+
+
+def test_positions_stand_one_after_the_other():
+    program = net_of(rasp.indices, "ab", 4).source
+    assert isinstance(program, RaspProgram)
+    (node,) = [number for number, own in enumerate(program.nodes) if isinstance(own, Indices)]
+    other, own = Group((9,), ((0,),)), Group((node,), ((0, 1, 2, 3),))
+    given, bit, beside = [("given", 0, 0)] * 3, ("bit", 1, 1), ("bit", 0, 1)
+    ladder = _positions(program, (other, own), (*given, beside, bit, bit, bit, bit))
+    assert (ladder.first, ladder.count) == (4, 3)
+    for meanings in ((*given, bit, bit), (*given, bit, beside, bit, bit)):
+        with pytest.raises((BrokenNet, ValueError)):
+            _positions(program, (other, own), meanings)
+    none = replace(program, nodes=(Tokens(),), output=0)
+    assert _positions(none, (other, own), (*given, bit)).count == 0
+
+
+def test_only_weights_are_counted():
+    net = net_of(lib.make_hist(), "ab", 4).net
+    floats = [array for array in net.arrays().values() if array.dtype == np.float32]
+    assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)

@@ -20,7 +20,7 @@ from tapegrad.targets.transformer.exactness import parameter_norm
 from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import model_of
-from tapegrad_check.transformer import check
+from tapegrad_check.targets.transformer import check
 
 # One size for all quick tests, so that they share compiled code.
 STEPS = 24

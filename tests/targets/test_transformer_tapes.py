@@ -14,9 +14,9 @@ from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
-from tapegrad_check import attention
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
 from tapegrad_check.sources import model_of
+from tapegrad_check.targets import attention
 
 STEPS = 40
 

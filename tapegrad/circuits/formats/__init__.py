@@ -1,11 +1,13 @@
 """File formats of circuits, each in a file of its own, recognised by content."""
 
-from tapegrad.circuits.formats import aiger, bench, blif, bristol
+from tapegrad.circuits.clocked.model import SequentialCircuit
+from tapegrad.circuits.formats import aiger, aiger_binary, bench, blif, bristol
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import FormatError
 from tapegrad.source import Format
 
-FORMATS = (aiger.ASCII, aiger.BINARY, blif.FORMAT, bench.FORMAT, bristol.FORMAT)
+FORMATS = (aiger.ASCII, aiger_binary.BINARY, blif.FORMAT, bench.FORMAT, bristol.FORMAT)
+"""All but the last may have latches; then a `SequentialCircuit` is read."""
 
 
 def detect(data: bytes) -> Format | None:
@@ -14,7 +16,7 @@ def detect(data: bytes) -> Format | None:
 
 
 def read(data: bytes) -> Circuit:
-    """The circuit of a file in any of the formats."""
+    """The circuit of a file in any of the formats, where it has no latches."""
     known = detect(data)
     if known is None:
         raise FormatError(
@@ -22,4 +24,11 @@ def read(data: bytes) -> Circuit:
             where=f"the file begins with {data[:30]!r}",
             advice=f"Formats of circuits: {', '.join(known.name for known in FORMATS)}.",
         )
-    return known.read(data)
+    found = known.read(data)
+    if isinstance(found, SequentialCircuit):
+        raise FormatError(
+            f"this is a sequential circuit with {len(found.latches)} latches",
+            where="the whole file",
+            advice="Read it with tapegrad.read, or take its `logic`, in which they are inputs and outputs.",
+        )
+    return found

@@ -1,11 +1,13 @@
-"""ISCAS `.bench`: `INPUT(a)`, `OUTPUT(y)`, `y = NAND(a, b)`, gates of any number of operands."""
+"""ISCAS `.bench`: `INPUT(a)`, `OUTPUT(y)`, `y = NAND(a, b)`, gates of any number of operands; and, as in
+ISCAS-89, flip-flops `q = DFF(d)`, whose value at reset is open."""
 
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from tapegrad.circuits.builder import Wire
-from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
+from tapegrad.circuits.clocked.model import ANY, SequentialCircuit
+from tapegrad.circuits.formats.netlist import Gates, Latch, Net, Netlist, decoded
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
 from tapegrad.source import Format, opening, quoted
@@ -26,7 +28,7 @@ _NAME = re.compile(r"[^\s(),=]+")
 
 _TREES = {"AND": Gate.AND, "OR": Gate.OR, "XOR": Gate.XOR}
 _NEGATED_TREES = {"NAND": Gate.AND, "NOR": Gate.OR, "XNOR": Gate.XOR}
-_SEQUENTIAL = {"DFF", "DFFSR", "LATCH", "SDFF"}
+_OTHER_LATCHES = {"DFFSR", "LATCH", "SDFF"}
 
 
 def detect(data: bytes) -> bool:
@@ -40,7 +42,7 @@ def detect(data: bytes) -> bool:
     )
 
 
-def read(data: bytes) -> Circuit:
+def read(data: bytes) -> Circuit | SequentialCircuit:
     """The circuit of a `.bench` file."""
     return netlist(data).circuit()
 
@@ -58,7 +60,12 @@ def netlist(data: bytes) -> Netlist:
         elif constant := _CONSTANT.fullmatch(content):
             value = constant[2].lower() == "vdd"
             found.define(constant[1], Net((), partial(_constant, value=value), number))
-        elif gate := _GATE.fullmatch(content):
+        elif (gate := _GATE.fullmatch(content)) and gate[2].upper() == "DFF":
+            reads = _operands(gate[3], f"line {number}")
+            if len(reads) != 1:
+                raise FormatError(f"DFF takes one operand, not {len(reads)}", where=f"line {number}")
+            found.add_latch(gate[1], Latch(reads[0], ANY, number))
+        elif gate:
             found.define(gate[1], _net(gate[2].upper(), gate[3], number))
         else:
             raise FormatError(
@@ -69,17 +76,22 @@ def netlist(data: bytes) -> Netlist:
     return found
 
 
-def _net(kind: str, operands: str, line: int) -> Net:
-    where = f"line {line}"
-    reads = tuple(name.strip() for name in operands.split(",")) if operands.strip() else ()
+def _operands(text: str, where: str) -> tuple[str, ...]:
+    reads = tuple(name.strip() for name in text.split(",")) if text.strip() else ()
     for name in reads:
         if not _NAME.fullmatch(name):
             raise FormatError(f"{quoted(name)} is no name of a net", where=where)
-    if kind in _SEQUENTIAL:
+    return reads
+
+
+def _net(kind: str, operands: str, line: int) -> Net:
+    where = f"line {line}"
+    reads = _operands(operands, where)
+    if kind in _OTHER_LATCHES:
         raise FormatError(
-            f"this is a sequential circuit, by its {kind}; only combinational ones can be read",
+            f"{kind} is not read; of what keeps a state, only DFF is",
             where=where,
-            advice="Cut it at its flip-flops (their outputs become inputs, their inputs become outputs).",
+            advice="Write set and reset as gates before a DFF.",
         )
     if kind in ("NOT", "INV", "BUF", "BUFF"):
         if len(reads) != 1:
@@ -123,7 +135,7 @@ def _identity(gates: Gates, operands: Sequence[Wire]) -> Wire:
 
 FORMAT = Format(
     name="bench",
-    summary="ISCAS .bench: y = NAND(a, b), gates of any number of operands",
+    summary="ISCAS .bench: y = NAND(a, b), gates of any number of operands, and DFF",
     example=EXAMPLE,
     detect=detect,
     read=read,

@@ -1,17 +1,18 @@
-r"""BLIF, the Berkeley Logic Interchange Format: one flat combinational model.
+r"""BLIF, the Berkeley Logic Interchange Format: one flat model, combinational or with one clock.
 
-Read: `.model`, `.inputs`, `.outputs`, `.names` with on-set or off-set covers, `.end`, comments and `\`
-continuations; notes on timing are passed over. Latches and sub-circuits are refused. An empty cover is 0.
+Read: `.model`, `.inputs`, `.outputs`, `.names` with on-set or off-set covers, `.latch` with one clock for
+all, `.end`, comments and `\` continuations; notes on timing are passed over. Sub-circuits are refused. An
+empty cover is 0. The clock is no input: it is what a step is.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import product
+from functools import lru_cache
 
 from tapegrad.circuits.builder import Wire
-from tapegrad.circuits.formats.netlist import Gates, Net, Netlist, decoded
+from tapegrad.circuits.clocked.model import ANY, SequentialCircuit
+from tapegrad.circuits.formats.covers import Cover
+from tapegrad.circuits.formats.netlist import Gates, Latch, Net, Netlist, decoded
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.errors import FormatError, Refused
 from tapegrad.source import Format, opening, quoted
@@ -35,22 +36,29 @@ _NAME = re.compile(r"[^\s#\\.][^\s#\\]*")
 _LINE = 100
 
 
-def write(circuit: Circuit) -> str:
-    """The circuit as BLIF. The first output on a gate gives its net the name; an output on an input, or
-    a further one on the same gate, is a buffer. Inputs and outputs share their names in BLIF."""
-    _check_names(circuit)
+def write(source: Circuit | SequentialCircuit) -> str:
+    """The circuit as BLIF. The first output on a gate gives its net the name; an output on an input or a
+    latch, or a further one on the same gate, is a buffer. Inputs, latches and outputs share their names."""
+    circuit = source.logic if isinstance(source, SequentialCircuit) else source
+    _check_names(circuit, source.outputs)
     first = len(circuit.inputs)
-    stem = _unused_stem((*circuit.inputs, *circuit.outputs))
+    stem = _unused_stem((*circuit.inputs, *source.outputs))
     names = [*circuit.inputs, *(f"{stem}{gate}" for gate in range(circuit.size))]
     buffers = []
-    for name, wire in zip(circuit.outputs, circuit.output_wires.tolist(), strict=True):
+    wires = circuit.output_wires.tolist()
+    for name, wire in zip(source.outputs, wires, strict=False):
         if wire >= first and names[wire].startswith(stem):
             names[wire] = name
         elif names[wire] != name:
             buffers.append((wire, name))
 
     model = re.sub(r"[\s#\\]+", "_", circuit.name) or "circuit"
-    parts = [f".model {model}\n", _listed(".inputs", circuit.inputs), _listed(".outputs", circuit.outputs)]
+    parts = [f".model {model}\n", _listed(".inputs", source.inputs), _listed(".outputs", source.outputs)]
+    if isinstance(source, SequentialCircuit):
+        for name, wire, reset in zip(
+            source.latches, wires[len(source.outputs) :], source.resets, strict=True
+        ):
+            parts.append(f".latch {names[wire]} {name} {3 if reset == ANY else reset}\n")
     rows = zip(circuit.kinds.tolist(), circuit.left.tolist(), circuit.right.tolist(), strict=True)
     for gate, (kind, *operands) in enumerate(rows):
         nets = [names[wire] for wire in operands[: ARITY[kind]]]
@@ -59,18 +67,18 @@ def write(circuit: Circuit) -> str:
     return "".join([*parts, ".end\n"])
 
 
-def _check_names(circuit: Circuit) -> None:
-    for name in (*circuit.inputs, *circuit.outputs):
+def _check_names(circuit: Circuit, outputs: tuple[str, ...]) -> None:
+    for name in (*circuit.inputs, *outputs):
         if not (_NAME.fullmatch(name) and name.isprintable()):
             raise Refused(
                 f"the name {quoted(name)} cannot be written to BLIF",
                 advice="Names there have no space, # or \\, and no dot in front. Rename it, or write AIGER.",
             )
     wire_of = {name: wire for wire, name in enumerate(circuit.inputs)}
-    for name, wire in zip(circuit.outputs, circuit.output_wires.tolist(), strict=True):
+    for name, wire in zip(outputs, circuit.output_wires.tolist(), strict=False):
         if wire_of.get(name, wire) != wire:
             raise Refused(
-                f"an input and an output are both called {quoted(name)}, which BLIF takes for the same net",
+                f"an input or latch and an output are both called {quoted(name)}, in BLIF the same net",
                 advice="Rename one of them, or write AIGER.",
             )
 
@@ -93,60 +101,6 @@ def _listed(head: str, names: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# The covers of BLIF: a function as a list of cubes, for which it is 1 (on-set) or 0 (off-set).
-
-
-@dataclass(frozen=True)
-class Cover:
-    """Cubes of `0`, `1` and `-` (either), one place for each operand; `value` is the function's value on
-    every pattern in one of them, and it has the other value everywhere else."""
-
-    operands: int
-    cubes: tuple[str, ...] = ()
-    value: bool = True
-
-    def __call__(self, pattern: Sequence[int]) -> bool:
-        """The value for one pattern of bits."""
-        inside = any(
-            all(place in ("-", str(int(bit))) for place, bit in zip(cube, pattern, strict=True))
-            for cube in self.cubes
-        )
-        return inside == self.value
-
-    def add(self, gates: Gates, operands: Sequence[Wire]) -> Wire:
-        """The gates that compute it: a single one where it is the function of a gate, else ANDs of the
-        literals of each cube, ORed."""
-        kind = self.single_gate
-        if kind is not None:
-            if not operands or kind in (Gate.FALSE, Gate.TRUE):
-                return gates.constant(kind is Gate.TRUE)
-            return gates.negated(operands[0]) if kind is Gate.NOT else gates.build.gate(kind, *operands)
-        inside = gates.tree(Gate.OR, [self._cube(gates, operands, cube) for cube in self.cubes])
-        return inside if self.value else gates.negated(inside)
-
-    @cached_property
-    def single_gate(self) -> Gate | None:
-        """The gate with this truth table, if there is one: its bit 2 a + b is the value for a, b."""
-        if not self.cubes:
-            return Gate.FALSE if self.value else Gate.TRUE
-        if self.operands > 2:
-            return None
-        patterns = product((0, 1), repeat=2)
-        table = sum(self(pattern[: self.operands]) << place for place, pattern in enumerate(patterns))
-        kind = next((gate for gate in Gate if gate == table), None)
-        # Of two operands, an identity or a negation reads the first and ignores the second: not one gate.
-        return kind if kind is not None and kind.arity in (0, self.operands) else None
-
-    @staticmethod
-    def _cube(gates: Gates, operands: Sequence[Wire], cube: str) -> Wire:
-        literals = [
-            wire if place == "1" else gates.negated(wire)
-            for wire, place in zip(operands, cube, strict=True)
-            if place != "-"
-        ]
-        return gates.tree(Gate.AND, literals) if literals else gates.constant(True)
-
-
 EXAMPLE = """\
 .model half_adder
 .inputs a b
@@ -159,7 +113,9 @@ EXAMPLE = """\
 .end
 """
 
-_SEQUENTIAL = {".latch", ".mlatch", ".clock", ".start_kiss"}
+_SEQUENTIAL = {".mlatch", ".start_kiss"}
+_EDGES, _LEVELS = ("re", "fe"), ("ah", "al", "as")
+_RESETS = {"0": 0, "1": 1, "2": ANY, "3": ANY}
 _HIERARCHICAL = {".subckt", ".gate", ".search", ".exdc", ".blackbox"}
 _TIMING = {
     ".area",
@@ -190,7 +146,7 @@ def detect(data: bytes) -> bool:
     return False
 
 
-def read(data: bytes) -> Circuit:
+def read(data: bytes) -> Circuit | SequentialCircuit:
     """The circuit of a BLIF file."""
     return netlist(data).circuit()
 
@@ -199,6 +155,7 @@ def netlist(data: bytes) -> Netlist:
     """The nets of a BLIF file, as they stand in it."""
     found = Netlist()
     lines = _Lines(decoded(data))
+    clocks: dict[tuple[str, str], int] = {}
     modelled = False
     for number, words in lines:
         head, rest, where = words[0], words[1:], f"line {number}"
@@ -219,12 +176,61 @@ def netlist(data: bytes) -> Netlist:
                 raise FormatError(".names without a net", where=where)
             *reads, name = rest
             found.define(name, Net(tuple(reads), _cover(lines, len(reads)), number))
+        elif head == ".latch":
+            found.add_latch(*_latch(rest, number, clocks))
         elif head == ".end":
             _refuse_more_models(lines)
             break
-        elif head not in _TIMING:
+        elif head not in (*_TIMING, ".clock"):
             raise _unreadable(head, where)
+    _take_out(clocks, found)
     return found
+
+
+def _latch(words: Sequence[str], number: int, clocks: dict[tuple[str, str], int]) -> tuple[str, Latch]:
+    """`.latch input output [type control] [reset]`; the clock is noted."""
+    where = f"line {number}"
+    reset = words[-1] if len(words) in (3, 5) else "3"
+    if not 2 <= len(words) <= 5 or reset not in _RESETS:
+        raise FormatError(
+            f"{quoted(' '.join(words))} is no latch",
+            where=where,
+            advice="Write .latch input output, perhaps a type and a clock, perhaps a reset of 0 to 3.",
+        )
+    if len(words) > 3:
+        edge, control = words[2:4]
+        if edge in _LEVELS:
+            raise FormatError(
+                f"a latch of type {edge} is open while a level is held, and only flip-flops can be read",
+                where=where,
+                advice="Use re or fe, with one clock for all.",
+            )
+        if edge not in _EDGES:
+            raise FormatError(f"{quoted(edge)} is no type of a latch", where=where)
+        if control != "NIL":
+            clocks.setdefault((edge, control), number)
+    return words[1], Latch(words[0], _RESETS[reset], number)
+
+
+def _take_out(clocks: dict[tuple[str, str], int], found: Netlist) -> None:
+    """The clock is what a step is, and no input."""
+    if len(clocks) > 1:
+        (one, _), (other, line) = list(clocks.items())[:2]
+        raise FormatError(
+            f"latches have two clocks, {' '.join(one)} and {' '.join(other)}",
+            where=f"line {line}",
+            advice="All of them take their values at the same edge of one clock.",
+        )
+    for (_, clock), line in clocks.items():
+        reading = [*found.outputs, *(latch.reads for latch in found.latches.values())]
+        reading += [read for net in found.nets.values() for read in net.reads]
+        if clock not in found.inputs or clock in reading:
+            raise FormatError(
+                f"the clock {quoted(clock)} is {'read as a value' if clock in found.inputs else 'no input'}",
+                where=f"line {line}",
+                advice="A cycle is one step: the clock is an input that goes to latches alone.",
+            )
+        del found.inputs[clock]
 
 
 class _Lines(Iterator[_Line]):
@@ -308,9 +314,7 @@ def _shared(operands: int, cubes: tuple[str, ...], value: bool) -> Callable[[Gat
 def _unreadable(head: str, where: str) -> FormatError:
     if head in _SEQUENTIAL:
         return FormatError(
-            f"this is a sequential circuit, by {head}; only combinational ones can be read",
-            where=where,
-            advice="Cut it at its latches (latch outputs become inputs, latch inputs become outputs).",
+            f"{head} is not read", where=where, advice="Of what keeps a state, only .latch is."
         )
     if head in _HIERARCHICAL:
         return FormatError(f"{head} is not read", where=where, advice="Flatten the circuit to .names first.")
@@ -333,7 +337,7 @@ def _refuse_more_models(lines: _Lines) -> None:
 
 FORMAT = Format(
     name="blif",
-    summary="Berkeley Logic Interchange Format: .names with on-set or off-set covers",
+    summary="Berkeley Logic Interchange Format: .names with on-set or off-set covers, and .latch",
     example=EXAMPLE,
     detect=detect,
     read=read,

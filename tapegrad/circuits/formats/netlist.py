@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
+from tapegrad.circuits.clocked.model import SequentialCircuit, next_names, with_latches
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
 from tapegrad.source import quoted
@@ -93,13 +94,24 @@ class Net:
     line: int
 
 
+@dataclass(frozen=True)
+class Latch:
+    """The net that a latch takes its next value from, its reset, and the line it stands in."""
+
+    reads: str
+    reset: int
+    line: int
+
+
 class Netlist:
-    """Inputs, outputs and nets by name, with the line of each; gathered first, put in order at the end."""
+    """Inputs, outputs, latches and nets by name, with the line of each; gathered first, put in order at the
+    end."""
 
     def __init__(self, name: str = "circuit") -> None:
         self.name = name
         self.inputs: dict[str, int] = {}
         self.outputs: dict[str, int] = {}
+        self.latches: dict[str, Latch] = {}
         self.nets: dict[str, Net] = {}
 
     def add_input(self, name: str, line: int) -> None:
@@ -122,6 +134,11 @@ class Netlist:
         self._refuse_driven(name, net.line)
         self.nets[name] = net
 
+    def add_latch(self, name: str, latch: Latch) -> None:
+        """The next latch, which drives a net."""
+        self._refuse_driven(name, latch.line)
+        self.latches[name] = latch
+
     def _refuse_driven(self, name: str, line: int) -> None:
         if name in self.inputs:
             raise FormatError(
@@ -129,14 +146,14 @@ class Netlist:
                 where=f"lines {self.inputs[name]} and {line}",
                 advice="Each net is either an input or defined once.",
             )
-        if name in self.nets:
+        if (driver := self.nets.get(name) or self.latches.get(name)) is not None:
             raise FormatError(
                 f"net {quoted(name)} is driven twice",
-                where=f"lines {self.nets[name].line} and {line}",
+                where=f"lines {driver.line} and {line}",
                 advice="Each net is either an input or defined once.",
             )
 
-    def circuit(self) -> Circuit:
+    def circuit(self) -> Circuit | SequentialCircuit:
         """The circuit, gates in the order of the file where that is possible."""
         self._refuse_undriven()
         try:
@@ -147,28 +164,35 @@ class Netlist:
             raise FormatError(
                 f"net {quoted(path[0])} depends on itself: {' <- '.join(shown)}",
                 where=f"line {self.nets[path[0]].line}",
-                advice="A combinational circuit has no cycles; break this one.",
+                advice="Without a latch in it, a circuit has no cycles; break this one.",
             ) from None
         gates = Gates()
-        wires = {name: gates.build.input(name) for name in self.inputs}
+        wires = {name: gates.build.input(name) for name in (*self.inputs, *self.latches)}
         for name in order:
             if (net := self.nets.get(name)) is not None:
                 wires[name] = net.add(gates, [wires[read] for read in net.reads])
         for name in self.outputs:
             gates.build.output(name, wires[name])
-        return gates.build.circuit(self.name)
+        becomes = next_names(tuple(self.outputs), tuple(self.latches))
+        for name, latch in zip(becomes, self.latches.values(), strict=True):
+            gates.build.output(name, wires[latch.reads])
+        resets = tuple(latch.reset for latch in self.latches.values())
+        return with_latches(gates.build.circuit(self.name), resets)
 
     def _refuse_undriven(self) -> None:
-        for name, net in self.nets.items():
-            for read in net.reads:
-                if read not in self.nets and read not in self.inputs:
+        driven = self.nets.keys() | self.inputs.keys() | self.latches.keys()
+        reading = [(name, net.reads, net.line) for name, net in self.nets.items()]
+        reading += [(name, (latch.reads,), latch.line) for name, latch in self.latches.items()]
+        for name, reads, line in reading:
+            for read in reads:
+                if read not in driven:
                     raise FormatError(
                         f"net {quoted(read)}, which {quoted(name)} reads, is driven by nothing",
-                        where=f"line {net.line}",
+                        where=f"line {line}",
                         advice="Define it, or list it among the inputs; the file may be cut off.",
                     )
         for name, line in self.outputs.items():
-            if name not in self.nets and name not in self.inputs:
+            if name not in driven:
                 raise FormatError(
                     f"output {quoted(name)} is driven by nothing",
                     where=f"line {line}",

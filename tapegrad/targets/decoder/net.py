@@ -30,7 +30,7 @@ from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.source import State
 from tapegrad.targets.decoder.fast import Fast, Tables, read_tables
-from tapegrad.targets.net import Net
+from tapegrad.targets.net import SHORT_RUN, Net, part_of
 from tapegrad.targets.target import Estimate
 
 
@@ -112,9 +112,13 @@ class DecoderNet(Net):
 
     def start(self, state: State) -> Generation:
         """The prompt, and the first record."""
+        return self.begin(state, "reference")
+
+    def begin(self, state: State, engine: str) -> Generation:
+        """The same, and this engine reads the prompt: that of a program has thousands of tokens."""
         prompt = self.words.prompt(state, self.tokens)
         begun = Generation(prompt, len(prompt), -1, self.words.follow(state))
-        return replace(self._advanced(begun, 1, Reading(self.model)), engine=None)
+        return replace(self._advanced(begun, 1, self._running(engine)), engine=None)
 
     def step(self, carry: Generation) -> Generation:
         """One record, by the reference engine."""
@@ -125,7 +129,7 @@ class DecoderNet(Net):
         self.check_engine(engine)
         if steps < 1 or self.done(carry):
             return carry
-        running = carry.engine or (self._fast() if engine == "fast" else Reading(self.model))
+        running = carry.engine or self._running(engine)
         if isinstance(running, Fast) != (engine == "fast"):
             raise InputError("this run was begun with another engine", advice="Start it again.")
         return self._advanced(carry, steps, running)
@@ -134,17 +138,19 @@ class DecoderNet(Net):
         record = self.words.record
         carry = replace(carry, tokens=list(carry.tokens), engine=running)
         room, taken = (self.tokens - len(carry.tokens)) // record, 0
-        if room < 1:
-            raise Refused(
-                f"the machine has not halted within {self.tokens:,} tokens, which is the horizon of this net",
-                advice=f"Compile with a larger one, as in tokens={2 * self.tokens}.",
-            )
         while taken < steps and room and not self.done(carry):
             first = len(carry.tokens)
             carry = self._written(carry, first + record * min(steps - taken, room), running)
             for at in range(first, len(carry.tokens), record):
                 taken += carry.story.read(carry.tokens[at : at + record])
             room = (self.tokens - len(carry.tokens)) // record
+        if not taken and not self.done(
+            carry
+        ):  # there is no room for a record, or not for all that the next step takes
+            raise Refused(
+                f"the machine has not halted within {self.tokens:,} tokens, which is the horizon of this net",
+                advice=f"Compile with a larger one, as in tokens={2 * self.tokens}.",
+            )
         return replace(carry, steps=carry.steps + taken)
 
     def _written(self, carry: Generation, last: int, running: "Reading | Fast") -> Generation:
@@ -159,8 +165,19 @@ class DecoderNet(Net):
             tokens.append(int(logits.argmax()))
         return replace(carry, stray=stray)
 
-    def _fast(self) -> Fast:
-        return Fast(self._tables)
+    def _running(self, engine: str) -> Reading | Fast:
+        self.check_engine(engine)
+        return Fast(self._tables) if engine == "fast" else Reading(self.model)
+
+    @property
+    def short_run(self) -> int:
+        """A step is a record, and a token takes as long as there are weights."""
+        return min(SHORT_RUN, 1 + LONG_BY_REFERENCE // (self.parameters * self.words.record))
+
+    def room(self, state: State) -> int:
+        """Records up to the horizon, the first of which begins the run; most steps take one."""
+        records = (self.tokens - len(self.words.prompt(state, self.tokens))) // self.words.record - 1
+        return self.words.steps_of(state, records) if isinstance(self.words, Rv32Tokens) else records
 
     @cached_property
     def _tables(self) -> Tables:
@@ -201,16 +218,13 @@ class DecoderNet(Net):
         """A coordinate by what sets it, a head by what it compares and copies, a token by its bits."""
         kind, _, rest = unit.partition(" ")
         layers, program = self.model.layers, self.words.program
-        numbers = [int(part) for part in rest.split(".") if part.isascii() and part.isdecimal()]
         if kind == "token" and rest in program.numbers:
             bits = ", ".join(sorted(program.tokens[program.numbers[rest]].bits))
             return f"{unit}: number {program.numbers[rest]}; bits that are 1: {bits or 'none'}"
-        if kind == "head" and len(numbers) == 2 and numbers[0] < len(layers):
-            number, head = numbers
-            if head < len(layers[number].heads):
-                return f"{unit}: {self.described(layers[number].heads[head])}"
-        if kind == "units" and len(numbers) == 1 and numbers[0] < len(layers):
-            layer = layers[numbers[0]]
+        if part := part_of(unit, [len(layer.heads) for layer in layers]):
+            layer, *head = layers[part[0]], *part[1:]
+            if head:
+                return f"{unit}: {self.described(layer.heads[head[0]])}"
             return f"{unit}: {len(layer.units)} ReLU units; the layer {layer.purpose}"
         if unit not in self.stream.names:
             raise InputError(
@@ -339,5 +353,7 @@ class DecoderNet(Net):
         )
 
 
+LONG_BY_REFERENCE = 1 << 28
+"""Tokens times weights. The reference engine takes a second for 10^8 of these."""
 LOGIT_GAP = 1.0
 """By how much the right token's logit is above all others, at least: 2, less what a recalled bit is off."""

@@ -27,7 +27,7 @@ from tapegrad.networks.sequences import Evaluator, Ladder, Looked, SequenceModel
 from tapegrad.rasp.functions import Value, shown
 from tapegrad.rasp.nodes import Aggregate, Indices
 from tapegrad.rasp.program import RaspProgram, State
-from tapegrad.targets.net import Net
+from tapegrad.targets.net import Net, part_of
 from tapegrad.targets.target import Estimate
 
 KIND = "rasp"
@@ -154,15 +154,12 @@ class SequenceNet(Net):
 
     def explain(self, unit: str) -> str:
         """A coordinate by what it says, a head by what it is of."""
-        kind, _, rest = unit.partition(" ")
-        numbers = [int(part) for part in rest.split(".") if part.isascii() and part.isdecimal()]
         layers = self.model.layers
-        if kind == "head" and len(numbers) == 2 and numbers[0] < len(layers):
-            before = sum(len(layer.heads) for layer in layers[: numbers[0]])
-            if numbers[1] < len(layers[numbers[0]].heads):
-                return f"{unit}: {self._does(self.heads[before + numbers[1]])}"
-        if kind == "units" and len(numbers) == 1 and numbers[0] < len(layers):
-            layer = layers[numbers[0]]
+        heads = [len(layer.heads) for layer in layers]
+        if part := part_of(unit, heads):
+            layer, *head = layers[part[0]], *part[1:]
+            if head:
+                return f"{unit}: {self._does(self.heads[sum(heads[: part[0]]) + head[0]])}"
             return f"{unit}: {len(layer.units)} ReLU units, for {layer.purpose}"
         if unit not in self.stream.names:
             raise InputError(

@@ -23,6 +23,8 @@ from tapegrad.targets.decoder.sequences import KIND, SequenceNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 USUAL_TOKENS = 16_384
+ENDLESS = 1 << 18
+"""Tokens for a program that does not end within any horizon."""
 MOST_COUNTED = 4
 """Digits that count bytes of input, of which there may be 65,535 then."""
 MOST_RULES = 1 << 16
@@ -110,11 +112,14 @@ def _for_machine(machine: TuringMachine, state: Configuration, steps: int) -> Ma
 
 def _for_program(program: Program, state: ProgramState, steps: int) -> Mapping[str, Any]:
     words = _words_of(program, MOST_COUNTED)
-    needed = len(words.prompt(state, LONGEST)) + words.record
+    begun = needed = len(words.prompt(state, LONGEST)) + words.record
     for number, now in enumerate(program.run(state)):
-        if number > steps or needed >= LONGEST:
+        if number > steps:
             break
         needed += words.record * words.records(now)
+        if needed > LONGEST:
+            needed = begun + ENDLESS
+            break
     return {"tokens": min(LONGEST, 1 << (needed - 1).bit_length())}
 
 

@@ -4,9 +4,9 @@ A Turing machine is rewritten for the target `tape`; a Python function is traced
 lowered to a machine that first copies its data.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,38 @@ network does not know when it starts."""
 
 
 @dataclass(frozen=True)
+class Procedure:
+    """A machine with a first configuration: what lies on its tapes where all data are 0. A bit of the data
+    that is 1 turns the symbol 0 into 1 at all its places, on the first tape, which the machine only reads."""
+
+    machine: TuringMachine
+    tapes: tuple[Mapping[int, str], ...]
+    data: tuple[tuple[Place, ...], ...]
+    result: tuple[Place, ...]
+
+    @classmethod
+    def side_by_side(cls, machine: TuringMachine, data_bits: int, result_bits: int) -> Self:
+        """The data on the first tape from cell 1 on, bit after bit, and the result on the second."""
+        cells = range(FIRST_CELL, FIRST_CELL + data_bits)
+        content = {} if machine.blank == "0" else dict.fromkeys(cells, "0")
+        return cls(
+            machine,
+            (content, *({} for _ in range(machine.tapes - 1))),
+            tuple(((DATA_TAPE, cell),) for cell in cells),
+            tuple((RESULT_TAPE, cell) for cell in range(FIRST_CELL, FIRST_CELL + result_bits)),
+        )
+
+    def with_symbols(self, symbols: Mapping[Place, str]) -> Configuration:
+        """The first configuration with these symbols at these places."""
+        tapes = [dict(tape) for tape in self.tapes]
+        for (tape, cell), symbol in symbols.items():
+            tapes[tape][cell] = symbol
+            if symbol == self.machine.blank:
+                del tapes[tape][cell]
+        return Configuration(self.machine.start_state, tuple(tapes), (0,) * self.machine.tapes)
+
+
+@dataclass(frozen=True)
 class Algorithm:
     """A binary machine and its connections. Data bit i lies at the places `data[i]`, on read-only tapes, as
     the sign given there if it is 1 and the opposite if it is 0. Bit j of the result is 1 where the tape
@@ -41,67 +73,77 @@ class Algorithm:
     data: tuple[tuple[tuple[Place, int], ...], ...]
     result: tuple[tuple[Place, int], ...]
     rewritings: tuple[Rewriting, ...]
-    original: TuringMachine
+    procedure: Procedure
 
     @property
     def reach(self) -> int:
         """The farthest cell that data or result lie at, counted from cell 0 both ways."""
         places = [place for bit in self.data for place, _ in bit] + [place for place, _ in self.result]
-        return max((abs(cell) for _, cell in places), default=0)
+        cells = [cell for _, cell in places] + [cell for tape in self.start.tapes for cell in tape]
+        return max(map(abs, cells), default=0)
 
-    def result_symbols(self, final: Configuration) -> list[str]:
-        """The symbols on the result tape of the machine as it was given, after a run."""
-        state: Configuration | None = final
-        for rewriting in reversed(self.rewritings):
-            state = rewriting.decode(state) if state is not None else None
-        if state is None:
-            raise SourceError("the rewritten machine halted between two steps of the one that was given")
-        tape = state.tapes[RESULT_TAPE]
-        return [tape.get(FIRST_CELL + bit, self.original.blank) for bit in range(len(self.result))]
+    def on(self, bits: Sequence[int]) -> Configuration:
+        """The first configuration with these data on its tapes."""
+        tapes = [dict(tape) for tape in self.start.tapes]
+        symbol = self.machine.alphabet[-1]
+        for bit, places in zip(bits, self.data, strict=True):
+            for (tape, cell), sign in places if bit else ():
+                if sign > 0:
+                    tapes[tape][cell] = symbol
+                else:
+                    del tapes[tape][cell]
+        return Configuration(self.start.state, tuple(tapes), self.start.heads)
 
 
-def lower(machine: TuringMachine, data_bits: int, result_bits: int) -> Algorithm:
-    """Rewrites the machine for the target `tape` and finds out where each bit has gone, by encoding
-    configurations that differ in one bit."""
+def lower(procedure: Procedure) -> Algorithm:
+    """Rewrites the machine for the target `tape` and finds out where each bit has gone."""
+    machine = procedure.machine
     _check(machine)
     rewritings = tuple(passes(machine, cells=0))
-    zeros = _encoded(machine, rewritings, DATA_TAPE, ["0"] * data_bits)
-    data = []
-    for bit in range(data_bits):
-        word = ["0"] * data_bits
-        word[bit] = "1"
-        data.append(tuple(_differences(zeros, _encoded(machine, rewritings, DATA_TAPE, word))))
-    result = []
-    nothing = _encoded(machine, rewritings, RESULT_TAPE, ["0"] * result_bits)
-    for bit in range(result_bits):
-        word = ["0"] * result_bits
-        word[bit] = "1"
-        result.append(_differences(nothing, _encoded(machine, rewritings, RESULT_TAPE, word))[0])
+
+    def encoded(symbols: Mapping[Place, str]) -> Configuration:
+        state: Any = procedure.with_symbols(symbols)
+        for rewriting in rewritings:
+            state = rewriting.encode(state)
+        return state
+
+    start, zeros = encoded({}), dict.fromkeys(procedure.result, "0")
+    data = _places(encoded, start, procedure.data)
+    written = [(place,) for place in zeros]  # bits that are always the same may share a cell
+    places = _places(lambda ones: encoded(zeros | ones), encoded(zeros), written)
+    now_at = {place: found[0] for (place,), found in zip(written, places, strict=True)}
+    result = tuple(now_at[place] for place in procedure.result)
     lowered = cast(TuringMachine, rewritings[-1].after) if rewritings else machine
     read_only = 1 + max((tape for bit in data for (tape, _), _ in bit), default=-1)
     read_only = max(read_only, lowered.tapes // machine.tapes)
-    return Algorithm(lowered, zeros, read_only, tuple(data), tuple(result), rewritings, machine)
+    return Algorithm(lowered, start, read_only, data, result, rewritings, procedure)
 
 
-def _encoded(
-    machine: TuringMachine, rewritings: Sequence[Rewriting], tape: int, word: list[str]
-) -> Configuration:
-    """The start configuration with this word on this tape, from the first cell on."""
-    content = {FIRST_CELL + i: symbol for i, symbol in enumerate(word) if symbol != machine.blank}
-    tapes = tuple(content if index == tape else {} for index in range(machine.tapes))
-    state = Configuration(machine.start_state, tapes, (0,) * machine.tapes)
-    for rewriting in rewritings:
-        state = rewriting.encode(state)
-    return state
+def _places(
+    encoded: Callable[[dict[Place, str]], Configuration],
+    zeros: Configuration,
+    bits: Sequence[Sequence[Place]],
+) -> tuple[tuple[tuple[Place, int], ...], ...]:
+    """Where each bit has gone, with the sign that it has there if it is 1: blank is -1. Bits are told apart
+    by their numbers, with one configuration for each digit: where all those differ from `zeros` whose digit
+    is 1, and no others, there lies the bit."""
+    found: dict[tuple[Place, int], int] = {}
+    for digit in range(len(bits).bit_length()):
+        ones = [place for number, places in enumerate(bits, 1) if number >> digit & 1 for place in places]
+        for place in _differences(zeros, encoded(dict.fromkeys(ones, "1"))):
+            found[place] = found.get(place, 0) | 1 << digit
+    lists: list[list[tuple[Place, int]]] = [[] for _ in bits]
+    for place, number in sorted(found.items()):
+        lists[number - 1].append(place)
+    return tuple(map(tuple, lists))
 
 
 def _differences(zero: Configuration, one: Configuration) -> list[tuple[Place, int]]:
     """Where two configurations differ, with the sign that the second has there: blank is -1."""
     found = []
     for tape, (before, after) in enumerate(zip(zero.tapes, one.tapes, strict=True)):
-        for cell in sorted(before.keys() | after.keys()):
-            if (cell in before) != (cell in after):
-                found.append(((tape, cell), 1 if cell in after else -1))
+        found += [((tape, cell), 1) for cell in after.keys() - before.keys()]
+        found += [((tape, cell), -1) for cell in before.keys() - after.keys()]
     return found
 
 
@@ -140,16 +182,17 @@ _AHEAD = 2
 """The bit for cell i of the working tape lies at cell i + 2 of the data tape."""
 
 
-def lower_function(
+def function_procedure(
     function: Function,
     x_shape: tuple[int, ...],
     y_shape: tuple[int, ...],
     data_format: NumberFormat,
     weight_format: NumberFormat,
     weights: int,
-) -> Algorithm:
-    """The algorithm of a function `(x, y) -> theta`. It sees x and y as arrays of whole numbers, the data in
-    units of the last place of the format, and gives a list of whole numbers in units of the weights'."""
+) -> Procedure:
+    """The machine of a function `(x, y) -> theta`, unrolled for data of these shapes. It sees x and y as
+    arrays of whole numbers, the data in units of the last place of the format, and gives a list of whole
+    numbers in units of the weights'."""
     if not isinstance(data_format, FixedPoint) or not isinstance(weight_format, FixedPoint):
         raise InputError(
             "a Python function computes with fixed-point numbers",
@@ -169,10 +212,9 @@ def lower_function(
     inputs = len(traced.circuit.inputs)
     places = [_place_of_input(rewriting, inputs, bit) for bit in range(inputs)]
     machine = _with_data_tape(work, 1 + max((cell for _, cell in places), default=0))
-    start = Configuration(machine.start_state, ({}, {}), (0, 0))
-    data = tuple((((0, cell + _AHEAD), 1),) for _, cell in places)
-    result = tuple(((1, cell), 1) for cell in _result_cells(rewriting, inputs, bits))
-    return Algorithm(machine, start, 1, data, result, (), machine)
+    data = tuple(((DATA_TAPE, cell + _AHEAD),) for _, cell in places)
+    result = tuple((RESULT_TAPE, cell) for cell in _result_cells(rewriting, inputs, bits))
+    return Procedure(machine, ({}, {}), data, result)
 
 
 def _array(number: Int, shape: tuple[int, ...]) -> Array:

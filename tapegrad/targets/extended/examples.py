@@ -13,7 +13,7 @@ from tapegrad.circuits.types import Bit, Int
 from tapegrad.errors import InputError
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
 from tapegrad.targets.extended.formats import FixedPoint
-from tapegrad.targets.extended.net import Extended, Progress, TrainingRun, extend
+from tapegrad.targets.extended.net import Progress, Training, TrainingRun, extend
 from tapegrad.targets.extended.primary import MLP, linear, perceptron
 
 # The machine for XOR
@@ -189,19 +189,19 @@ class TrainingExample:
 
     name: str
     summary: str
-    build: Callable[[], Extended]
+    build: Callable[[], Training]
 
     def run(self, progress: Progress | None = None, engine: str = "fast") -> TrainingRun:
         """Builds and trains it."""
         return self.build().train(engine=engine, progress=progress)
 
 
-def _xor() -> Extended:
-    labels = [[0], [1], [1], [0]]
-    return extend(MLP((2, 2, 1), "step"), threshold_search(), CORNERS, labels, data_format=TWO_BITS)
+def _xor() -> Training:
+    search = extend(MLP((2, 2, 1), "step"), threshold_search(), (4, 2), (4, 1), data_format=TWO_BITS)
+    return search.on(CORNERS, [[0], [1], [1], [0]])
 
 
-def perceptron_rule(x: Any, y: Any) -> list[Any]:
+def three_epochs(x: Any, y: Any) -> list[Any]:
     """Three epochs of Rosenblatt's rule, for features and labels that are 0 or 1: on a mistake, the weights
     of the features that are present go up or down by one, and so does the bias."""
     weight = Int(THREE_BITS.width)
@@ -218,11 +218,10 @@ def perceptron_rule(x: Any, y: Any) -> list[Any]:
     return w
 
 
-def _perceptron() -> Extended:
-    labels = [[0], [1], [1], [1]]
-    return extend(
-        perceptron(2), perceptron_rule, CORNERS, labels, data_format=TWO_BITS, weight_format=THREE_BITS
-    )
+def _perceptron() -> Training:
+    shapes = (4, 2), (4, 1)
+    rule = extend(perceptron(2), three_epochs, *shapes, data_format=TWO_BITS, weight_format=THREE_BITS)
+    return rule.on(CORNERS, [[0], [1], [1], [1]])
 
 
 LINE_X: NDArray[np.float64] = np.array([[-1.0], [0.0], [1.0]])
@@ -248,8 +247,9 @@ def least_squares_on_grid(x: Any, y: Any) -> list[Any]:
     return theta
 
 
-def _line() -> Extended:
-    return extend(linear(1), least_squares_on_grid, LINE_X, LINE_Y, data_format=TWO_BITS)
+def _line() -> Training:
+    fit = extend(linear(1), least_squares_on_grid, (3, 1), (3, 1), data_format=TWO_BITS)
+    return fit.on(LINE_X, LINE_Y)
 
 
 EXAMPLES = {

@@ -30,6 +30,11 @@ class NumberFormat(Protocol):
         """The largest absolute value."""
         ...
 
+    @property
+    def smallest(self) -> float:
+        """The smallest absolute value above 0."""
+        ...
+
     def quantise(self, numbers: Float[Arrays, "*n"]) -> Float[Array, "*n bits"]:
         """The bits of numbers of the format, along a new last axis."""
         ...
@@ -58,6 +63,10 @@ def binary_digits(number: Float[Arrays, "*n"], width: int, continuous: bool) -> 
     return jnp.stack(digits[::-1], axis=-1)
 
 
+MOST_BITS = 32
+"""Of a fixed-point number."""
+
+
 class FixedPoint(eqx.Module):
     """Two's complement: `width` bits, `fraction` of them after the point."""
 
@@ -66,13 +75,18 @@ class FixedPoint(eqx.Module):
     continuous: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
-        if not (1 <= self.width <= 32 and 0 <= self.fraction <= 32):
+        if not (1 <= self.width <= MOST_BITS and 0 <= self.fraction <= MOST_BITS):
             raise Refused("a fixed-point format has 1 to 32 bits, and up to 32 of them after the point")
 
     @property
     def largest(self) -> float:
         """2^(width - 1 - fraction), which is the absolute value of the smallest number."""
         return 2.0 ** (self.width - 1 - self.fraction)
+
+    @property
+    def smallest(self) -> float:
+        """One unit of the last place."""
+        return 2.0**-self.fraction
 
     def quantise(self, numbers: Float[Arrays, "*n"]) -> Float[Array, "*n bits"]:
         """Shifted by half the range the numbers are whole and not negative; the top bit is then inverted."""
@@ -113,6 +127,11 @@ class FloatingPoint(eqx.Module):
         """All bits but the sign set."""
         top = 2**self.exponent - 1 - self.bias
         return (2.0 - 2.0**-self.mantissa) * 2.0**top
+
+    @property
+    def smallest(self) -> float:
+        """The last bit of the mantissa, with exponent 0."""
+        return self._unit(0)
 
     def quantise(self, numbers: Float[Arrays, "*n"]) -> Float[Array, "*n bits"]:
         """The paper's loop over the exponents, unrolled: one step for each power of two says how many of

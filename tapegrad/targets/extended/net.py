@@ -1,4 +1,5 @@
-"""`extend(primary, algorithm, x, y).train()`: any training algorithm, run by gradient descent."""
+"""`extend(primary, algorithm, x_shape, y_shape)`: one network for an algorithm and a shape of data. Training
+it on any data of that shape, by gradient descent, runs the algorithm on them."""
 
 import time
 from collections.abc import Callable
@@ -7,25 +8,33 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._precision import in_double
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.machines import compiled as plain
 from tapegrad.machines.model import TuringMachine
 from tapegrad.targets.descent.loss import Arrays, ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.extended.build import Algorithm, Function, lower, lower_function
+from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
 from tapegrad.targets.extended.primary import Connected, PrimaryNetwork
 from tapegrad.targets.tape.build import build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
 
 Progress = Callable[[int], None]
+Shape = tuple[int, int]
 
 DEFAULT_FORMAT = FixedPoint(8, 4)
 """Numbers from -8 to 7.9375 in steps of 1/16."""
+
+SAMPLED = 8
+"""Steps at which gradients of the fast engine are compared with those of automatic differentiation."""
+CHUNK = {"fast": 1 << 20, "reference": 1 << 10}
+"""Steps between two reports of progress."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,8 @@ class TrainingRun:
     engine: str
     seconds: float
     weights: Descent
+    compared: int = 0
+    """At how many steps the fast engine was compared with automatic differentiation."""
 
     def to_json(self) -> dict[str, Any]:
         """The run as plain JSON, without the weights of the extended network."""
@@ -51,48 +62,118 @@ class TrainingRun:
             "loss": self.loss,
             "max_deviation": self.deviation,
             "engine": self.engine,
+            "compared_with_automatic_differentiation": self.compared,
             "seconds": self.seconds,
         }
 
 
 @dataclass(frozen=True)
 class Extended:
-    """An extended network with its data, ready to be trained."""
+    """F of Proposition 2.1: one network for a primary network, an algorithm, and a shape of data. What it is
+    made of is known before any data are: its constants follow from the number formats and the shape."""
 
     net: TapeNet
     primary: PrimaryNetwork
     algorithm: Algorithm
+    x_shape: Shape
+    y_shape: Shape
+
+    @property
+    def data_format(self) -> NumberFormat:
+        """What inputs and labels are numbers of."""
+        connected = self.net.error.network.primary
+        assert isinstance(connected, Connected)
+        return connected.data_format
+
+    def on(self, x: ArrayLike, y: ArrayLike) -> "Training":
+        """This network with data, ready to be trained: only the loss knows them."""
+        x, y = _matrix(x, "inputs"), _matrix(y, "labels")
+        for found, wanted, what in ((x, self.x_shape, "inputs"), (y, self.y_shape, "labels")):
+            if found.shape != wanted:
+                raise InputError(f"the network is for {what} of shape {wanted}, not {found.shape}")
+            require_in_format(self.data_format, found, f"the {what}")
+        if not np.any(y):
+            raise Refused(
+                "all labels are zero, which assumption (5) of the theorem excludes: the network could not "
+                "tell labels that it has read from labels that it has not",
+                advice="Add a constant to the labels.",
+            )
+        net = eqx.tree_at(lambda net: (net.error.x, net.error.y), self.net, (x, y))
+        return Training(self, net, x, y)
+
+    def train(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        engine: str = "fast",
+        steps: int = 10**9,
+        progress: Progress | None = None,
+    ) -> TrainingRun:
+        """Trains this network on these data until the loss is at most B_stop."""
+        return self.on(x, y).train(engine=engine, steps=steps, progress=progress)
+
+    @in_double
+    def predict(self, run: TrainingRun, x: ArrayLike) -> NDArray[np.float64]:
+        """F(x; s, T, H, z) with the weights that training found, for inputs that it has not seen: as many
+        rows at a time as the network takes. What its data tapes show then does not matter, since the loss of
+        a machine that has halted is below B_stop whatever lies under its heads."""
+        x = _matrix(x, "inputs")
+        if x.shape[1] != self.x_shape[1]:
+            raise InputError(f"the network takes {self.x_shape[1]} inputs, not {x.shape[1]}")
+        require_in_format(self.data_format, x, "the inputs")
+        rows = self.x_shape[0]
+        padded = np.concatenate([x, np.zeros((-len(x) % rows, x.shape[1]))])
+        network, weights = self.net.error.network, run.weights.weights
+        parts = [_forward(network, padded[i : i + rows], weights) for i in range(0, len(padded), rows)]
+        return np.concatenate([np.asarray(part) for part in parts])[: len(x)]
+
+
+@dataclass(frozen=True)
+class Training:
+    """An extended network with its data."""
+
+    extended: Extended
+    net: TapeNet
     x: NDArray[np.float64]
     y: NDArray[np.float64]
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What training carries out."""
+        return self.extended.algorithm
 
     def start(self) -> Descent:
         """The weights before training: the machine's first configuration, and no labels."""
         return self.net.start(self.algorithm.start)
 
     def train(
-        self,
-        *,
-        engine: str = "fast",
-        steps: int = 10**9,
-        progress: Progress | None = None,
+        self, *, engine: str = "fast", steps: int = 10**9, progress: Progress | None = None
     ) -> TrainingRun:
-        """Trains until the loss is at most B_stop."""
+        """Trains until the loss is at most B_stop. With the fast engine, gradients are compared with those of
+        automatic differentiation now and then; weights and number of steps at the end are compared with the
+        machine itself, run plainly. A difference is an error."""
+        self.net.check_engine(engine)
         began = time.perf_counter()
-        carry, chunk = self.start(), 1 << (20 if engine == "fast" else 10)
+        carry, compared, due = self.start(), 0, 1
         while not self.net.done(carry):
             if carry.steps >= steps:
                 raise Refused(
                     f"the algorithm has not halted after {steps:,} gradient steps",
                     advice="Raise the number of steps, or check that it halts on these data.",
                 )
-            carry = self.net.advance(carry, min(chunk, steps - carry.steps), engine)
+            if engine == "fast" and carry.steps >= due and compared < SAMPLED:
+                self._compare_gradients(carry)
+                compared, due = compared + 1, 8 * carry.steps
+            ahead = min(CHUNK[engine], max(due - carry.steps, 1), steps - carry.steps)
+            carry = self.net.advance(carry, ahead, engine)
             if progress is not None:
                 progress(carry.steps)
-        return self.outcome(carry, engine, time.perf_counter() - began)
+        self._compare_with_machine(carry)
+        return self.outcome(carry, engine, time.perf_counter() - began, compared)
 
-    def outcome(self, carry: Descent, engine: str, seconds: float) -> TrainingRun:
-        """What weights that training ended with have come to; refused where theta does not fit its format."""
-        self._check_result(carry)
+    def outcome(self, carry: Descent, engine: str, seconds: float, compared: int = 0) -> TrainingRun:
+        """What weights that training ended with have come to."""
         return TrainingRun(
             carry.steps,
             self.theta(carry),
@@ -102,6 +183,7 @@ class Extended:
             engine,
             seconds,
             carry,
+            compared,
         )
 
     @in_double
@@ -117,50 +199,77 @@ class Extended:
     @in_double
     def primary_output(self, theta: ArrayLike) -> NDArray[np.float64]:
         """The primary network alone."""
-        return np.asarray(_primary_alone(self.primary, np.asarray(theta, float), self.x))
+        return np.asarray(_primary_alone(self.extended.primary, np.asarray(theta, float), self.x))
 
-    def _check_result(self, carry: Descent) -> None:
-        final = self.net.decode(carry)
-        assert final is not None
-        for bit, symbol in enumerate(self.algorithm.result_symbols(final)):
+    def _compare_gradients(self, carry: Descent) -> None:
+        """Double precision may differ in its last digits; a wrong slope differs by 1 at least."""
+        names = zip(Weights._fields, self.net.fast_gradient(carry), self.net.gradient(carry), strict=True)
+        for name, ours, reference in names:
+            if not np.allclose(ours, reference, rtol=1e-12, atol=1e-9):
+                raise BrokenNet(
+                    f"the fast engine's gradient in {name} is not that of automatic differentiation",
+                    where=f"gradient step {carry.steps:,}",
+                )
+
+    def _compare_with_machine(self, carry: Descent) -> None:
+        """State, tapes and heads at the end are those of the machine, after as many steps. Where a bit of the
+        result should be, it must have left one."""
+        numbers = np.concatenate([self.x.ravel(), self.y.ravel()])
+        bits = np.rint(_bits(self.extended.data_format, numbers)).astype(int).ravel().tolist()
+        ended = plain.run(self.algorithm.machine, self.algorithm.on(bits), carry.steps)
+        if not ended.halted or ended.steps != carry.steps - 1 or ended.final != self.net.decode(carry):
+            raise BrokenNet(
+                f"training took {carry.steps:,} steps, and does not end where the machine does "
+                f"after {ended.steps:,}"
+            )
+        state: Any = ended.final
+        for rewriting in reversed(self.algorithm.rewritings):
+            state = rewriting.decode(state)
+        for number, (tape, cell) in enumerate(self.algorithm.procedure.result):
+            symbol = state.tapes[tape].get(cell, self.algorithm.procedure.machine.blank)
             if symbol not in ("0", "1"):
                 raise Refused(
                     f"theta does not fit its format: the machine left {symbol!r} where a bit should be",
-                    where=f"bit {bit} of the result tape",
+                    where=f"bit {number} of the result",
                 )
 
 
 @in_double
 def extend(
     primary: PrimaryNetwork,
-    algorithm: TuringMachine | Function,
-    x: ArrayLike,
-    y: ArrayLike,
+    algorithm: TuringMachine | Procedure | Function,
+    x_shape: Shape,
+    y_shape: Shape,
     *,
     data_format: NumberFormat = DEFAULT_FORMAT,
     weight_format: NumberFormat | None = None,
     cells: int | None = None,
 ) -> Extended:
-    """The extended network of section 5 around a primary network.
+    """The extended network of section 5 around a primary network, for inputs and labels of these shapes.
 
     `algorithm` computes theta from x and y. A Python function gets two nested arrays of whole numbers (the
-    data in units of the format's last place) and returns a list of `Int(width)`; it is traced. A machine
-    finds the bits of x and y, row by row, on its first tape from cell 1 on, least significant bit of each
-    number first, and leaves those of theta on its second tape in the same way; the first is read-only.
-    `cells` is the length of the tapes; by default a power of two with room to spare around the data.
+    data in units of the format's last place) and returns a list of `Int(width)`; it is traced, and its
+    machine grows with the data. A machine finds the bits of x and y, row by row, on its first tape from cell
+    1 on, least significant bit of each number first, and leaves those of theta on its second tape in the same
+    way; the first is read-only. A `Procedure` says itself where everything lies, so that the same machine can
+    serve any amount of data. `cells` is the length of the tapes; by default a power of two with room to
+    spare.
+
+    Nothing depends on the data themselves. Assumption (5) asks for epsilon <= |y|^2: the smallest number of
+    the format, squared. B_stop must exceed the final loss: a bound over all numbers of the formats.
     """
-    x, y = _matrix(x, "inputs"), _matrix(y, "labels")
     weight_format = weight_format or data_format
-    check_data(primary, x, y, data_format)
+    _check_shapes(primary, x_shape, y_shape)
     if isinstance(algorithm, TuringMachine):
-        bits = data_format.width * (x.size + y.size)
-        lowered = lower(algorithm, bits, primary.weights * weight_format.width)
-    else:
-        lowered = lower_function(algorithm, x.shape, y.shape, data_format, weight_format, primary.weights)
+        bits = data_format.width * (int(np.prod(x_shape)) + int(np.prod(y_shape)))
+        algorithm = Procedure.side_by_side(algorithm, bits, primary.weights * weight_format.width)
+    elif not isinstance(algorithm, Procedure):
+        formats = data_format, weight_format
+        algorithm = function_procedure(algorithm, x_shape, y_shape, *formats, primary.weights)
+    lowered = lower(algorithm)
     cells = cells or 4 << (lowered.reach + 16).bit_length()
-    largest = primary.largest_output(x, weight_format.largest)
-    final_loss = float(np.sum((largest + np.abs(y)) ** 2) / 2)
-    constants = choose(lowered.machine.tapes, final_loss)
+    largest = primary.largest_output(data_format.largest, weight_format.largest) + data_format.largest
+    constants = choose(lowered.machine.tapes, float(np.prod(y_shape)) * largest**2 / 2)
     net = TapeNet.of(
         build_graph(lowered.machine, constants),
         constants,
@@ -168,11 +277,17 @@ def extend(
         lowered.machine.alphabet,
         cells,
         primary=Connected.of(primary, lowered, data_format, weight_format, cells),
-        x=x,
-        y=y,
+        x=np.zeros(x_shape),
+        y=np.zeros(y_shape),
+        epsilon=data_format.smallest**2,
         read_only=lowered.read_only,
     )
-    return Extended(net, primary, lowered, x, y)
+    return Extended(net, primary, lowered, x_shape, y_shape)
+
+
+@eqx.filter_jit
+def _bits(form: NumberFormat, numbers: Float[Arrays, " n"]) -> Array:
+    return form.quantise(jnp.asarray(numbers))
 
 
 @eqx.filter_jit
@@ -203,25 +318,19 @@ def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:
     return matrix
 
 
-def check_data(
-    primary: PrimaryNetwork, x: NDArray[np.float64], y: NDArray[np.float64], form: NumberFormat
-) -> None:
-    """Refuses data that the network could not be trained on."""
-    if len(x) != len(y):
-        raise InputError(f"there are {len(x)} inputs but {len(y)} labels")
-    require_in_format(form, x, "the inputs")
-    require_in_format(form, y, "the labels")
-    if not np.any(y):
-        raise Refused(
-            "all labels are zero, which assumption (5) of the theorem excludes: the network could not tell "
-            "labels that it has read from labels that it has not",
-            advice="Add a constant to the labels.",
-        )
-    if y.size < 2:
+def _check_shapes(primary: PrimaryNetwork, x_shape: Shape, y_shape: Shape) -> None:
+    """Refuses data that no such network could be trained on."""
+    for shape, what in ((x_shape, "inputs"), (y_shape, "labels")):
+        if len(shape) != 2 or min(shape) < 1:
+            raise InputError(f"the {what} need one row for each sample, not shape {shape}")
+    if x_shape[0] != y_shape[0]:
+        raise InputError(f"there are {x_shape[0]} inputs but {y_shape[0]} labels")
+    if y_shape[0] * y_shape[1] < 2:
         raise Refused(
             "a single label number leaves no direction orthogonal to it, which f_perp needs",
             advice="Give at least two samples.",
         )
-    shape = jax.eval_shape(primary, jax.ShapeDtypeStruct((primary.weights,), x.dtype), x).shape
-    if shape != y.shape:
-        raise InputError(f"the primary network puts out shape {shape}, the labels have shape {y.shape}")
+    theta = jax.ShapeDtypeStruct((primary.weights,), np.float64)
+    shape = jax.eval_shape(primary, theta, jax.ShapeDtypeStruct(x_shape, np.float64)).shape
+    if shape != y_shape:
+        raise InputError(f"the primary network puts out shape {shape}, the labels have shape {y_shape}")

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 from tapegrad.targets.descent.loss import Arrays, Weights
@@ -33,8 +32,8 @@ class PrimaryNetwork(Protocol):
         """One row of outputs for each row of inputs."""
         ...
 
-    def largest_output(self, x: NDArray[np.float64], largest_weight: float) -> float:
-        """A bound of |f_theta(x)| for all weights up to this size."""
+    def largest_output(self, largest_input: float, largest_weight: float) -> float:
+        """A bound of |f_theta(x)| for all inputs and weights up to these sizes."""
         ...
 
 
@@ -71,11 +70,11 @@ class MLP(eqx.Module):
                 x = jax.nn.relu(x)
         return jnp.asarray(x)
 
-    def largest_output(self, x: NDArray[np.float64], largest_weight: float) -> float:
+    def largest_output(self, largest_input: float, largest_weight: float) -> float:
         """Each layer multiplies by at most (fan-in + 1) times the largest weight."""
         if self.activation == "step":
             return 1.0
-        size = float(np.abs(x).max(initial=1.0))
+        size = max(1.0, largest_input)
         for columns in self.sizes[:-1]:
             size = max(1.0, size * columns * largest_weight + largest_weight)
         return size

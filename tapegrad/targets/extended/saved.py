@@ -19,15 +19,15 @@ from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.extended.build import Algorithm
+from tapegrad.targets.extended.build import Algorithm, Procedure
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
-from tapegrad.targets.extended.net import Extended, TrainingRun, check_data
+from tapegrad.targets.extended.net import Extended, Training, TrainingRun
 from tapegrad.targets.extended.primary import MLP, Connected, PrimaryNetwork
 from tapegrad.targets.tape.build import Constants, Graph, build_graph
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
-from tapegrad_check.extended import check as check_extended
 from tapegrad_check.passes import bound_source
+from tapegrad_check.targets.extended import check as check_extended
 
 # Primary networks, number formats and algorithms as plain JSON and arrays
 
@@ -73,7 +73,7 @@ def format_from_json(data: Mapping[str, Any]) -> NumberFormat:
 def algorithm_to_json(algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, Any], dict[str, NDArray]]:
     """The machine as it was given; the first configuration of the one it was lowered to; the places of data
     and result: bit, tape, cell and sign."""
-    source, _ = source_to_json(algorithm.original)
+    source, _ = source_to_json(algorithm.procedure.machine)
     start = {
         "state": algorithm.start.state,
         "tapes": [sorted(tape) for tape in algorithm.start.tapes],
@@ -102,7 +102,8 @@ def algorithm_from_json(
     result = _places(arrays["result_places"], read_only, machine.tapes, cells)
     if any(len(places) != 1 for places in result):
         raise BrokenNet("a bit of the result lies at more than one place")
-    return Algorithm(machine, first, read_only, data, tuple(one for (one,) in result), rewritings, original)
+    places = tuple(one for (one,) in result)
+    return Algorithm(machine, first, read_only, data, places, rewritings, Procedure(original, (), (), ()))
 
 
 def _places(table: NDArray[Any], first_tape: int, end_tape: int, cells: int) -> tuple[Any, ...]:
@@ -124,21 +125,21 @@ _GRAPH, _WEIGHT = "graph.", "weight."
 """Prefixes of the arrays of the graph, and of s, T, H and z."""
 
 
-def save(extended: Extended, run: TrainingRun, path: str | os.PathLike[str]) -> None:
+def save(training: Training, run: TrainingRun, path: str | os.PathLike[str]) -> None:
     """Writes the folder of a network that has been trained, whole or not at all."""
-    net, connected = extended.net, extended.net.error.network.primary
+    net, connected = training.net, training.net.error.network.primary
     assert isinstance(connected, Connected)
     if not net.done(run.weights):
         raise InputError("the network has not been trained to its end", advice="Train it first.")
-    source, start, places = algorithm_to_json(extended.algorithm)
+    source, start, places = algorithm_to_json(training.algorithm)
     config = {
         "target": EXTENDED,
         "options": {},
-        "passes": witnesses(extended.algorithm.rewritings),
+        "passes": witnesses(training.algorithm.rewritings),
         "net": net.config()
         | {
             "read_only": net.read_only,
-            "primary": primary_to_json(extended.primary),
+            "primary": primary_to_json(training.extended.primary),
             "data_format": format_to_json(connected.data_format),
             "weight_format": format_to_json(connected.weight_format),
             "start": start,
@@ -146,7 +147,7 @@ def save(extended: Extended, run: TrainingRun, path: str | os.PathLike[str]) -> 
         },
         "source": source,
     }
-    arrays: dict[str, NDArray[Any]] = {"x": extended.x, "y": extended.y, **places}
+    arrays: dict[str, NDArray[Any]] = {"x": training.x, "y": training.y, **places}
     arrays |= {_GRAPH + name: array for name, array in net.arrays().items()}
     arrays |= {_WEIGHT + name: np.asarray(w) for name, w in run.weights.weights._asdict().items()}
     claims = net.certificate() | {
@@ -159,7 +160,7 @@ def save(extended: Extended, run: TrainingRun, path: str | os.PathLike[str]) -> 
 
 
 @in_double
-def load(path: str | os.PathLike[str]) -> tuple[Extended, TrainingRun]:
+def load(path: str | os.PathLike[str]) -> tuple[Training, TrainingRun]:
     """The network again, and what its training came to, computed anew from the weights. A folder whose
     certificate does not hold is refused."""
     folder = read_net(path)
@@ -172,15 +173,15 @@ def load(path: str | os.PathLike[str]) -> tuple[Extended, TrainingRun]:
     with what_is_broken(path):
         claims, source = folder.certificate["claims"], bound_source(folder).source
         check_extended(folder.config["net"], folder.own, claims, source)
-        extended = _extended(folder.config, folder.arrays)
-        training = folder.config["net"]["training"]
-        carry = Descent(_weights(extended, folder.arrays), int(training["steps"]))
-        if not extended.net.done(carry):
+        training = _training(folder.config, folder.arrays)
+        took = folder.config["net"]["training"]
+        carry = Descent(_weights(training, folder.arrays), int(took["steps"]))
+        if not training.net.done(carry):
             raise BrokenNet("these are not the weights of a training that has ended")
-        return extended, extended.outcome(carry, str(training["engine"]), float(training["seconds"]))
+        return training, training.outcome(carry, str(took["engine"]), float(took["seconds"]))
 
 
-def _extended(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Extended:
+def _training(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Training:
     """The network before training: the graph from its arrays, everything around it from its description."""
     net, x, y = config["net"], arrays["x"], arrays["y"]
     cells, read_only = net["cells"], net["read_only"]
@@ -188,7 +189,6 @@ def _extended(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Extend
         raise BrokenNet(f"the tapes do not have the {cells} cells that they should")
     primary = primary_from_json(net["primary"])
     data_format, weight_format = format_from_json(net["data_format"]), format_from_json(net["weight_format"])
-    check_data(primary, x, y, data_format)
     algorithm = algorithm_from_json(config["source"], net["start"], arrays, read_only, cells)
     if config["version"] > 1:  # format 1 had no witnesses; the graph tells, too, if not why
         compare(config["passes"], algorithm.rewritings, config["tapegrad"])
@@ -209,16 +209,17 @@ def _extended(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Extend
         tuple(net["symbols"]),
         cells,
         primary=Connected.of(primary, algorithm, data_format, weight_format, cells),
-        x=x,
-        y=y,
+        x=np.zeros_like(x),
+        y=np.zeros_like(y),
+        epsilon=data_format.smallest**2,
         read_only=read_only,
     )
-    return Extended(tape_net, primary, algorithm, x, y)
+    return Extended(tape_net, primary, algorithm, x.shape, y.shape).on(x, y)
 
 
-def _weights(extended: Extended, arrays: dict[str, NDArray[Any]]) -> Weights:
+def _weights(training: Training, arrays: dict[str, NDArray[Any]]) -> Weights:
     """The trained weights, each in the shape that the network had before training."""
-    before = extended.start().weights
+    before = training.start().weights
     found = Weights(*(arrays[_WEIGHT + name] for name in Weights._fields))
     for name, array, start in zip(Weights._fields, found, before, strict=True):
         if array.shape != np.shape(start) or array.dtype != np.float64:

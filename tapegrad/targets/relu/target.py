@@ -1,8 +1,10 @@
 """The target `relu`: what it takes, how it is built, and what it costs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit, layered
@@ -10,29 +12,83 @@ from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
 from tapegrad.source import Rewriting
 from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, lay_out, layer_sizes, padded
+from tapegrad.targets.relu.compact.build import made
+from tapegrad.targets.relu.compact.exactness import largest_sum
+from tapegrad.targets.relu.compact.net import CompactNet
 from tapegrad.targets.relu.exactness import prove
 from tapegrad.targets.relu.net import Gates, ReluNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
+FORMS = ("paper", "compact")
+PAPERS_CORRECTION = "thirds"
+
+
+def _refuse_what_is_for_the_other(
+    form: str, correction: str | None, width: int | None, depth: int | None, skips: bool
+) -> None:
+    own = {"correction": correction, "width": width, "depth": depth}
+    given = [name for name, value in own.items() if value is not None]
+    if form == "compact" and given:
+        raise Refused(
+            f"the compact form has no {' or '.join(given)}: its arithmetic is that of small whole numbers, "
+            "and nothing is rounded or padded",
+            advice="Leave that out, or choose form=paper.",
+        )
+    if form == "paper" and not skips:
+        raise Refused("the paper's form has no skip connections to leave out", advice="Choose form=compact.")
+
 
 def build(
-    circuit: LayeredCircuit, *, correction: str, dtype: str, width: int | None, depth: int | None
-) -> ReluNet:
-    """The network of a layered circuit (which `passes` has padded to the depth)."""
-    prove(_kinds(circuit), correction, dtype)
-    _padded_width(layer_sizes(circuit, correction), width)
+    circuit: Circuit | LayeredCircuit,
+    *,
+    form: str,
+    skips: bool,
+    correction: str | None,
+    dtype: str,
+    width: int | None,
+    depth: int | None,
+) -> "ReluNet | CompactNet":
+    """The network of a circuit, or in the paper's form of the layered one that `passes` has made of it."""
+    if isinstance(circuit, Circuit):
+        units, holds = made(circuit, skips=skips)
+        net = CompactNet(units, holds, circuit.inputs, circuit.outputs, dtype, skips)
+        largest_sum(units, holds)
+        return net
+    rounding = correction or PAPERS_CORRECTION
+    prove(_kinds(circuit), rounding, dtype)
+    _padded_width(layer_sizes(circuit, rounding), width)
     gates = Gates(circuit.kinds, circuit.left, circuit.right, circuit.wires)
-    stack = lay_out(circuit, correction, dtype)
-    return ReluNet.of(stack, gates, circuit.inputs, circuit.outputs, correction, width)
+    stack = lay_out(circuit, rounding, dtype)
+    return ReluNet.of(stack, gates, circuit.inputs, circuit.outputs, rounding, width)
 
 
 def estimate(
-    circuit: LayeredCircuit, *, correction: str, dtype: str, width: int | None, depth: int | None
+    circuit: Circuit | LayeredCircuit,
+    *,
+    form: str,
+    skips: bool,
+    correction: str | None,
+    dtype: str,
+    width: int | None,
+    depth: int | None,
 ) -> Estimate:
-    """The numbers of the built net: per unit two inputs, two weights and a bias; per gate its kind, two
-    operands and its wire; and where each layer ends."""
-    prove(_kinds(circuit), correction, dtype)
-    sizes = layer_sizes(circuit, correction)
+    """In the paper's form the numbers of the built net: per unit two inputs, two weights and a bias; per gate
+    its kind, two operands and its wire; and where each layer ends. The compact form is as good as built once
+    its gates are chosen, so it is built and counted."""
+    if isinstance(circuit, Circuit):
+        net = CompactNet(*made(circuit, skips=skips), circuit.inputs, circuit.outputs, dtype, skips)
+        return Estimate(
+            width=net.width,
+            depth=net.depth,
+            parameters=net.parameters,
+            bytes=sum(array.nbytes for array in net.arrays().values()),
+            steps=net.depth + 1,
+            precision=dtype,
+            notes=(f"{len(net.holds):,} units, {int((net.holds >= 0).sum()):,} of which hold a wire",),
+        )
+    rounding = correction or PAPERS_CORRECTION
+    prove(_kinds(circuit), rounding, dtype)
+    sizes = layer_sizes(circuit, rounding)
     units, number = int(sizes.sum()), np.dtype(dtype).itemsize
     return Estimate(
         width=_padded_width(sizes, width),
@@ -46,13 +102,29 @@ def estimate(
 
 
 def passes(
-    circuit: Circuit, *, correction: str, dtype: str, width: int | None, depth: int | None
+    circuit: Circuit,
+    *,
+    form: str,
+    skips: bool,
+    correction: str | None,
+    dtype: str,
+    width: int | None,
+    depth: int | None,
 ) -> Sequence[Rewriting]:
-    """Layers first, then identity layers up to the depth asked for."""
+    """In the paper's form, layers first, then identity layers up to the depth asked for."""
+    _refuse_what_is_for_the_other(form, correction, width, depth, skips)
+    if form == "compact":
+        return []
     steps = [layered(circuit)]
     if depth is not None:
-        steps.append(padded(steps[-1].after, depth, correction))  # type: ignore[arg-type]
+        rounding = correction or PAPERS_CORRECTION
+        steps.append(padded(steps[-1].after, depth, rounding))  # type: ignore[arg-type]
     return steps
+
+
+def loads(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "ReluNet | CompactNet":
+    """A saved net of either form; older ones do not name it."""
+    return (CompactNet if "form" in config else ReluNet).from_saved(config, arrays)
 
 
 def _kinds(circuit: LayeredCircuit) -> list[Gate]:
@@ -82,7 +154,7 @@ def examples() -> Sequence[Example]:
 
 TARGET = Target(
     name="relu",
-    summary="the forward pass of a ReLU network, two ReLU layers and a correction for each circuit layer",
+    summary="the forward pass of a ReLU network: compact, or as in the paper with its corrections",
     paper="Wei, Chen, Ma, section 3 and appendix B",
     takes=Circuit,
     net=ReluNet,
@@ -90,10 +162,21 @@ TARGET = Target(
     estimate=estimate,
     examples=examples,
     options={
-        "correction": Option("thirds", "round between layers as in Proposition 3.4", tuple(CORRECTIONS)),
+        "form": Option(
+            "paper",
+            "the paper's construction, or compact: gates of up to four inputs, with whole weights",
+            FORMS,
+        ),
+        "skips": Option(True, "compact: whether a unit may read any earlier layer", (True, False)),
+        "correction": Option(
+            None,
+            f"paper: round between layers as in Proposition 3.4; {PAPERS_CORRECTION} if not given",
+            (None, *CORRECTIONS),
+        ),
         "dtype": Option("float32", "precision of weights and values", DTYPES),
-        "width": Option(None, "pad every ReLU layer to this many units"),
-        "depth": Option(None, "pad with identities to this many ReLU layers"),
+        "width": Option(None, "paper: pad every ReLU layer to this many units"),
+        "depth": Option(None, "paper: pad with identities to this many ReLU layers"),
     },
     passes=passes,
+    loads=loads,
 )

@@ -234,11 +234,13 @@ class TapeNet(DescentNet):
         primary: Primary = _NO_PRIMARY,
         x: Float[Arrays, "samples inputs"] = LONE_INPUTS,
         y: Float[Arrays, "samples outputs"] = LONE_LABELS,
+        epsilon: float = 1.0,
         read_only: int = 0,
     ) -> Self:
-        """The net of a graph, around a primary network and its data; without, around an empty one."""
+        """The net of a graph, around a primary network and its data; without, around an empty one. `epsilon`
+        is a lower bound of |y|^2."""
         low, high = np.float64(constants.low), np.float64(constants.high)
-        bounds = Thresholds(np.sum(np.square(y)), low, high)
+        bounds = Thresholds(np.float64(epsilon), low, high)
         error = SquaredError(ExtendedNetwork(TapeLoss.of(graph, constants), primary, bounds), x, y)
         return cls(error, fast.prepare(**vars(graph)), graph, constants, states, symbols, cells, read_only)
 

@@ -6,7 +6,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tapegrad.attention.analysis import LONGEST
+from tapegrad.attention.clocked import ClockPorts
 from tapegrad.attention.sources import Ports, ProgramPorts, TapePorts
+from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.errors import Refused
 from tapegrad.lowering.one_tape import one_tape
 from tapegrad.lowering.program_learner import suiting
@@ -22,6 +24,8 @@ from tapegrad.targets.transformer.build import CORRECTIONS, Layout
 from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 
+Taken = TuringMachine | Program | SequentialCircuit
+"""What is built without a lowering."""
 USUAL_STEPS = 4096
 LARGEST = 4 << 30
 """Dense nets of more bytes than this are refused, or built of gates and heads."""
@@ -29,7 +33,7 @@ MOST_RULES = 1 << 16
 """Of a machine that is built of gates and heads."""
 
 
-def build(source: TuringMachine | Program, **options: Any) -> Net:
+def build(source: Taken, **options: Any) -> Net:
     """The net, if it fits."""
     steps, attention, correction = options["steps"], options["attention"], options["correction"]
     if (ports := ports_for(source, **options)) is not None:
@@ -46,13 +50,17 @@ def build(source: TuringMachine | Program, **options: Any) -> Net:
     return TransformerNet.build(source, steps, attention, correction)
 
 
-def ports_for(source: TuringMachine | Program, **options: Any) -> Ports | None:
+def ports_for(source: Taken, **options: Any) -> Ports | None:
     """The source as a machine with memories, where its net is to be made of heads and gates; None for the
     paper's layers, whose matrices are dense."""
     construction, steps = options["construction"], options["steps"]
+    if construction == "paper" and not isinstance(source, TuringMachine):
+        raise Refused(
+            "the paper has a construction for Turing machines alone", advice="Leave out `construction`."
+        )
+    if isinstance(source, SequentialCircuit):
+        return ClockPorts(source, _cycles(source, steps))
     if isinstance(source, Program):
-        if construction == "paper":
-            raise Refused("the paper has no construction for programs", advice="Leave out `construction`.")
         return ProgramPorts(source.with_room(input=options["input"], output=options["output"]).machine)
     large = source.tapes > 1 or estimate_machine(source, steps).bytes > LARGEST
     if construction == "paper" or (construction == "auto" and not large):
@@ -65,7 +73,15 @@ def ports_for(source: TuringMachine | Program, **options: Any) -> Ports | None:
     return TapePorts(source, steps)
 
 
-def estimate(source: TuringMachine | Program, **options: Any) -> Estimate:
+def _cycles(source: SequentialCircuit, steps: int) -> int:
+    if not isinstance(steps, int) or not 1 <= steps <= LONGEST:
+        raise Refused(
+            f"{steps!r} cycles of {source.name!r} cannot be run", advice=f"Ask for 1 to {LONGEST:,}."
+        )
+    return steps
+
+
+def estimate(source: Taken, **options: Any) -> Estimate:
     """What the net will cost."""
     steps = options["steps"]
     if (ports := ports_for(source, **options)) is not None:
@@ -97,16 +113,18 @@ def estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
     )
 
 
-def passes(source: TuringMachine | Program, **options: Any) -> Sequence[Rewriting]:
+def passes(source: Taken, **options: Any) -> Sequence[Rewriting]:
     """The paper's layers are for one tape; several are put on one for them."""
     if ports_for(source, **options) is not None or not isinstance(source, TuringMachine):
         return []
     return [] if source.tapes == 1 else [one_tape(source)]
 
 
-def fitted(source: TuringMachine | Program, state: State, steps: int) -> Mapping[str, Any]:
+def fitted(source: Taken, state: State, steps: int) -> Mapping[str, Any]:
     """As many steps as the run takes, or as are asked for, where the usual number is too few; for a program
     also room for its input and output."""
+    if isinstance(source, SequentialCircuit):
+        return {"steps": max(1, len(state.trace))}
     if not isinstance(source, Program):
         ahead = look_ahead(source, state, min(steps, LONGEST))
         return {} if ahead is None or ahead.steps <= USUAL_STEPS else {"steps": ahead.steps}
@@ -134,7 +152,7 @@ TARGET = Target(
     summary="a decoder step is a step of the machine; attention finds the last write to a cell",
     paper="Wei, Chen, Ma, section 4",
     takes=TuringMachine,
-    also_takes=(Program,),
+    also_takes=(Program, SequentialCircuit),
     net=TransformerNet,
     build=build,
     estimate=estimate,
@@ -149,7 +167,7 @@ TARGET = Target(
         ),
         "construction": Option(
             "auto",
-            "paper (one tape), or ports: heads and gates, for any number of tapes and for programs",
+            "paper (one tape), or ports: heads and gates, for tapes, programs and circuits with state",
             ("auto", "paper", "ports"),
             was="paper",
         ),

@@ -21,7 +21,7 @@ def gate(kind: str, **options):
     make = CircuitBuilder()
     a, b = make.input("a"), make.input("b")
     make.output("y", getattr(make, kind)(a, b))
-    return compile(make.circuit(kind), "relu", **options)
+    return compile(make.circuit(kind), "relu", form="paper", **options)
 
 
 def first_symbol_machine() -> TuringMachine:
@@ -150,7 +150,7 @@ def _bits(problem):
 
 def test_bad_requests():
     with pytest.raises(Refused, match="no outputs"):
-        problem_of(compile(CircuitBuilder().circuit("nothing"), "relu"), [])
+        problem_of(compile(CircuitBuilder().circuit("nothing"), "relu", form="paper"), [])
     with pytest.raises(Refused, match="too many parameters"):
         problem_of(gate("and_", width=100_000), [0, 1])
     loops = TuringMachine(

@@ -33,7 +33,8 @@ def gate_circuit(kind: str):
 
 def chain(name_or_circuit, target="relu", **options):
     source = ready(name_or_circuit) if isinstance(name_or_circuit, str) else name_or_circuit
-    return chain_of(compile(source, target, **options).net)
+    papers = {"form": "paper"} if target == "relu" else {}
+    return chain_of(compile(source, target, **papers, **options).net)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_without_corrections_theorem_d_6_says_nothing():
 
 
 def test_other_targets_are_refused():
-    with pytest.raises(Refused, match="relu and transformer"):
+    with pytest.raises(Refused, match="relu in the paper's form and for the target transformer"):
         chain_of(compile(ready("increment"), "simplex").net)
 
 

@@ -81,7 +81,7 @@ def test_corollary_a_1_with_equal_margins():
 
 @pytest.fixture(scope="module")
 def adder() -> ReluNet:
-    net = compile(ready_circuit("adder4"), "relu").net
+    net = compile(ready_circuit("adder4"), "relu", form="paper").net
     assert isinstance(net, ReluNet)
     return net
 

@@ -62,6 +62,31 @@ def test_constants_that_are_too_small(monkeypatch):
     assert failing(welper, "Condition (18)", "Bound (23)") == ["Condition (18)", "Bound (23)"]
 
 
+@pytest.mark.parametrize("part", ["label_switch", "halt_switch", "orthogonal", "cutoff"])
+@pytest.mark.parametrize("more", [1, 8])
+def test_further_layers(monkeypatch, part, more):
+    """Each adds 0 to what it had, by ReLUs in a row."""
+    shallow = getattr(loss, part)
+
+    def deeper(*given):
+        found = shallow(*given)
+        nothing = found
+        for _ in range(more):
+            nothing = jax.nn.relu(nothing + 1)
+        return found + 0 * nothing
+
+    monkeypatch.setattr(loss, part, deeper)
+    assert failing(welper, "Section 5.5") == ["Section 5.5"]
+
+
+def test_a_network_that_knows_only_larger_labels(monkeypatch):
+    """epsilon must be at most |y|^2 for all labels of the format, not for those of one data set."""
+    smallest = formats.FixedPoint.smallest
+    larger = property(lambda form: 2 * smallest.fget(form))  # type: ignore[misc]
+    monkeypatch.setattr(formats.FixedPoint, "smallest", larger)
+    assert failing(welper, "Proposition 2.1") == ["Proposition 2.1"]
+
+
 def test_switches_that_are_never_quite_open(monkeypatch):
     label, halt = loss.label_switch, loss.halt_switch
     monkeypatch.setattr(loss, "label_switch", lambda u, z, epsilon: 0.999 * label(u, z, epsilon))

@@ -18,9 +18,9 @@ from tapegrad.targets import target_named
 from tapegrad.targets.emulator import loss
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
 from tapegrad_check import CheckError, check
-from tapegrad_check.emulator import check as check_arrays
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import Model, model_of
+from tapegrad_check.targets.emulator import check as check_arrays
 from tests.learners.cases import CASES, Case
 
 

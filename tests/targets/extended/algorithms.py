@@ -1,8 +1,17 @@
 """Small algorithms as machines, for tests: what they compute is known without running them."""
 
 from itertools import product
+from typing import Any
+
+import numpy as np
 
 from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.targets.extended import Training, extend
+
+
+def training(primary: Any, algorithm: Any, x: Any, y: Any, **options: Any) -> Training:
+    """The network for data of this shape, with these data."""
+    return extend(primary, algorithm, np.shape(x), np.shape(y), **options).on(x, y)
 
 
 def copy_bits(count: int, blank: str = "0", stay: bool = False) -> TuringMachine:

@@ -16,9 +16,9 @@ from tapegrad.circuits.types import Int
 from tapegrad.cli import app
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines import library as machines
-from tapegrad.targets.extended import MLP, FixedPoint, FloatingPoint, extend, linear, load, save
+from tapegrad.targets.extended import MLP, FixedPoint, FloatingPoint, linear, load, save
 from tapegrad.targets.extended.examples import EXAMPLES, TrainingExample
-from tests.targets.extended.algorithms import copy_bits
+from tests.targets.extended.algorithms import copy_bits, training
 
 X = np.array([[1.0, -2.0], [0.5, 1.5]])
 Y = np.array([[-1.0], [0.5]])
@@ -26,25 +26,25 @@ FORM = FixedPoint(4, 1)
 
 
 def copying(**options: Any):
-    return extend(linear(2), copy_bits(12, **options), X, Y, data_format=FORM, cells=128 if options else 64)
+    return training(linear(2), copy_bits(12, **options), X, Y, data_format=FORM, cells=128 if options else 64)
 
 
 def of_function():
     def sums(x, y):
         return [x[0][0] + y[1][0], x[1][1] - y[0][0], Int(4)(3)]
 
-    return extend(linear(2), sums, X, Y, data_format=FORM)
+    return training(linear(2), sums, X, Y, data_format=FORM)
 
 
 def floating():
     x, y = np.array([[3.5, -0.25], [0.75, 6.0]]), np.array([[0.5], [-1.25]])
-    return extend(linear(2), copy_bits(15), x, y, data_format=FloatingPoint(2, 2), cells=64)
+    return training(linear(2), copy_bits(15), x, y, data_format=FloatingPoint(2, 2), cells=64)
 
 
 def hidden_layer():
     x, y = np.array([[1.0, -2.0], [0.5, 1.5]]), np.array([[-1.0], [0.5]])
     form = FixedPoint(4, 1, continuous=True)
-    return extend(MLP((2, 1, 1)), copy_bits(20), x, y, data_format=form, cells=64)
+    return training(MLP((2, 1, 1)), copy_bits(20), x, y, data_format=form, cells=64)
 
 
 BUILDERS = {
@@ -190,10 +190,10 @@ def test_what_cannot_be_written_down_leaves_nothing(trained, tmp_path: Path) -> 
         def __call__(self, theta, x):
             return 2 * linear(2)(theta, x)
 
-        def largest_output(self, x, largest_weight):
-            return 2 * linear(2).largest_output(x, largest_weight)
+        def largest_output(self, largest_input, largest_weight):
+            return 2 * linear(2).largest_output(largest_input, largest_weight)
 
-    own = extend(Doubled(), copy_bits(12), X, Y, data_format=FORM, cells=64)
+    own = training(Doubled(), copy_bits(12), X, Y, data_format=FORM, cells=64)
     with pytest.raises(Refused, match="kind Doubled cannot be saved"):
         save(own, own.train(), tmp_path / "net")
     extended, run = trained

@@ -16,8 +16,8 @@ from tapegrad.targets import target_named
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn import TARGET, RcnnNet
 from tapegrad_check import CheckError
-from tapegrad_check.rcnn import check
 from tapegrad_check.sources import Model, model_of
+from tapegrad_check.targets.rcnn import check
 
 STEPS = 12
 

@@ -1,0 +1,105 @@
+"""Clauses: is a formula in conjunctive normal form satisfiable?
+
+Formulas of our own are parities on a graph (Tseitin, 1968): a variable for each edge and a bit for each
+corner, and at each corner the edges add up to its bit. Every edge has two ends, so the bits of all corners
+add up to nothing: if they do not, there is no solution, and nothing local tells so. If they do there is one.
+The graph is a ring with chords across, each corner has three edges, and its parity is four clauses.
+
+Formulas in DIMACS format are answered by a solver (`tapegrad._vnn.confirm`).
+"""
+
+from collections.abc import Sequence
+from itertools import product
+
+from tapegrad._vnn.question import Question, point
+from tapegrad.circuits import words
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.sampler import Draws
+from tapegrad.errors import FormatError
+
+SMALLEST, LARGEST = 2, 5_000
+MOST_VARIABLES, MOST_CLAUSES = 100_000, 1_000_000
+
+Clauses = list[list[int]]
+"""A clause has the numbers of its variables, from 1 on, negative where they are negated."""
+
+
+def question(size: int, satisfiable: bool, draws: Draws) -> Question:
+    """A ring of `2 size` corners with chords across."""
+    corners = 2 * size
+    charges = [draws.one_below(2) for _ in range(corners)]
+    charges[0] ^= sum(charges) % 2 ^ (not satisfiable)
+    names = [int(place) + 1 for place in draws.order(3 * size)]  # edges of the ring, then chords
+    ring, chords = names[:corners], names[corners:]
+    clauses: Clauses = []
+    for corner, charge in enumerate(charges):
+        edges = [ring[corner - 1], ring[corner], chords[corner % size]]
+        wrong = [signs for signs in product((0, 1), repeat=3) if sum(signs) % 2 != charge]
+        clauses += [[-e if s else e for e, s in zip(edges, signs, strict=True)] for signs in wrong]
+    about = {"corners": corners, "clauses": len(clauses)}
+    asked = circuit(3 * size, clauses, f"parities on {corners} corners")
+    if not satisfiable:
+        return Question(asked, None, "the bits of the corners add up to 1", about)
+    values = [0] * (3 * size)
+    for name in chords:
+        values[name - 1] = draws.one_below(2)
+    carried = draws.one_below(2)
+    for corner, charge in enumerate(charges):
+        carried ^= charge ^ values[chords[corner % size] - 1]
+        values[ring[corner] - 1] = carried
+    return Question(asked, point(values), "a solution is kept", about)
+
+
+def circuit(variables: int, clauses: Sequence[Sequence[int]], name: str) -> Circuit:
+    """1 where all clauses hold."""
+    build = CircuitBuilder()
+    inputs = [build.input(f"x{number}") for number in range(1, variables + 1)]
+    held = []
+    for clause in clauses:
+        wires = [inputs[abs(literal) - 1] for literal in clause]
+        signs = zip(clause, wires, strict=True)
+        held.append(words.any_of(build, [wire if sign > 0 else build.not_(wire) for sign, wire in signs]))
+    build.output("satisfied", words.all_of(build, held))
+    return build.circuit(name)
+
+
+def from_dimacs(text: str) -> tuple[int, Clauses]:
+    """Variables and clauses of a file in DIMACS format."""
+    variables, expected, numbers = -1, 0, list[int]()
+    for line_number, line in enumerate(text.splitlines(), 1):
+        parts = line.split()
+        if not parts or parts[0] == "c":
+            continue
+        if parts[0] == "%":  # as the files of SATLIB end
+            break
+        where = f"line {line_number}"
+        if parts[0] == "p":
+            if variables >= 0 or len(parts) != 4 or parts[1] != "cnf":
+                raise FormatError("a formula begins with one line 'p cnf VARIABLES CLAUSES'", where=where)
+            variables, expected = (_number(own, where) for own in parts[2:])
+            if not 0 < variables <= MOST_VARIABLES or not 0 <= expected <= MOST_CLAUSES:
+                raise FormatError(
+                    f"at most {MOST_VARIABLES:,} variables and {MOST_CLAUSES:,} clauses are read", where=where
+                )
+            continue
+        numbers += [_number(own, where) for own in parts]
+        if any(abs(own) > max(variables, 0) for own in numbers[-len(parts) :]):
+            raise FormatError("a literal has no variable of the line 'p cnf'", where=where)
+    if variables < 0 or (numbers and numbers[-1] != 0):
+        raise FormatError("the formula ends in the middle of a clause, or has no line 'p cnf'")
+    clauses: Clauses = [[]]
+    for own in numbers:
+        if own:
+            clauses[-1].append(own)
+        else:
+            clauses.append([])
+    if len(clauses) - 1 != expected:
+        raise FormatError(f"the formula has {len(clauses) - 1:,} clauses, and not {expected:,} as it says")
+    return variables, clauses[:-1]
+
+
+def _number(text: str, where: str) -> int:
+    if len(text) > 9 or not text.isascii() or not text.removeprefix("-").isdecimal():
+        raise FormatError(f"{text[:20]!r} is no number of a literal", where=where)
+    return int(text)

@@ -1,0 +1,246 @@
+"""`tapegrad train-with`: ordinary training of an extended network that carries out an algorithm."""
+
+import csv
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from tapegrad._files import content_of
+from tapegrad.commands.output import AsJson, console, print_json, steps_progress
+from tapegrad.errors import DataError, InputError
+
+if TYPE_CHECKING:
+    from tapegrad.targets.extended import TrainingRun
+
+LEARNERS = ("perceptron",)
+MOST_ROWS = 10_000
+"""Of a table: training goes over the tape of all samples again and again."""
+TRAINED_ON = 0.8
+"""The part of the rows that training gets, where nothing else is said."""
+
+
+def train_with(
+    example: Annotated[
+        str | None, typer.Argument(help="A ready example, or a table, FILE.csv; left out, they are listed.")
+    ] = None,
+    learner: Annotated[str, typer.Option(help="For a table: what training carries out.")] = LEARNERS[0],
+    label: Annotated[
+        str | None,
+        typer.Option(help="For a table: the column of labels, a name or number; default: the last."),
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="For a table: the label to tell from all others, if there are several.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=2, help="For a table: rows to train on; default four fifths.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="For a table: rounds over these rows at most.")] = 10,
+    bits: Annotated[int, typer.Option(min=2, max=16, help="For a table: bits of a feature.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="For a table: how rows are drawn.")] = 0,
+    engine: Annotated[
+        str, typer.Option(help="fast or reference (automatic differentiation at every step).")
+    ] = "fast",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A folder for the trained network.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a primary network inside an extended one, whose gradient descent runs an algorithm.
+
+    Examples: tapegrad train-with xor -o xor.net; tapegrad train-with iris.csv --positive setosa
+    """
+    if example is not None and example.endswith(".csv"):
+        if learner not in LEARNERS:
+            raise InputError(f"there is no learner {learner!r}", advice=f"Choose {', '.join(LEARNERS)}.")
+        table = Table.read(example, label, positive).split(rows, seed)
+        return _trained_on(table, epochs, bits, engine, output, as_json)
+    return _example(example, engine, output, as_json)
+
+
+def _example(name: str | None, engine: str, output: Path | None, as_json: bool) -> None:
+    from tapegrad.targets.extended import save  # brings JAX
+    from tapegrad.targets.extended.examples import EXAMPLES, example_named
+
+    if name is None:
+        listed = {name: entry.summary for name, entry in EXAMPLES.items()}
+        if as_json:
+            print_json(listed)
+        else:
+            for name, summary in listed.items():
+                console.print(f"[bold]{name:<12}[/bold] {summary}")
+        return
+    chosen = example_named(name)
+    with steps_progress(f"gradient descent, {name}", 0) as progress:
+        training = chosen.build()
+        run = training.train(engine=engine, progress=progress)
+    if output is not None:
+        save(training, run, output)
+    if as_json:
+        print_json({"example": name, **run.to_json(), "folder": None if output is None else str(output)})
+        return
+    console.print(f"[bold]{name}[/bold]: {chosen.summary}")
+    _print_run(run)
+    console.print(f"final loss  {run.loss:g} of the primary network with these weights")
+    _print_end(run, output)
+
+
+def _trained_on(
+    table: "Table", epochs: int, bits: int, engine: str, output: Path | None, as_json: bool
+) -> None:
+    from tapegrad.targets.extended import save  # brings JAX
+    from tapegrad.targets.extended.classifier import PerceptronClassifier
+
+    with steps_progress(f"gradient descent, {table.name}", 0) as progress:
+        model = PerceptronClassifier(epochs, bits, engine=engine, progress=progress)
+        model.fit(table.features, table.labels)
+    run, training, others = model.run_, model.training_, table.others
+    if output is not None:
+        save(training, run, output)
+    scores = {
+        "train": model.score(table.features, table.labels),
+        "test": None if others is None else model.score(others.features, others.labels),
+    }
+    sizes = {
+        "states": len(training.algorithm.procedure.machine.states),
+        "vertices": len(training.net.graph.down),
+        "rows": len(table.labels),
+        "test_rows": 0 if others is None else len(others.labels),
+    }
+    if as_json:
+        classes = [str(one) for one in model.classes_]
+        found = {"table": table.name, "classes": classes, **sizes, "accuracy": scores, **run.to_json()}
+        print_json({**found, "folder": None if output is None else str(output)})
+        return
+    console.print(
+        f"{table.name}: {model.classes_[1]} or {model.classes_[0]}, {table.features.shape[1]} features of "
+        f"{bits} bits; {sizes['rows']:,} rows to train on, {sizes['test_rows']:,} to test",
+        markup=False,
+    )
+    console.print(
+        f"network     {sizes['vertices']:,} vertices, for {sizes['states']} states of the machine, whatever "
+        "the data"
+    )
+    _print_run(run)
+    tested = "" if scores["test"] is None else f", {scores['test']:.1%} of the others"
+    console.print(f"right       {scores['train']:.1%} of the rows trained on{tested}")
+    _print_end(run, output)
+
+
+def _print_run(run: "TrainingRun") -> None:
+    console.print(
+        f"steps       {run.steps:,} of gradient descent in {run.seconds:.3g} s, stopped by the loss"
+    )
+    console.print(f"engine      {run.engine}; the end is that of the machine, run plainly")
+    if run.engine == "fast":
+        console.print(
+            f"gradients   those of automatic differentiation, compared at {run.compared} of the steps"
+        )
+    console.print(f"theta       {' '.join(f'{value:g}' for value in run.theta.ravel())}")
+
+
+def _print_end(run: "TrainingRun", output: Path | None) -> None:
+    console.print(f"deviation   {run.deviation:.3g} of tape and heads from their ideal values, at most")
+    if output is not None:
+        console.print(f"written to {output}; now try: tapegrad check {output}", markup=False)
+
+
+# Tables
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of features with a label each; two labels occur."""
+
+    name: str
+    features: NDArray[np.float64]
+    labels: NDArray[Any]
+    others: "Table | None" = None
+    """Rows that are not trained on."""
+
+    @classmethod
+    def read(cls, file: str, label: str | None = None, positive: str | None = None) -> Self:
+        """A file of comma-separated values; a first row without numbers has the names of the columns. With
+        `positive`, every other label becomes "other"."""
+        content = content_of(file)
+        if content is None:
+            raise InputError(f"there is no file {file}")
+        try:
+            rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8-sig"))) if row]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise DataError(f"{file} is no table of comma-separated values: {error}") from error
+        named = bool(rows) and not any(_is_number(entry) for entry in rows[0])
+        names = [entry.strip() for entry in rows.pop(0)] if named else []
+        if not 2 <= len(rows) <= MOST_ROWS:
+            raise DataError(f"{file} has {len(rows):,} rows", advice=f"Training takes 2 to {MOST_ROWS:,}.")
+        width = len(names or rows[0])
+        at = _column(file, names, width, label)
+        features = [_features(file, row, width, at, line) for line, row in enumerate(rows, 1 + named)]
+        labels = np.array([row[at].strip() for row in rows])
+        return cls(Path(file).name, np.array(features), _two_labels(file, labels, positive))
+
+    def split(self, rows: int | None, seed: int) -> "Table":
+        """So many rows drawn at random, and the others."""
+        count = len(self.labels)
+        rows = max(2, int(TRAINED_ON * count)) if rows is None else rows
+        if rows > count:
+            raise InputError(f"the table has {count:,} rows, so that {rows:,} cannot be trained on")
+        order = np.random.default_rng(seed).permutation(count)
+        first, rest = (
+            Table(self.name, self.features[at], self.labels[at]) for at in (order[:rows], order[rows:])
+        )
+        return replace(first, others=rest if count > rows else None)
+
+
+def _features(file: str, row: list[str], width: int, label_at: int, line: int) -> list[float]:
+    if len(row) != width:
+        raise DataError(f"{file} has {len(row)} entries in a row, not {width}", where=f"line {line}")
+    entries = [entry for column, entry in enumerate(row) if column != label_at]
+    wrong = next((entry for entry in entries if not _is_number(entry)), None)
+    if wrong is not None:
+        raise DataError(
+            f"{file} has {wrong!r} where a feature should be a finite number",
+            where=f"line {line}",
+            advice="Name the column of labels with --label, and leave out columns that are no numbers.",
+        )
+    return [float(entry) for entry in entries]
+
+
+def _is_number(entry: str) -> bool:
+    try:
+        return bool(np.isfinite(float(entry)))
+    except ValueError:
+        return False
+
+
+def _column(name: str, names: list[str], width: int, label: str | None) -> int:
+    """Which column has the labels."""
+    if width < 2:
+        raise DataError(f"{name} has one column", advice="A table has features and labels.")
+    if label is None:
+        return width - 1
+    if label in names:
+        return names.index(label)
+    if label.isdecimal() and 1 <= int(label) <= width:
+        return int(label) - 1
+    known = f"its columns are {', '.join(names)}" if names else f"it has columns 1 to {width}"
+    raise InputError(f"{name} has no column {label!r}: {known}")
+
+
+def _two_labels(name: str, labels: NDArray[Any], positive: str | None) -> NDArray[Any]:
+    found = sorted(set(labels.tolist()))
+    if positive is not None:
+        if positive not in found:
+            raise InputError(f"{name} has no label {positive!r}", advice=f"It has {', '.join(found[:10])}.")
+        labels = np.where(labels == positive, positive, "other")
+        found = sorted(set(labels.tolist()))
+    if len(found) != 2:
+        raise DataError(
+            f"{name} has {len(found):,} labels, and a perceptron tells two apart",
+            advice=f"Choose one to tell from the others, as in --positive {found[0]!r}.",
+        )
+    return labels

@@ -1,0 +1,181 @@
+"""Circuits with state as learners, and as circuits without.
+
+A learner has a state already: its memory. So latches are memory, a cycle is a sample, and the outputs of the
+last cycle are kept beside the latches, that they can be seen. Every guess is wrong, so that every sample is
+learned from: what is learned is the next state.
+
+Without state, cycles come one after the other: the logic as often as there are cycles, each copy reading what
+the one before has made of the latches.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.circuits.builder import CircuitBuilder, copied
+from tapegrad.circuits.clocked.kind import random_trace
+from tapegrad.circuits.clocked.model import ANY, SequentialCircuit, SequentialState
+from tapegrad.circuits.inputs import BUS
+from tapegrad.circuits.layered import LARGEST, layered_widths
+from tapegrad.circuits.model import Bits, Circuit
+from tapegrad.errors import InputError, Refused
+from tapegrad.learners.model import CircuitLearner, LearnerState, Memory, Response, Samples
+from tapegrad.source import Inputs, Rewriting
+
+
+class ClockedLearner(CircuitLearner):
+    """The learner whose memory is the latches and the last outputs. Its interpreter is the circuit's."""
+
+    def __init__(self, source: SequentialCircuit, circuit: Circuit, first: tuple[int, ...]) -> None:
+        super().__init__(circuit, len(source.inputs), first)
+        self.source = source
+
+    def respond(self, memory: Memory, x: Sequence[int], random: int, guess: int) -> Response:
+        outputs, latches = self.source.after(list(x), memory[: len(self.source.latches)])
+        return Response(guess, 0, (*latches, *outputs))
+
+
+def clocked_learner(source: SequentialCircuit) -> Rewriting:
+    """The learner whose memory is the latches and the last outputs."""
+    build = CircuitBuilder()
+    latches = [build.input(f"latch {name}") for name in source.latches]
+    for name in source.outputs:
+        build.input(f"output {name}")
+    inputs = [build.input(f"input {name}") for name in source.inputs]
+    build.input("random")
+    guess = build.input("guess")
+    found = copied(source.logic, build, [*inputs, *latches])
+    outputs, after = found[: len(source.outputs)], found[len(source.outputs) :]
+    build.output("answer", guess)
+    build.output("finished", build.constant(False))
+    for name, wire in zip(source.latches, after, strict=True):
+        build.output(f"latch {name}", wire)
+    for name, wire in zip(source.outputs, outputs, strict=True):
+        build.output(f"output {name}", wire)
+    first = [0 if reset == ANY else reset for reset in source.resets] + [0] * len(source.outputs)
+    learner = ClockedLearner(source, build.circuit(f"{source.name} as a learner"), tuple(first))
+
+    def encode(state: SequentialState) -> LearnerState:
+        ones = np.ones(len(state.trace), np.uint8)
+        samples = Samples(state.trace, ones, 1 - ones, 1 - ones)
+        last = state.outputs[-1].tolist() if len(state.outputs) else [0] * len(source.outputs)
+        return LearnerState((*state.latches, *last), state.cycle, None, samples)
+
+    def decode(state: LearnerState) -> SequentialState:
+        count, known = len(source.latches), min(1, state.position)
+        row = np.array(state.memory[count:], np.uint8).reshape(1, len(source.outputs))
+        return SequentialState(state.memory[:count], state.position, row[:known], state.samples.x)
+
+    return Rewriting("latches as memory", source, learner, encode, decode, in_step=True)
+
+
+def at_cycle(name: str, cycle: int) -> str:
+    """The name of a bit in one cycle: `data[3]` in cycle 5 is `data@5[3]`, a bit of the value `data@5`."""
+    bus = BUS.fullmatch(name)
+    return f"{bus[1]}@{cycle}[{bus[2]}]" if bus else f"{name}@{cycle}"
+
+
+def unrolled(source: SequentialCircuit, cycles: int) -> Rewriting:
+    """The circuit of so many cycles. Its inputs are first the latches that are open, then the inputs cycle by
+    cycle; its outputs those of every cycle, and last the latches."""
+    if not isinstance(cycles, int) or cycles < 1:
+        raise Refused(f"{cycles!r} cycles cannot be unrolled", advice="Ask for at least one.")
+    refuse_many_cycles(source, cycles)
+    circuit = _cycles(source, cycles)
+    open_places = [place for place, reset in enumerate(source.resets) if reset == ANY]
+
+    def encode(state: SequentialState) -> Bits:
+        if state.cycle or len(state.trace) != cycles:
+            raise InputError(
+                f"the circuit is for {cycles:,} cycles from reset on, and {len(state.trace):,} were given",
+                advice=f"Compile with cycles={len(state.trace)}.",
+            )
+        first = [state.latches[place] for place in open_places]
+        return np.array([[*first, *state.trace.ravel().tolist()]], bool)
+
+    def decode(row: Bits) -> SequentialState | None:
+        if row.shape[1] != len(circuit.outputs):
+            return None
+        bits = row[0].astype(np.uint8)
+        split = cycles * len(source.outputs)
+        outputs = bits[:split].reshape(cycles, len(source.outputs))
+        latches = bits[split : split + len(source.latches)]
+        trace = np.zeros((cycles, len(source.inputs)), np.uint8)
+        return SequentialState(tuple(latches.tolist()), cycles, outputs, trace)
+
+    def default_inputs(random: np.random.Generator) -> tuple[Inputs, bool]:
+        return iter([random_trace(source, random, cycles) for _ in range(TRACES)]), False
+
+    return Rewriting(
+        "cycles one after the other",
+        source,
+        circuit,
+        encode,
+        decode,
+        covers=cycles,
+        default_inputs=default_inputs,
+    )
+
+
+DONE = "done"
+"""An output that is always 1, where there would be as many as inputs, so that the two rows are told apart."""
+TRACES = 16
+"""That an unrolled circuit is verified on."""
+
+
+def _cycles(source: SequentialCircuit, cycles: int) -> Circuit:
+    build = CircuitBuilder()
+    latches = [
+        build.input(at_cycle(name, 0)) if reset == ANY else build.constant(bool(reset))
+        for name, reset in zip(source.latches, source.resets, strict=True)
+    ]
+    for cycle in range(1, cycles + 1):
+        inputs = [build.input(at_cycle(name, cycle)) for name in source.inputs]
+        found = copied(source.logic, build, [*inputs, *latches])
+        for name, wire in zip(source.outputs, found, strict=False):
+            build.output(at_cycle(name, cycle), wire)
+        latches = found[len(source.outputs) :]
+    for name, wire in zip(source.latches, latches, strict=True):
+        build.output(at_cycle(name, cycles + 1), wire)
+    if cycles * len(source.inputs) + len(source.open_latches) == cycles * len(source.outputs) + len(latches):
+        build.output(DONE, build.constant(True))
+    return build.circuit(f"{source.name}, {cycles:,} cycles")
+
+
+def suiting(source: SequentialCircuit, first: SequentialState, steps: int) -> dict[str, Any]:
+    """As many cycles as the trace has."""
+    return {"cycles": len(first.trace)}
+
+
+# What is known before anything is built.
+
+
+FEW = 64
+"""Cycles that are unrolled in any case, to see what they take."""
+
+
+def refuse(source: SequentialCircuit, target: str, first: SequentialState | None) -> None:
+    """Refuses what cannot fit the target of this name; with a first state, for a run from there."""
+    if target == "relu" and first is not None:
+        refuse_many_cycles(source, len(first.trace))
+
+
+def refuse_many_cycles(source: SequentialCircuit, cycles: int) -> None:
+    """Refuses more cycles than fit a circuit in layers. The inputs of a late cycle are carried past all that
+    come before it, and the outputs of an early one past all that come after, so that it is the square of
+    their number that counts. Fewer cycles take fewer gates: so a few are tried, and then as many as
+    would be too many if gates grow as the square does."""
+    tried = FEW
+    while tried < cycles:
+        gates = int(layered_widths(_cycles(source, tried))[1:].sum())
+        if gates > LARGEST:
+            raise Refused(
+                f"{cycles:,} cycles of {source.name!r}, one after the other, do not fit: {tried:,} of them "
+                f"would take {gates:,} gates in layers, and the limit is {LARGEST:,}",
+                advice=f"Ask for fewer than {tried:,}, or use the target transformer or emulator, where a "
+                "cycle is one step.",
+            )
+        just_too_many = int(tried * math.sqrt(1.2 * LARGEST / max(1, gates)))
+        tried = min(max(2 * tried, just_too_many), 4 * tried)

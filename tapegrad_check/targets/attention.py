@@ -1,0 +1,280 @@
+"""Checks a transformer of gates and heads from its arrays alone: every unit, every score, every bit.
+
+What is proved: each layer sets coordinates that were 0 before, each to a function of bits that are known,
+with its truth table; heads compare bits and copy bits of the place that fits, the latest of several; scores
+are integers that single precision holds; what softmax adds is rounded away. So a step of the network is, bit
+for bit, this circuit with these look-ups, for as many steps as are claimed. That it is a step of the saved
+machine is proved for Turing machines in `tapes`, for programs in `heads`.
+"""
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad_check.fields import array, number, texts, whole
+from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.maps import Map, Row, maps_of
+from tapegrad_check.sources import Model
+from tapegrad_check.targets import clock, heads, tapes
+
+EXACT = 1 << 24
+"""Integers up to this are exact in single precision."""
+CUTS = [([1.0], -0.25), ([1.0], -0.75)]
+MOST_READ = 4
+"""Bits that one coordinate may be set from."""
+
+
+def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None) -> Checked:
+    """The statements that hold; `CheckError` says which does not."""
+    steps = whole(config["steps"], "the number of steps", 1, EXACT)
+    coordinates = config["coordinates"]
+    require(isinstance(coordinates, list), "the coordinates are not a list")
+    names = [_name(own) for own in coordinates]
+    require(len(set(names)) == len(names), "two coordinates have the same name")
+    units, sums, last, ends = (maps_of(arrays, name) for name in ("units", "sums", "last", "ends"))
+    sides = [maps_of(arrays, name) for name in ("query", "key", "value")]
+    attends = array(arrays, "attends", np.int8, (len(units),)).tolist()
+    require(len(sums) == len(units), "units and sums are not of the same layers")
+    require(len(last) == len(ends) == 1 and len(ends[0]) == 1, "the last layer or the end is not one map")
+    require(
+        len(last[0]) == last[0].width == ends[0].width == len(names), "the width is not that of the names"
+    )
+    require(len(texts(config["purposes"], "the purposes")) == len(units) + 1, "not every layer has a purpose")
+    attending = sum(attend != 0 for attend in attends)
+    require(all(len(side) == attending for side in sides), "not every head has query, key and value")
+    adds_to = array(arrays, "adds_to", np.int32, (sum(map(len, sums)),)).tolist()
+    null_keys = array(arrays, "null_key", np.float32, (sum(map(len, sides[1])),)).tolist()
+
+    time = [place for place, own in enumerate(coordinates) if own[0] == "step"]
+    require(steps <= 1 << len(time), "the step's number has too few bits")
+    carried = sorted({place for place in range(len(names)) if last[0].row(place)[0]})
+    net = Walk(set(carried) | set(time), time, _stray(config, steps, arrays))
+    require(not set(carried) & set(time), "the number of a step is handed on")
+    head = null = first = 0
+    for number_, (own, out, attend) in enumerate(zip(units, sums, attends, strict=True)):
+        require(attend in (0, 1, 2), "a layer attends to nothing that there is")
+        if attend:
+            query, key, value = (side[head] for side in sides)
+            net.head(query, key, value, null_keys[null : null + len(key)], attend == 1)
+            head, null = head + 1, null + len(key)
+        require(own.width == len(names) and out.width == len(own), f"layer {number_} has the wrong width")
+        net.layer(own, out, adds_to[first : first + len(out)])
+        first += len(out)
+    net.hand_on(last[0], carried)
+    columns, values, bias = ends[0].row(0)
+    require(
+        set(columns) <= set(carried) and set(values) == {1.0} and bias == 0, "the end is not a sum of bits"
+    )
+    statements = [
+        f"{len(net.tables):,} coordinates are set once a step, each as a gate of {MOST_READ} bits at most",
+        f"{head} heads compare bits; a place that fits scores more than the null key, and that more than "
+        "any other, by 1 at least; of several steps the latest wins",
+        f"scores are integers of at most {net.largest:,}, which single precision holds",
+        f"what is copied is off by at most {net.stray:.3g}, and rounded to the bit itself",
+        f"a step hands on {len(carried)} bits and nothing else: nothing accumulates in {steps:,} steps",
+    ]
+    groups: dict[str, list[int]] = {}
+    for place, (group, number_) in enumerate(names):
+        require(number_ == len(groups.setdefault(group, [])), "coordinates are not in order")
+        groups[group].append(place)
+    require(isinstance(config["machine"], dict), "the net has no machine")
+    kind = {tapes.KIND: tapes, clock.KIND: clock}.get(config["machine"].get("kind"), heads)
+    proved = kind.check(config, net, groups, columns, steps, source)
+    _claims(claims, config, steps, len(units) + 1, net)
+    return Checked([*statements, *proved.statements], proved.verdict)
+
+
+Pair = tuple[tuple[int | None, int], tuple[int | None, int]]
+"""What is compared, here and there: a coordinate, or None and a constant."""
+
+
+class Look(NamedTuple):
+    """A head that copies: what it compares, which coordinate takes which of the place found, and those that
+    say that one was."""
+
+    own_steps: bool
+    compared: tuple[Pair, ...]
+    copies: dict[int, int]
+    found: list[int]
+
+
+class Walk:
+    """What is known of each coordinate on the way through the layers."""
+
+    def __init__(self, bits: set[int], time: list[int], stray: float) -> None:
+        self.bits, self.time, self.stray = set(bits), time, stray
+        self.set = set(bits)
+        """Coordinates that are not 0 for sure."""
+        self.copied: set[int] = set()
+        """Near bits, off by what softmax adds."""
+        self.digits: dict[int, int] = {}
+        """Which bit of the step's number, of the latest step that fits, a coordinate holds."""
+        self.asked: dict[int, tuple[Any, ...]] = {}
+        """What that step was asked to fit. The latest that fits is the same for all who ask the same."""
+        self.largest = 0
+        self.tables: dict[int, tuple[list[int], int]] = {}
+        """What every gate reads, and its table: bit i is its value where that is the bits of i. A coordinate
+        that holds what another one copies, rounded, is a gate of one input."""
+        self.looks: list[Look] = []
+        self.next: dict[int, int] = {}
+        """From what is handed on to where it comes from."""
+
+    def head(self, query: Map, key: Map, value: Map, null: list[float], own_steps: bool) -> None:
+        """Rows of signs, then the digit, then the null key."""
+        compared = len(key) - 2
+        require(len(query) == len(key) and compared >= 1, "a head compares nothing")
+        columns, weights, bias = key.row(compared)
+        require(
+            bias == 0 and weights == [float(1 << bit) for bit in range(len(columns))], "a digit is no number"
+        )
+        digit = [self.time.index(column) for column in columns]
+        require(all(b == a + 1 for a, b in pairwise(digit)) and (own_steps or not digit), "a digit is torn")
+        scale = 1 << len(digit)
+        require(query.row(compared) == ([], [], 1.0) == query.row(compared + 1), "the digit is asked about")
+        require(key.row(compared + 1) == ([], [], 0.0), "a key reaches the row of the null key")
+        require(
+            null[:-1] == [0.0] * (compared + 1) and null[-1] == scale * (compared - 1), "the null key is off"
+        )
+        pairs = []
+        for row in range(compared):
+            asks, answers = self._sign(query.row(row), 1), self._sign(key.row(row), scale)
+            require(asks[0] is None or asks[0] in self.bits, "a head asks with what is no bit")
+            require(not own_steps or answers[0] is None or answers[0] in self.bits, "a key is no bit")
+            pairs.append((asks, answers))
+        self.largest = max(self.largest, scale * (compared + 1))
+        require(self.largest <= EXACT, "scores are too large for single precision")
+        self._latest(pairs, digit, value, own_steps)
+
+    def _latest(self, pairs: list[Pair], digit: list[int], value: Map, own_steps: bool) -> None:
+        """Digits are found from the highest down, and the last head of a search copies."""
+        known = [(asks[0], answers[0]) for asks, answers in pairs if asks[0] in self.digits]
+        plain = tuple(pair for pair in pairs if pair[0][0] not in self.digits)
+        rest = len(self.time)
+        if own_steps:
+            for asks, answers in known:
+                require(self.asked[asks] == plain, "digits of one search are used in another")
+                require(self.time[self.digits[asks]] == answers, "a digit is compared with another")
+            rest -= len(known)
+            highest = {self.digits[asks] for asks, _ in known}
+            require(
+                highest == set(range(rest, len(self.time))), "a search goes on without its highest digits"
+            )
+            require(digit == list(range(rest - len(digit), rest)), "a search leaves out a bit")
+        targets = [row for row in range(len(value)) if value.row(row)[0] or value.row(row)[2]]
+        require(not self.set & set(targets), "a head adds to what is not 0")
+        self.set |= set(targets)
+        self.copied |= set(targets)
+        searching = own_steps and len(digit) < rest
+        for row in targets:
+            columns, weights, bias = value.row(row)
+            one = (not columns and bias == 1) or (len(columns) == 1 and weights == [1.0] and bias == 0)
+            require(one, "a head copies something else than a bit")
+            require(not own_steps or not columns or columns[0] in self.bits, "a value is no bit")
+            if searching:
+                require(columns and columns[0] in self.time, "a search copies something else than its digit")
+                self.digits[row], self.asked[row] = self.time.index(columns[0]), plain
+        if searching:
+            require(sorted(self.digits[row] for row in targets) == digit, "a search copies another digit")
+        else:
+            places = {row: value.row(row)[0][0] for row in targets if value.row(row)[0]}
+            found = [row for row in targets if not value.row(row)[0]]
+            self.looks.append(Look(own_steps, plain, places, found))
+
+    @staticmethod
+    def _sign(row: Row, scale: int) -> tuple[int | None, int]:
+        columns, weights, bias = row
+        if not columns:
+            require(abs(bias) == scale, "a constant is no sign")
+            return None, int(bias > 0)
+        require(len(columns) == 1 and weights == [2.0 * scale] and bias == -scale, "a bit is no sign")
+        return columns[0], 0
+
+    def layer(self, units: Map, sums: Map, to: list[int]) -> None:
+        """Every coordinate that the layer adds to, by its truth table, or as a bit that is rounded."""
+        require(len(set(to)) == len(to) and not self.set & set(to), "a layer adds to what is not 0")
+        for row, place in enumerate(to):
+            hidden, weights, bias = sums.row(row)
+            read = [units.row(unit) for unit in hidden]
+            inputs = sorted({column for columns, _, _ in read for column in columns})
+            if set(inputs) & self.copied:
+                shape = [(values, own) for _, values, own in read]
+                require(len(inputs) == 1 and shape == CUTS and weights == [2.0, -2.0] and bias == 0,
+                        "what a head copies is used before it is rounded")  # fmt: skip
+                self.tables[place] = inputs, 0b10
+                if inputs[0] in self.digits:
+                    self.digits[place], self.asked[place] = self.digits[inputs[0]], self.asked[inputs[0]]
+            else:
+                require(set(inputs) <= self.bits and len(inputs) <= MOST_READ, "a gate reads what is no bit")
+                table = 0
+                for index in range(1 << len(inputs)):
+                    given = {column: index >> i & 1 for i, column in enumerate(inputs)}
+                    on = [_unit(own, given) for own in read]
+                    total = bias + sum(weight * value for weight, value in zip(weights, on, strict=True))
+                    require(total in (0, 1), "a gate gives something else than a bit")
+                    table |= int(total) << index
+                self.tables[place] = inputs, table
+        self.set |= set(to)
+        self.bits |= set(to)
+
+    def hand_on(self, last: Map, carried: list[int]) -> None:
+        """The last layer copies bits, and nothing else is left."""
+        for place in range(len(last)):
+            columns, weights, bias = last.row(place)
+            require(bias == 0, "the last layer adds a constant")
+            copies = len(columns) == 1 and weights == [1.0] and columns[0] in self.bits
+            require(copies or not columns, "what is handed on is no bit")
+            if columns:
+                self.next[place] = columns[0]
+        digits = set(self.digits) & {last.row(place)[0][0] for place in carried}
+        require(not digits, "digits of a search are handed on")
+
+
+def _unit(row: Row, given: Mapping[int, int]) -> float:
+    columns, weights, bias = row
+    return max(0.0, bias + sum(w * given[column] for column, w in zip(columns, weights, strict=True)))
+
+
+def _name(own: Any) -> tuple[str, int]:
+    require(isinstance(own, list) and len(own) == 2 and isinstance(own[0], str), "a coordinate has no name")
+    return own[0], whole(own[1], "the number of a coordinate")
+
+
+def _stray(config: dict[str, Any], steps: int, arrays: Arrays) -> float:
+    """How far what a head copies can be from a bit."""
+    temperature = number(config["temperature"], "the temperature")
+    if config["attention"] == "hardmax":
+        require(temperature == 0, "hard-max has no temperature")
+        return 0.0
+    require(config["attention"] == "softmax", "unknown attention")
+    require(temperature > 0 and math.frexp(temperature)[0] == 0.5, "the temperature is no power of two")
+    stray = 4 * _keys(config, steps) * math.exp(-temperature) + 2.0**-23
+    require(stray <= 1 / 8, "softmax strays further than the rounding allows")
+    return stray
+
+
+def _keys(config: dict[str, Any], steps: int) -> int:
+    words = [whole(bank["words"], "the words of a bank", 0, 1 << 40) for bank in config["banks"]]
+    return 1 + max(steps, sum(words))
+
+
+def _claims(claims: dict[str, Any], config: dict[str, Any], steps: int, layers: int, net: Walk) -> None:
+    """Every claim of the certificate, worked out again."""
+    found: dict[str, Any] = {
+        "dtype": "float32",
+        "steps": steps,
+        "layers": layers,
+        "largest_score": float(net.largest),
+        "score_gap": 1.0,
+        "attention": config["attention"],
+    }
+    if config["attention"] == "softmax":
+        found |= {"temperature": config["temperature"], "softmax_error": net.stray}
+    if (
+        config["machine"].get("kind") not in (tapes.KIND, clock.KIND)
+        and claims.get("source") == "not checked"
+    ):
+        found["source"] = "not checked"  # as nets of programs were saved while this was so
+    require(claims == found, "the certificate claims something else than what holds")

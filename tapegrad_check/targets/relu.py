@@ -1,0 +1,410 @@
+"""The independent checker of `relu` nets: from the saved arrays to "computes this circuit on every input".
+
+It knows nothing of the compiler. Per kind of gate the weights must be the same in every gate (compared
+as arrays), so it is enough to work out one gate of each kind, in exact rationals: its truth table, then
+how far rounding can take it from there. Weights are 0 or between 2^-20 and 2^20 in size, so nothing
+overflows: no sum reaches 2^64. A result too small to be normal may be flushed to 0, and is counted as such.
+The names of the arrays are those of the file.
+"""
+
+from fractions import Fraction
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad_check.fields import number, texts, whole
+from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.sources import Circuit, Model
+from tapegrad_check.sources.circuits import ARITY, OPERANDS
+from tapegrad_check.targets import compact
+
+Span = tuple[Fraction, Fraction]
+"""A lower and an upper bound."""
+Unit = tuple[Fraction, Fraction, Fraction]
+"""Two weights and a bias."""
+
+DIGITS = {"float32": (24, -126), "float64": (53, -1022)}
+"""Binary digits of a number, and the exponent of the smallest normal one."""
+
+# Bit 2a + b of a kind is the gate's value for operands a, b.
+NAMES = {
+    0: "FALSE",
+    8: "AND",
+    6: "XOR",
+    14: "OR",
+    1: "NOR",
+    9: "XNOR",
+    3: "NOT",
+    7: "NAND",
+    12: "ID",
+    15: "TRUE",
+}
+CORRECTIONS = {
+    "thirds": (Fraction(1, 3), Fraction(2, 3)),
+    "quarters": (Fraction(1, 4), Fraction(3, 4)),
+    "none": None,
+}
+"""Thresholds of the corrections that the loader knows, before they are rounded to the precision."""
+SMALLEST, LARGEST = 2.0**-20, 2.0**20
+"""The sizes that a weight may have, unless it is 0."""
+STATEMENT = (
+    "for every input, every value after every circuit layer is within after_correction of the circuit's bit, "
+    "and every output within at_outputs of -1 or +1"
+)
+ENTRIES = {"inputs", "outputs", "correction", "dtype", "padded_width", "circuit_layers", "relu_layers"}
+UNIT_ARRAYS = {"units.inputs": np.int32, "units.layers": np.int64}
+GATE_ARRAYS = {
+    "gates.kinds": np.uint8,
+    "gates.left": np.int32,
+    "gates.right": np.int32,
+    "gates.wires": np.int32,
+}
+
+
+class Rounded:
+    """Spans under rounding: exact if the result is a single number that the precision has, else within
+    `u |x| + tiny`; products with 0 and powers of two and sums with 0 do not round, but what is below `tiny`
+    may be lost."""
+
+    def __init__(self, dtype: str) -> None:
+        self.digits, exponent = DIGITS[dtype]
+        self.u, self.tiny = Fraction(1, 1 << self.digits), Fraction(1, 1 << -exponent)
+
+    def slack(self, x: Span) -> Fraction:
+        """How far rounding can move a result in this span."""
+        n, d = abs(x[0].numerator), x[0].denominator
+        short = n == 0 or ((n // (n & -n)).bit_length() <= self.digits and abs(x[0]) >= self.tiny)
+        exact = x[0] == x[1] and d & (d - 1) == 0 and short
+        return Fraction(0) if exact else self.u * max(abs(x[0]), abs(x[1])) + self.tiny
+
+    def product_slack(self, w: Fraction, x: Span) -> Fraction:
+        """How far rounding can move `w x`."""
+        n, d = abs(w.numerator), w.denominator
+        return Fraction(0) if n & (n - 1) == 0 == d & (d - 1) else self.slack(scaled(w, x))
+
+    def unit(self, unit: Unit, x: Span, y: Span) -> Span:
+        """`w x + v y + bias` in this order."""
+        first = self._flushed(wider(scaled(unit[0], x), self.product_slack(unit[0], x)))
+        second = self._flushed(wider(scaled(unit[1], y), self.product_slack(unit[1], y)))
+        return self._sum(self._sum(first, second), (unit[2], unit[2]))
+
+    def _flushed(self, x: Span) -> Span:
+        """With 0, where something in the span is so small that it may be taken for 0."""
+        if 0 < x[0] < self.tiny:
+            return Fraction(0), x[1]
+        return (x[0], Fraction(0)) if -self.tiny < x[1] < 0 else x
+
+    def _sum(self, x: Span, y: Span) -> Span:
+        total = x[0] + y[0], x[1] + y[1]
+        return self._flushed(total if (0, 0) in (x, y) else wider(total, self.slack(total)))
+
+
+def scaled(w: Fraction, x: Span) -> Span:
+    """Every number times `w`."""
+    return min(w * x[0], w * x[1]), max(w * x[0], w * x[1])
+
+
+def wider(x: Span, by: Fraction) -> Span:
+    """With more on both sides."""
+    return x[0] - by, x[1] + by
+
+
+def relu(x: Span) -> Span:
+    """The positive part."""
+    return max(x[0], Fraction(0)), max(x[1], Fraction(0))
+
+
+def off_from(x: Span, ideal: int) -> Fraction:
+    """How far a number can be from the ideal one."""
+    return max(abs(x[0] - ideal), abs(x[1] - ideal))
+
+
+def near(bit: int, error: Fraction) -> Span:
+    """A value at most this far from its bit; after a ReLU none is negative."""
+    return relu((bit - error, bit + error))
+
+
+def check(
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+) -> Checked:
+    """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
+    if "form" in config:
+        return compact.check(config, arrays, certificate, source)
+    require(config.keys() == ENTRIES, "the net has other entries than a relu net")
+    require(
+        arrays.keys() == {*UNIT_ARRAYS, *GATE_ARRAYS, "units.weights", "units.biases"}, "arrays are others"
+    )
+    shape = _shape(config, arrays)
+    gadgets = _gates(arrays, shape)
+    correction = _correction(arrays, shape, config["correction"], config["dtype"])
+    _outputs(arrays, shape)
+    for kind, gadget in gadgets.items():
+        _truth_table(kind, gadget)
+    statements = [
+        f"all {len(arrays['units.biases']):,} units read places that exist in the layer before them",
+        f"the weights of every one of {len(shape.layer):,} gates, taken as exact rationals, give the gate's "
+        f"truth table ({', '.join(NAMES[kind] for kind in gadgets)})",
+        "every output is 2 z - 1 of its own gate",
+    ]
+    if source is not None:
+        require(isinstance(source, Circuit), "a relu net is that of a circuit")
+        assert isinstance(source, Circuit)
+        named = (list(source.inputs), list(source.outputs)) == (config["inputs"], config["outputs"])
+        require(named, "inputs or outputs have other names than in the circuit")
+        _same_circuit(arrays, source, shape)
+        statements.append(
+            "layer by layer, every gate holds a wire of the circuit, and the last layer its outputs, by name"
+        )
+    error, outputs = _errors(gadgets, correction, str(config["dtype"]), certificate)
+    counts = {NAMES[kind]: int((arrays["gates.kinds"] == kind).sum()) for kind in gadgets}
+    require(certificate["gates"] == counts, "the certificate counts other gates")
+    statements.append(
+        f"in {config['dtype']}, at any depth and for every input, a value is within {float(error):.3g} "
+        f"of its bit after each layer, and an output within {float(outputs):.3g} of -1 or +1"
+    )
+    return Checked(statements)
+
+
+class _Shape(NamedTuple):
+    """Where things stand: layers of units, and for each gate its circuit layer and its place there."""
+
+    inputs: int
+    per_layer: int
+    depth: int
+    bounds: NDArray[np.int64]
+    layer: NDArray[np.int64]
+    place: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    """Values in the layer that each circuit layer reads, the inputs first."""
+
+    def units(self, part: int) -> NDArray[np.int64]:
+        """For each gate, where the given ReLU layer of its circuit layer starts."""
+        return self.bounds[self.per_layer * self.layer + part]
+
+
+def _shape(config: dict[str, Any], arrays: Arrays) -> _Shape:
+    dtype = config["dtype"]
+    require(isinstance(dtype, str) and dtype in DIGITS, "the precision is unknown")
+    named = isinstance(config["correction"], str) and config["correction"] in CORRECTIONS
+    require(named, "the correction is unknown")
+    inputs, outputs = texts(config["inputs"], "the inputs"), texts(config["outputs"], "the outputs")
+    wanted = UNIT_ARRAYS | GATE_ARRAYS | {"units.weights": np.dtype(dtype), "units.biases": np.dtype(dtype)}
+    for name, kind in wanted.items():
+        require(name in arrays and arrays[name].dtype == kind, f"the array {name!r} is missing or not {kind}")
+    bounds, total, gates = arrays["units.layers"], len(arrays["units.biases"]), len(arrays["gates.kinds"])
+    for name in ("units.weights", "units.inputs"):
+        require(
+            arrays[name].shape == (total, 2), f"the array {name!r} does not have two numbers for each unit"
+        )
+    for name in ("units.biases", "units.layers", *GATE_ARRAYS):
+        require(arrays[name].ndim == 1, f"the array {name!r} is not a list")
+    for name in ("units.weights", "units.biases"):
+        size = np.abs(arrays[name])
+        inside = (size == 0) | (size >= SMALLEST) & (size <= LARGEST)
+        require(inside.all(), f"the array {name!r} has numbers that are too large or too small")
+    for name in GATE_ARRAYS:
+        require(len(arrays[name]) == gates, f"the array {name!r} has not one entry for each gate")
+    per_layer = 2 if config["correction"] == "none" else 4
+    layers = len(bounds) - 2
+    require(layers > 0 and layers % per_layer == 0, "the number of layers does not fit the correction")
+    sizes = np.diff(bounds)
+    require(bounds[0] == 0 and bounds[-1] == total and (sizes >= 0).all(), "layers do not follow one another")
+    depth = layers // per_layer
+    widths = sizes[1:-1:per_layer]
+    require(config["circuit_layers"] == depth and config["relu_layers"] == layers, "the depth is another")
+    require(widths.sum() == gates, "the layers do not have one unit for each gate")
+    require(sizes[-1] == len(outputs) == widths[-1], "the outputs are not those of the last layer")
+    if per_layer == 4:
+        fits = (sizes[2:-1:4] == 2 * widths).all() and (sizes[3:-1:4] == widths).all()
+        require(fits, "a correction does not fit its layer")
+    before = np.repeat(np.append(len(inputs), sizes[:-1]), sizes)[:, None]
+    used = arrays["units.weights"] != 0
+    places = arrays["units.inputs"]
+    require(
+        ((places >= 0) & (places < before) | ~used & (places == 0)).all(),
+        "a unit reads outside the layer before",
+    )
+    if config["padded_width"] is not None:
+        whole(config["padded_width"], "the width", int(sizes[:-1].max()), 1 << 31)
+    layer = np.repeat(np.arange(depth), widths)
+    place = np.arange(gates) - np.repeat(np.cumsum(widths) - widths, widths)
+    return _Shape(len(inputs), per_layer, depth, bounds, layer, place, np.append(len(inputs), widths))
+
+
+def _rows(arrays: Arrays, at: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Weights and biases of these units as rows of three."""
+    return np.concatenate([arrays["units.weights"][at], arrays["units.biases"][at][:, None]], axis=1)
+
+
+def _all_read(arrays: Arrays, shape: _Shape, part: int, readers: NDArray[np.int64]) -> None:
+    """Every unit of the layers that these units read is read by some of them, so nothing stays unchecked."""
+    seen = np.zeros(len(arrays["units.biases"]), bool)
+    for side in (0, 1):
+        at = shape.units(part - 1) + arrays["units.inputs"][readers, side]
+        seen[at[arrays["units.weights"][readers, side] != 0]] = True
+    layers = np.arange(shape.depth) * shape.per_layer + part - 1
+    expected = (shape.bounds[layers + 1] - shape.bounds[layers]).sum()
+    require(seen.sum() == expected, "a unit is read by no other")
+
+
+class _Gadget(NamedTuple):
+    hidden: tuple[Unit, Unit]
+    out: Unit
+
+
+def _gates(arrays: Arrays, shape: _Shape) -> dict[int, _Gadget]:
+    """One gate of each kind, once all gates are known to read their operands and to agree in weights."""
+    kinds = arrays["gates.kinds"]
+    known = np.isin(kinds, list(NAMES))
+    require(known.all(), "there is a gate of no known kind")
+    out = shape.units(1) + shape.place
+    hidden = [shape.units(0) + arrays["units.inputs"][out, side] for side in (0, 1)]
+    _all_read(arrays, shape, 1, out)
+    for side, at in enumerate(hidden):
+        # A hidden unit counts only where the gate reads it; one that is not read belongs to another gate.
+        read = arrays["units.weights"][out, side] != 0
+        for operand, name in enumerate(("gates.left", "gates.right")):
+            used = read & (arrays["units.weights"][at, operand] != 0)
+            right = arrays["units.inputs"][at, operand] == arrays[name]
+            require((right | ~used).all(), "a unit does not read the operands of its gate")
+    rows = np.concatenate([_rows(arrays, hidden[0]), _rows(arrays, hidden[1]), _rows(arrays, out)], axis=1)
+    for side in (0, 1):
+        rows[rows[:, 6 + side] == 0, 3 * side : 3 * side + 3] = 0
+    found = {}
+    for kind in np.unique(kinds).tolist():
+        own = rows[kinds == kind]
+        require((own == own[0]).all(), f"gates of kind {NAMES[kind]} differ in their weights")
+        numbers = [Fraction(float(number)) for number in own[0]]
+        first, second, last = (tuple(numbers[i : i + 3]) for i in (0, 3, 6))
+        found[kind] = _Gadget((first, second), last)  # type: ignore[arg-type]
+    return found
+
+
+def _truth_table(kind: int, gadget: _Gadget) -> None:
+    for a, b in product((0, 1), repeat=2):
+        h = [max(Fraction(0), w * a + v * b + bias) for w, v, bias in gadget.hidden]
+        value = max(Fraction(0), gadget.out[0] * h[0] + gadget.out[1] * h[1] + gadget.out[2])
+        require(
+            value == kind >> (2 * a + b) & 1, f"the weights of {NAMES[kind]} are wrong for inputs {a}, {b}"
+        )
+        ignored = any(unit[1] for unit in gadget.hidden) and OPERANDS[kind] < 2
+        require(not ignored, f"{NAMES[kind]} reads an operand that it does not have")
+
+
+def _correction(arrays: Arrays, shape: _Shape, name: str, dtype: str) -> _Gadget | None:
+    """The correction that stands behind every gate: two units that read the gate, and their difference."""
+    thresholds = CORRECTIONS[name]
+    if thresholds is None or not len(shape.layer):
+        return None
+    out = shape.units(3) + shape.place
+    cuts = [shape.units(2) + arrays["units.inputs"][out, side] for side in (0, 1)]
+    _all_read(arrays, shape, 3, out)
+    rows = np.concatenate([_rows(arrays, cuts[0]), _rows(arrays, cuts[1]), _rows(arrays, out)], axis=1)
+    reads = all((arrays["units.inputs"][cut, 0] == shape.place).all() for cut in cuts)
+    require(reads, "a correction does not read its own gate")
+    require((rows == rows[0]).all(), "corrections differ in their weights")
+    low, high, last = (tuple(Fraction(float(x)) for x in rows[0, i : i + 3]) for i in (0, 3, 6))
+    fits = low[:2] == high[:2] == (1, 0) and last[1:] == (-last[0], 0)
+    require(fits, "a correction is not s relu(z - low) - s relu(z - high)")
+    rounded = [Fraction(float(np.dtype(dtype).type(float(threshold)))) for threshold in thresholds]
+    slope = 1 / (thresholds[1] - thresholds[0])
+    require([-low[2], -high[2], last[0]] == [*rounded, slope], f"the correction is not that of {name!r}")
+    return _Gadget((low, high), last)  # type: ignore[arg-type]
+
+
+def _outputs(arrays: Arrays, shape: _Shape) -> None:
+    at = np.arange(shape.bounds[-2], shape.bounds[-1])
+    own = arrays["units.inputs"][at, 0] == np.arange(len(at))
+    require(own.all() and (_rows(arrays, at) == (2, 0, -1)).all(), "an output is not 2 z - 1 of its gate")
+
+
+def _same_circuit(arrays: Arrays, circuit: Circuit, shape: _Shape) -> None:
+    """By induction over layers: if the layer before holds the wires it says, so does this one."""
+    wires, kinds = arrays["gates.wires"], arrays["gates.kinds"]
+    starts = np.cumsum(shape.widths) - shape.widths
+    held = np.append(np.arange(shape.inputs), wires)
+    gate = wires - shape.inputs
+    known = (wires >= 0) & (gate < len(circuit.kinds))
+    require(known.all(), "a gate holds a wire that the circuit does not have")
+    own = gate >= 0
+    own[own] = kinds[own] == circuit.kinds[gate[own]]
+    identity = kinds == 12
+    for count, side in ((1, "left"), (2, "right")):
+        used = ARITY[kinds] >= count
+        place = arrays[f"gates.{side}"]
+        inside = (place >= 0) & (place < shape.widths[shape.layer])
+        require(np.where(used, inside, place == 0).all(), "a gate reads outside the layer before")
+        reads = held[starts[shape.layer[used]] + place[used]]
+        identity[used] &= reads == wires[used]
+        theirs = np.full(len(reads), -1)
+        real = gate[used] >= 0
+        theirs[real] = getattr(circuit, side)[gate[used][real]]
+        own[used] &= reads == theirs
+    require((own | identity).all(), "a gate is not the one that the circuit has for its wire")
+    last = wires[len(wires) - shape.widths[-1] :]
+    require(np.array_equal(last, circuit.output_wires), "the last layer does not hold the circuit's outputs")
+
+
+CLAIMS = {"statement", "gates", "unit_roundoff", "radius", "allowance", "after_gates", "after_correction",
+          "at_outputs", "pre_activations"}  # fmt: skip
+
+
+def _number(claim: Any) -> Fraction:
+    return Fraction(number(claim, "a claim of the certificate"))
+
+
+def _errors(
+    gadgets: dict[int, _Gadget], correction: _Gadget | None, dtype: str, claims: dict[str, Any]
+) -> tuple[Fraction, Fraction]:
+    """The induction: inputs are exact; if values are within the claimed error before a circuit layer,
+    gates bring them to within the allowance, and the correction back to within the error."""
+    rounded = Rounded(dtype)
+    require(claims.keys() == CLAIMS and claims["statement"] == STATEMENT, "the certificate has other claims")
+    radius = None if correction is None else min(-correction.hidden[0][2], 1 + correction.hidden[1][2])
+    claimed = None if claims["radius"] is None else _number(claims["radius"])
+    fits = claimed is None if radius is None else claimed is not None and 0 < claimed <= radius
+    require(fits, "the correction has a smaller radius than the certificate says")
+    names = ("allowance", "after_gates", "after_correction", "at_outputs")
+    allowance, after_gates, error, at_outputs = (_number(claims[name]) for name in names)
+    require(min(allowance, after_gates, error) >= 0, "an error in the certificate is negative")
+    require(_number(claims["unit_roundoff"]) == rounded.u, "the certificate is for another precision")
+    worst = Fraction(0)
+    spans = {NAMES[kind] for kind in gadgets}
+    require(claims["pre_activations"].keys() == spans, "the certificate has ranges for other gates")
+    for kind, gadget in gadgets.items():
+        low, high = (_number(x) for x in claims["pre_activations"][NAMES[kind]])
+        for a, b in product((0, 1), repeat=2):
+            pre = [rounded.unit(unit, near(a, error), near(b, error)) for unit in gadget.hidden]
+            out = rounded.unit(gadget.out, relu(pre[0]), relu(pre[1]))
+            worst = max(worst, off_from(relu(out), kind >> (2 * a + b) & 1))
+            read = [x for x, weight in zip(pre, gadget.out, strict=False) if weight]
+            inside = all(low <= x[0] and x[1] <= high for x in (*read, out))
+            require(inside, f"a unit of {NAMES[kind]} can leave the range in the certificate")
+    require(worst <= after_gates, f"gates can be {float(worst):.3g} off, more than the certificate says")
+    require(after_gates <= allowance, "gates can be further off than the allowance of the correction")
+    mended = after_gates if correction is None else _mended(correction, rounded, allowance)
+    require(
+        mended <= error, f"corrected values can be {float(mended):.3g} off, more than the certificate says"
+    )
+    read_out = (Fraction(2), Fraction(0), Fraction(-1))
+    zero = Fraction(0), Fraction(0)
+    found = max(off_from(rounded.unit(read_out, near(bit, error), zero), 2 * bit - 1) for bit in (0, 1))
+    require(found <= at_outputs < 1, "outputs can be further off than the certificate says")
+    return error, at_outputs
+
+
+def _mended(correction: _Gadget, rounded: Rounded, off: Fraction) -> Fraction:
+    """How far from its bit a value can be after the correction, if it was `off` before. A 0 silences both
+    units; for a 1 both are active, z cancels in s (z - low) - s (z - high), and rounding remains."""
+    noise = step = Fraction(0)
+    for unit, slope in zip(correction.hidden, correction.out[:2], strict=True):
+        silent = rounded.unit(unit, near(0, off), (Fraction(0), Fraction(0)))
+        x = wider((1 + unit[2], 1 + unit[2]), off)
+        require(silent[1] <= 0 < x[0], "the allowance is outside the radius of the correction")
+        slack = rounded.slack(x)
+        noise += abs(slope) * slack + rounded.product_slack(slope, wider(x, slack))
+        step += slope * unit[2]
+    found = wider((step, step), noise)
+    return off_from(wider(found, rounded.slack(found)), 1)

@@ -1,0 +1,280 @@
+"""A bad net for every condition of the checker of compact `relu` nets, and nets that are right in ways that
+the compiler does not take."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad_check.targets.compact as checker
+from tapegrad._sources import source_to_json
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.library import ready
+from tapegrad.circuits.model import Circuit
+from tapegrad.learners import parity
+from tapegrad.targets.relu import CompactNet
+from tapegrad_check import CheckError
+from tapegrad_check.folder import COMPUTES_SOURCE, NotProved
+from tapegrad_check.formulas.folded import Folded
+from tapegrad_check.sources import Circuit as CheckersCircuit
+from tapegrad_check.sources import model_of
+from tests.check.altering import Change, Net, add, both, claims, config, cut, net_of, put, retype, without
+
+CIRCUIT = ready("multiplier3")
+
+
+@cache
+def genuine(skips: bool = True) -> Net:
+    return net_of(CIRCUIT, "relu", {"form": "compact", "skips": skips})
+
+
+def copied(net: Net) -> Net:
+    arrays = {name: array.copy() for name, array in net.arrays.items()}
+    return Net(dict(net.config), arrays, dict(net.claims), net.source)
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_genuine_nets_pass(skips: bool) -> None:
+    assert genuine(skips).verdict("relu") == COMPUTES_SOURCE
+    alone = copied(genuine(skips))
+    alone.source = None
+    assert (
+        alone.verdict("relu") == COMPUTES_SOURCE
+    )  # of its own table, as `check` says where there is no source
+
+
+def _no_circuit(net: Net) -> None:
+    net.source = model_of(*source_to_json(parity(2)))
+
+
+def _own_layer(net: Net) -> None:
+    """A unit of the second layer reads the one before it in the same layer."""
+    inputs, second = len(net.config["inputs"]), int(net.arrays["units.layers"][1])
+    assert net.arrays["units.layers"][2] > second + 1
+    read = int(net.arrays["units.counts"][: second + 1].sum())
+    net.put("units.places", read, inputs + second)
+
+
+def _first_hidden(net: Net) -> int:
+    return int(np.flatnonzero(net.arrays["units.holds"] < 0)[0])
+
+
+def _output_of_a_hidden_unit(net: Net) -> None:
+    net.put("outputs.places", 0, len(net.config["inputs"]) + _first_hidden(net))
+
+
+def _negated_output(net: Net) -> None:
+    for name in ("outputs.weights", "outputs.biases"):
+        net.put(name, 0, -net.arrays[name][0])
+
+
+def _hidden_held(net: Net) -> None:
+    """A unit within a gate says that it holds an input."""
+    net.put("units.holds", _first_hidden(net), 0)
+    net.claims["held"] += 1
+
+
+def _another_wire(net: Net) -> None:
+    held = np.flatnonzero(net.arrays["units.holds"] >= 0)
+    net.put("units.holds", held[-1], net.arrays["units.holds"][held[0]])
+
+
+BAD: list[tuple[Change, str]] = [
+    (config(form="other"), "no known form"),
+    (config(colour="red"), "no known form"),
+    (without("units.holds"), "arrays are others"),
+    (lambda net: net.arrays.update(more=np.zeros(1)), "arrays are others"),
+    (config(dtype="float16"), "precision is unknown"),
+    (config(skips=1), "whether there are skip connections"),
+    (config(inputs="abcd"), "the inputs"),
+    (config(outputs=[1, 2, 3, 4, 5, 6]), "the outputs"),
+    (retype("units.weights", np.int16), "'units.weights' is not a list"),
+    (retype("units.biases", np.float32), "'units.biases' is not a list"),
+    (lambda net: net.arrays.update({"units.holds": net.arrays["units.holds"][None]}), "is not a list"),
+    (cut("units.counts"), "'units.counts' has not one entry for each unit"),
+    (cut("units.holds"), "'units.holds' has not one entry for each unit"),
+    (cut("outputs.places"), "'outputs.places' has not one entry for each output"),
+    (cut("outputs.weights"), "'outputs.weights' has not one entry for each output"),
+    (cut("outputs.biases"), "'outputs.biases' has not one entry for each output"),
+    (add("units.layers", 0, 1), "layers do not follow"),
+    (add("units.layers", -1, 1), "layers do not follow"),
+    (lambda net: net.put("units.layers", 1, net.arrays["units.layers"][2]), "layers do not follow"),
+    (lambda net: net.config.update(relu_layers=net.config["relu_layers"] + 1), "the depth is another"),
+    (add("units.counts", 0, 1), "as many places"),
+    (cut("units.weights"), "as many places"),
+    (put("units.places", 0, -1), "no earlier layer"),
+    (_own_layer, "no earlier layer"),
+    (put("outputs.places", 0, 1 << 20), "reads what is not there"),
+    (put("outputs.places", 0, -1), "reads what is not there"),
+    (both(put("outputs.weights", 0, 0), put("outputs.places", 0, 1)), "reads what is not there"),
+    (claims(statement="it is right"), "other claims"),
+    (claims(more=1), "other claims"),
+    (lambda net: net.claims.update(units=net.claims["units"] + 1), "counts other units"),
+    (lambda net: net.claims.update(held=net.claims["held"] - 1), "other units that hold a wire"),
+    (claims(largest_sum=1), "more than the certificate says"),
+    (claims(largest_sum=(1 << 24) + 1), "the largest sum"),
+    (claims(largest_sum=7.5), "the largest sum"),
+    (claims(at_outputs=1e-9), "outputs are exact"),
+    (_no_circuit, "that of a circuit"),
+    (config(inputs=list("abcdef")), "other names"),
+    (config(outputs=list("uvwxyz")), "other names"),
+    (put("units.holds", 0, 1 << 20), "that the circuit does not have"),
+    (put("units.holds", 0, -2), "no negation of one"),
+    (_hidden_held, "does not have the value of the wire"),
+    (_another_wire, "does not have the value of the wire"),
+    (both(put("outputs.weights", 0, 3), put("outputs.biases", 0, -1)), "not -1 and \\+1 of a bit"),
+    (put("outputs.biases", 0, 0), "not -1 and \\+1 of a bit"),
+    (_output_of_a_hidden_unit, "reads what is no bit"),
+    (_negated_output, "not those of the circuit"),
+    (both(put("outputs.places", 1, 0), put("outputs.weights", 1, 0), put("outputs.biases", 1, 1)),
+     "not those of the circuit"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "what"), BAD)
+def test_bad_nets(change: Change, what: str) -> None:
+    net = copied(genuine())
+    change(net)
+    with pytest.raises(CheckError, match=what):
+        net.verdict("relu")
+
+
+def test_reading_past_a_layer_without_skips() -> None:
+    net = copied(genuine())
+    net.config["skips"] = False
+    with pytest.raises(CheckError, match="past the layer before it"):
+        net.verdict("relu")
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_altered_numbers_are_seen_or_do_no_harm(skips: bool) -> None:
+    """Any weight, bias, place or held wire changed by one. A few changes make another right net: where a sum
+    is negative, it may be more so. Those that pass are run on all inputs."""
+    bits = np.arange(64)[:, None] >> np.arange(6) & 1
+    right = CIRCUIT.wire_values(bits.astype(bool))[CIRCUIT.output_wires].T
+    passed, refused = 0, 0
+    for name in ("units.weights", "units.biases", "units.places", "units.holds"):
+        for place in range(0, len(genuine(skips).arrays[name]), 3):
+            for more in (-1, 1):
+                net = copied(genuine(skips))
+                net.add(name, place, more)
+                try:
+                    net.verdict("relu")
+                except CheckError:
+                    refused += 1
+                    continue
+                passed += 1
+                found = CompactNet.from_saved(net.config, net.arrays).outputs(bits, "fast")
+                assert np.array_equal(found, np.where(right, 1, -1)), (name, place, more)
+    assert refused > 20 * passed
+
+
+def _by_hand(circuit: Circuit, units: list[tuple[list[int], list[int], int, int]], output: int) -> Net:
+    """A net of one unit to a layer: for each its places, weights, bias and what it holds."""
+    places = np.array([place for reads, *_ in units for place in reads], np.int32)
+    weights = np.array([weight for _, own, *_ in units for weight in own], np.int8)
+    arrays: dict[str, np.ndarray] = {
+        "units.counts": np.array([len(reads) for reads, *_ in units], np.uint8),
+        "units.places": places,
+        "units.weights": weights,
+        "units.biases": np.array([bias for *_, bias, _ in units], np.int8),
+        "units.holds": np.array([holds for *_, holds in units], np.int32),
+        "units.layers": np.arange(len(units) + 1),
+        "outputs.places": np.array([output], np.int32),
+        "outputs.weights": np.array([2], np.int8),
+        "outputs.biases": np.array([-1], np.int8),
+    }
+    names: dict[str, Any] = {"inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
+    net = {"form": "compact", "dtype": "float32", "skips": True, "relu_layers": len(units)}
+    held = int((arrays["units.holds"] >= 0).sum())
+    said = {"statement": checker.STATEMENT, "units": len(units), "held": held, "largest_sum": 1000}
+    return Net(names | net, arrays, said | {"at_outputs": 0.0}, model_of(*source_to_json(circuit)))
+
+
+def _conjunction(inputs: int) -> Circuit:
+    make = CircuitBuilder()
+    wire = make.input("x0")
+    for i in range(1, inputs):
+        wire = make.and_(wire, make.input(f"x{i}"))
+    make.output("all", wire)
+    return make.circuit()
+
+
+@pytest.mark.parametrize(("inputs", "right"), [(6, True), (7, False)])
+def test_bits_that_a_unit_may_depend_on(inputs: int, right: bool) -> None:
+    """All of them at once, then passed on by a unit that holds the result."""
+    circuit = _conjunction(inputs)
+    wire = 2 * int(circuit.output_wires[0])
+    every = list(range(inputs)), [1] * inputs, 1 - inputs, -1
+    net = _by_hand(circuit, [every, ([inputs], [1], 0, wire)], inputs + 1)
+    if right:
+        assert net.verdict("relu") == COMPUTES_SOURCE
+    else:
+        with pytest.raises(CheckError, match="more than 6 bits"):
+            net.verdict("relu")
+
+
+def test_bits_that_exclude_each_other() -> None:
+    """(a and b) + (not a and c) is a bit only for who looks into both."""
+    make = CircuitBuilder(simplify=False)
+    a, b, c = (make.input(name) for name in "abc")  # wires 0, 1, 2
+    first = make.and_(a, b)  # wire 3
+    second = make.and_(make.not_(a), c)  # wires 4 and 5
+    make.output("y", make.or_(first, second))  # wire 6
+    circuit = make.circuit()
+    units = [([0, 1], [1, 1], -1, 2 * 3), ([0, 2], [-1, 1], 0, 2 * 5)]
+    net = _by_hand(circuit, [*units, ([3, 4], [1, 1], 0, 2 * 6)], 5)
+    assert net.verdict("relu") == COMPUTES_SOURCE
+    net.put("units.weights", 2, 1)
+    with pytest.raises(CheckError, match="does not have the value"):
+        net.verdict("relu")
+
+
+def test_what_is_not_near_by_is_merged_node_by_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A circuit in which the same value is computed twice in different ways; the net reads the other one."""
+    make = CircuitBuilder(simplify=False)
+    a, b, c = (make.input(name) for name in "abc")
+    early = make.xor(make.xor(a, b), c)
+    late = make.xor(a, make.xor(b, c))
+    make.output("y", make.and_(late, make.not_(a)))
+    make.output("z", early)
+    circuit = make.circuit()
+    net = net_of(circuit, "relu", {"form": "compact"})
+    assert net.verdict("relu") == COMPUTES_SOURCE
+    source = net.source
+    assert isinstance(source, CheckersCircuit)
+    swapped = replace(source, output_wires=source.output_wires[::-1].copy())
+    net.source = swapped
+    with pytest.raises(CheckError):
+        net.verdict("relu")
+    monkeypatch.setattr(checker, "CONE", 0)
+    monkeypatch.setattr(checker, "FREE", 0)
+    net.source = source
+    assert net.verdict("relu") == COMPUTES_SOURCE
+    monkeypatch.setattr(checker, "SWEEPS", 0)
+    with pytest.raises(NotProved, match="too many units"):
+        net.verdict("relu")
+
+
+def test_folded_nodes_are_the_functions_they_stand_for() -> None:
+    """Random formulas of few variables, node by node against their truth tables."""
+    random = np.random.default_rng(0)
+    nodes, every = Folded(), (1 << 16) - 1
+    literals = nodes.variables(4)
+    tables: dict[int, int] = dict(zip(literals, (0xAAAA, 0xCCCC, 0xF0F0, 0xFF00), strict=True))
+    merged = 0
+    for _ in range(3000):
+        a, b = (int(own) for own in random.choice(literals, 2))
+        x, y = (int(negated) for negated in random.integers(0, 2, 2))
+        is_xor = bool(random.integers(0, 2))
+        found = nodes.xor(a ^ x, b ^ y) if is_xor else nodes.and_(a ^ x, b ^ y)
+        p, q = tables[a] ^ (every if x else 0), tables[b] ^ (every if y else 0)
+        table = (p ^ q if is_xor else p & q) ^ (every if found & 1 else 0)
+        assert found < 2 or tables.setdefault(found & ~1, table) == table
+        assert found > 1 or table == 0
+        merged += found & ~1 in literals
+        if found > 1 and found & ~1 not in literals and len(literals) < 60:
+            literals.append(found & ~1)
+    assert merged > 100
