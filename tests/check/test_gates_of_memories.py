@@ -54,7 +54,8 @@ class Saved(NamedTuple):
         sources = self.net.arrays["sources"]
         for v in range(self.given, max(self.seen) + 1):
             own = list(self.edges(v))
-            if v not in known and all(int(s) in known for s in sources[own]):
+            computes = not np.isnan(weights[own]).any() and all(int(s) in known for s in sources[own])
+            if computes and v not in known:
                 total = sum(weights[e] * known[int(sources[e])] for e in own)
                 known[v] = 2 * np.sign(total).astype(np.int8)
         return np.array([known[v] for v in self.seen])
@@ -82,8 +83,8 @@ def saved(name: str) -> Saved:
     last = given + len(arrays["offsets"]) - 2
     path = last - 4 - len(arrays["written"]) - 6 * components
     writes = [path + 6 * k + place for k in range(components) for place in (0, 1)]
-    parts = [arrays[part].ravel().tolist() for part in ("written", "memories", "answers")]
-    seen = [*sum(parts, []), *writes, last - 4, last - 2]
+    parts = np.concatenate([arrays[part].ravel() for part in ("written", "memories", "answers")])
+    seen = [*parts.tolist(), *writes, last - 4, last - 2]
     return Saved(net, given, arrays["weights"], [*range(1, given), *readers], seen)
 
 
