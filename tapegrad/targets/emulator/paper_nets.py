@@ -17,7 +17,7 @@ from tapegrad.targets.emulator.build import build_exact, build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, RATE, ExactConstants
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import cube, cube_by_hand, power_by_hand, sgd_step, sgd_step_by_hand
-from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, input_rows
+from tapegrad.targets.emulator.net import LONG_BY_REFERENCE, EmulatorCarry, EmulatorNet, input_rows
 from tapegrad.targets.emulator.numbers import Exact, Field, Number
 
 MOST_DIGITS = 4000
@@ -276,10 +276,12 @@ class NoisyNet(EmulatorNet):
         return carry if self.done(carry) else self._step(carry, "reference")
 
     def engine_for(self, carry: EmulatorCarry, steps: int) -> str:
-        return "fast"
+        ahead = min(steps, len(carry.samples) - carry.steps)
+        return "fast" if ahead * self.graph.edges > LONG_BY_REFERENCE else "reference"
 
     def advance(self, carry: EmulatorCarry, steps: int, engine: str = "reference") -> EmulatorCarry:
         """At most `steps` steps, by the engine asked for."""
+        self.check_engine(engine)
         for _ in range(min(steps, len(carry.samples) - carry.steps)):
             carry = self._step(carry, engine)
         return carry
