@@ -17,8 +17,8 @@ LIMIT = 8
 def run_plainly(
     program: Program, x: int, label: int, a: int, n: int, learning: bool
 ) -> tuple[int, int] | None:
-    """The machine of `tapegrad.learners.programs` with Python integers, one instruction after the other: A and
-    the answer, or None if it was interrupted."""
+    """The machine of `tapegrad.learners.programs` with Python integers, instruction by instruction: A and the
+    answer, or None if it was interrupted."""
     ones, v, place = (1 << n) - 1, x, 0
     for _ in range(LIMIT):
         if place >= len(program):

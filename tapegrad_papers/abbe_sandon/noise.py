@@ -203,7 +203,7 @@ def lemma_5(long: bool) -> Outcome:
         checks,
         stated="at most b new vertices; derivatives 0 and outputs right if the noise on an edge is below "
         "1/12 in sum",
-        measured=f"least total input by number of edges and least input without noise: {shown}; flat from 1.5",
+        measured=f"least total input by number of edges and by that without noise: {shown}; flat from 1.5",
         correction="The proof adds a vertex for each input besides one for each gate: at most b + m new "
         "vertices. A vertex with four edges and least total input 2, such as the second one of an XOR, would "
         f"be left with {2 - 7 * NOISE_OF_LEMMA_5:.3f} < 3/2, for noise takes up to 1/6 for each edge; so "
