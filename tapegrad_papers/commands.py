@@ -45,6 +45,8 @@ COLOURS = {
     Status.CORRECTED: "cyan",
     Status.FAILS_AS_PRINTED: "yellow",
     Status.ASYMPTOTIC: "blue",
+    Status.IN_PART: "blue",
+    Status.NOT_SHOWN: "magenta",
     Status.FAILED: "bold red",
 }
 
