@@ -250,6 +250,7 @@ CIRCUIT = SourceKind(
     state_text=state_text,
     view=CircuitView,
     lowerings=(
+        Lowering("sequential circuit", "tapegrad.lowering.clocked:one_cycle"),
         Lowering(
             "turing machine",
             "tapegrad.lowering.circuit_machine:circuit_machine",
