@@ -251,6 +251,7 @@ CIRCUIT = SourceKind(
     view=CircuitView,
     lowerings=(
         Lowering("sequential circuit", "tapegrad.lowering.clocked:one_cycle"),
+        Lowering("rasp program", "tapegrad.lowering.circuit_rasp:circuit_rasp"),
         Lowering(
             "turing machine",
             "tapegrad.lowering.circuit_machine:circuit_machine",
