@@ -37,7 +37,7 @@ IN_ROWS = 4
 """Rows and columns of a grid are padded to a multiple of this."""
 MOST_PRODUCTS = 10**11
 """Steps times cells times weights that are left to the reference engine: some seconds."""
-LARGEST_GRID = 1 << 24
+LARGEST_GRID = 1 << 25
 """Most numbers (cells times channels) on a grid."""
 
 
