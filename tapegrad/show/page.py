@@ -17,7 +17,7 @@ from tapegrad._compile import Compiled
 from tapegrad._files import write_atomically
 from tapegrad.show.recorder import MOST_STEPS, Recording, record
 
-_SCRIPTS = ("panels.js", "player.js")
+_SCRIPTS = ("elements.js", "panels.js", "drawing.js", "curve.js", "words.js", "player.js", "open.js")
 
 
 def page(recording: Recording) -> str:
