@@ -9,10 +9,10 @@ from tapegrad.source import imported
 from tapegrad.targets import Carry
 
 VIEWS = {
-    "relu": "tapegrad.show.views_forward:ReluView",
-    "transformer": "tapegrad.show.views_forward:TransformerView",
-    "decoder": "tapegrad.show.views_forward:DecoderView",
-    "rcnn": "tapegrad.show.views_forward:RcnnView",
+    "relu": "tapegrad.show.views_relu:ReluView",
+    "transformer": "tapegrad.show.views_transformer:TransformerView",
+    "decoder": "tapegrad.show.views_decoder:DecoderView",
+    "rcnn": "tapegrad.show.views_rcnn:RcnnView",
     "simplex": "tapegrad.show.views_simplex:SimplexView",
     "tape": "tapegrad.show.views_tape:TapeView",
     "emulator": "tapegrad.show.views_emulator:EmulatorView",

@@ -14,13 +14,15 @@ function drawCurve(svg, points) {
   points.forEach((value, i) => {
     if (value !== null) path += `${path && points[i - 1] !== null ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`;
   });
-  drawn("path", { class: "line", d: path }, svg);
+  const flat = known.every((value) => value === known[0]);
+  if (flat) drawn("text", { x: width / 2, y: height / 2 + 4 }, svg).textContent = known.length ? `${known[0]} at every step` : "";
+  else drawn("path", { class: "line", d: path }, svg);
   const line = drawn("line", { class: "now", y1: 0, y2: height }, svg);
   const dot = drawn("circle", { class: "dot", r: 3.5 }, svg);
   function move(i) {
     for (const end of ["x1", "x2"]) line.setAttribute(end, x(i));
     dot.setAttribute("cx", x(i));
-    dot.setAttribute("cy", points[i] === null ? -10 : y(points[i]));
+    dot.setAttribute("cy", points[i] === null || flat ? -10 : y(points[i]));
   }
   function frameAt(clientX) {
     const box = svg.getBoundingClientRect();

@@ -85,17 +85,16 @@ function nodeOf([x, y, w, h], text, shape, parent, words, aim) {
   const group = drawn("g", { class: `node ${shape}`, transform: `translate(${x} ${y})` }, parent);
   const round = shape === "dot" || shape === "gate";
   const body = round ? drawn("circle", { r: h / 2 }, group)
-    : drawn("rect", { x: -w / 2, y: -h / 2, width: w, height: h, rx: shape === "cell" ? 1.5 : Math.min(9, h / 3) }, group);
+    : drawn("rect", { x: -w / 2, y: -h / 2, width: w, height: h, rx: shape === "cell" || shape === "pale" ? 1.5 : Math.min(9, h / 3) }, group);
   const label = shape === "dot" ? null : drawn("text", { class: "name" }, group);
-  const high = shape === "box" && h > 34;  // a box with dots in it has its name on top
-  if (label) label.setAttribute("y", high ? -h / 2 + 13 : 0);
+  if (label) label.setAttribute("y", shape === "state" ? -h / 2 + 13 : 0);  // below it are dots
   listen(group, words, aim);
   let seen = null;
   function set(classes, strength, shown) {
     const key = `${classes}|${strength}|${shown}`;
     if (key === seen) return;
     seen = key;
-    group.setAttribute("class", `node ${shape} ${classes}`);
+    group.setAttribute("class", `node ${shape} ${classes}${shape === "box" && !shown ? " blank" : ""}`);
     body.style.setProperty("--strength", strength);
     if (label && label.textContent !== shown) {
       label.textContent = shown;
@@ -154,7 +153,7 @@ function tip(path, size = 7) {
 // From node to node, over what lies between: bowed upwards along a row, else straight across.
 function arcPath([ax, ay, aw, ah], [bx, by, bw, bh]) {
   if (Math.abs(ay - by) < 1) {
-    const rise = Math.min(18 + Math.abs(ax - bx) * 0.22, 90), top = ay - ah / 2 - rise;
+    const rise = Math.min(10 + Math.abs(ax - bx) * 0.2, 46), top = ay - ah / 2 - rise;
     return [ax, ay - ah / 2, ax, top, bx, top, bx, by - bh / 2 - 1];
   }
   const down = by > ay, from = ay + (down ? ah : -ah) / 2, to = by + (down ? -bh : bh) / 2 + (down ? -1 : 1), middle = (from + to) / 2;

@@ -29,7 +29,8 @@ function cellsPanel(panel, say) {
   const fine = columns > 40 && panel.scale !== "text";
   if (fine) body.classList.add("fine");
   else if (columns > 15 || rows > 8 || panel.scale !== "text") body.classList.add("dense");
-  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(4px, 1fr)" : "auto"})`;
+  if (!fine && panel.scale !== "text") body.classList.add("shrinks");
+  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(2px, 1fr)" : panel.scale === "text" ? "auto" : "minmax(5px, 1.5rem)"})`;
   const cells = [], numbers = [], labels = [];
   for (let r = 0; r < rows; r++) {
     labels.push(element("div", "label", panel.rows[r]));
@@ -104,7 +105,7 @@ function cellsPanel(panel, say) {
   let first = 0, fitting = columns;
   function follow() {
     const place = frame.marks[0] || (frame.focus === undefined ? null : [0, frame.focus]);
-    if (fine || !place || body.classList.contains("words") || !body.clientWidth) return;
+    if (panel.scale !== "text" || !place || body.classList.contains("words") || !body.clientWidth) return;
     const size = body.classList.contains("dense") ? 1.5 : 1.9, unit = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const fits = Math.max(3, Math.floor((body.clientWidth - labels[0].offsetWidth - 4) / (size * unit + 2)));
     const now = Math.min(columns, fits), room = Math.min(3, Math.floor(now / 4));

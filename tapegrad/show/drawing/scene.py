@@ -22,7 +22,8 @@ Place = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Node:
-    """`box` with text, `gate` with text in a circle, `dot`, `cell` without rounding, `text` without outline."""
+    """`box` with text, `state` with its name above dots, `gate` with text in a circle, `dot`, `cell` without
+    rounding, `pale` for one that is a little blue by itself, `text` without outline."""
 
     text: str = ""
     words: str = ""

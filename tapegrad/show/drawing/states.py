@@ -79,7 +79,8 @@ def state_diagram(
         Edge(_label(rules) if full else "", _explained(state, rules), arrow=True)
         for (state, _), rules in ways.items()
     ]
-    boxes = [Node(cut(state, LONGEST_NAME), _role(machine, state), "box" if full else "dot") for state in states]
+    shape = "dot" if not full else "state" if dots else "box"
+    boxes = [Node(cut(state, LONGEST_NAME), _role(machine, state), shape) for state in states]
     number = {state: place for place, state in enumerate(states)}
     inside = [dot for state in states for dot in dots.get(state, ())] if full else []
     ends = [(number[a], number[b]) for a, b in ways]
