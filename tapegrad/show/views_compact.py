@@ -104,7 +104,9 @@ class CompactView:
         if self.units is None:
             return Picture(caption, self._shares(carry, outputs))
         total, step = self.net.own.inputs + len(self.net.holds), carry.steps
-        values = [self.known.get(node, 0.0) for node in range(total)] + (outputs or [0.0] * len(self.net.output_names))
+        values = [self.known.get(node, 0.0) for node in range(total)] + (
+            outputs or [0.0] * len(self.net.output_names)
+        )
         nodes: list[Any] = []
         for node, value in enumerate(values):
             known = node in self.known if node < total else bool(outputs)
@@ -112,10 +114,14 @@ class CompactView:
             if not known:
                 nodes.append((node, 0.0, LATER))
             elif value or now:
-                text = self.units.nodes[node].text if node < self.net.own.inputs or node >= total else f"{value:g}"
+                text = (
+                    self.units.nodes[node].text
+                    if node < self.net.own.inputs or node >= total
+                    else f"{value:g}"
+                )
                 strength = max(-1.0, min(1.0, value))
                 nodes.append((node, strength, HERE if now and step else 0, text))
-        lit = {node for node in (range(total, len(values)) if outputs else places)} if step else set()
+        lit = set(range(total, len(values)) if outputs else places) if step else set()
         edges = [
             (number, 1.0 if weight > 0 else -1.0, 0)
             for number, ((a, b), weight) in enumerate(zip(self.units.ends, self.units.weights, strict=True))
@@ -165,15 +171,15 @@ def _row(values: list[float]) -> Any:
 
 
 def _units(net: CompactNet) -> Units:
-    """Inputs stand just before the first layer that reads them, outputs just behind the unit that they read."""
+    """Inputs stand just before the first layer that reads them, outputs just behind the unit they read."""
     own = net.own
     layer = own.layer_of_place.tolist()
-    ends = [
-        (place, own.inputs + unit) for unit in range(len(net.holds)) for place, _ in net.reads(unit)
-    ]
+    ends = [(place, own.inputs + unit) for unit in range(len(net.holds)) for place, _ in net.reads(unit)]
     weights = [float(weight) for unit in range(len(net.holds)) for _, weight in net.reads(unit)]
     total = len(layer)
-    for output, (place, weight) in enumerate(zip(own.out_places.tolist(), own.out_weights.tolist(), strict=True)):
+    for output, (place, weight) in enumerate(
+        zip(own.out_places.tolist(), own.out_weights.tolist(), strict=True)
+    ):
         layer.append(layer[place] + 1 if weight else net.depth + 1)
         if weight:
             ends.append((place, total + output))

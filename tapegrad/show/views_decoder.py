@@ -36,7 +36,9 @@ class DecoderView:
         said = [f"{name}: {does}" for name, does in heads]
         colours = said if len(said) <= COLOURS else [*said[: COLOURS - 1], "other heads"]
         self.panels: list[Panel] = [
-            Text("The text that the model has written, and where it looked", colours, new="the newest record"),
+            Text(
+                "The text that the model has written, and where it looked", colours, new="the newest record"
+            ),
             Fields("The last record"),
             Cells(
                 "Where heads looked",
@@ -75,11 +77,11 @@ class DecoderView:
         tokens = self.net.words.program.tokens
         texts = [tokens[number].word for number in carry.tokens]
         if carry.steps == 0:
-            return Moment("The prompt: the input, as tokens. The model has written nothing yet.", texts, range(0), arcs)
+            return Moment(
+                "The prompt: the input, as tokens. The model has written nothing yet.", texts, range(0), arcs
+            )
         record = " ".join(texts[first:])
-        said = f"The model has written: {record}. The arrows show which earlier tokens it looked at for each of them."
+        said = f"The model has written: {record}. The arrows show which earlier tokens it looked at for that."
         if self.net.done(carry):
             said = f"{said} The run ends here."
         return Moment(said, texts, range(first, len(texts)), arcs)
-
-

@@ -71,7 +71,9 @@ class EmulatorView:
     ) -> Picture:
         """The sample that comes next, the memory as it is, and what the gradient will flip in it."""
         if self.net.done(carry):
-            said = "Training is over: all samples have been seen. What was learned is in the signs of the cells."
+            said = (
+                "Training is over: all samples have been seen. What was learned is in the signs of the cells."
+            )
             return self.drawing.picture(said, [], None, values, [], fields)
         bits, label = np.asarray(carry.samples.x[carry.steps]).tolist(), _label(carry.samples, carry.steps)
         number = f"{carry.steps + 1} of {len(carry.samples.x)}"

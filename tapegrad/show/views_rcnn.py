@@ -65,15 +65,17 @@ class RcnnView:
     def _caption(self, state: GridConfiguration) -> str:
         blank = self.net.symbols[0]
         reads = state.cells.get(state.head, blank)
-        where = f"The head is in row {state.head[0]}, column {state.head[1]}, in state {state.state}, on {reads}."
+        where = (
+            f"The head is in row {state.head[0]}, column {state.head[1]}, in state {state.state}, on {reads}."
+        )
         if not isinstance(self.machine, GridMachine):
             return where
         rule = self.machine.rules.get((state.state, reads))
         if rule is None:
             return f"{where} No rule applies: the grid stays as it is from here on."
         return (
-            f"{where} Applied to the framed cells, the filter makes it write {rule.write}, move {rule.move} and enter "
-            f"{rule.state}."
+            f"{where} Applied to the framed cells, the filter makes it write {rule.write}, move {rule.move} "
+            f"and enter {rule.state}."
         )
 
     def _title(self, name: str) -> str:

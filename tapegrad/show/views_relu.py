@@ -1,5 +1,5 @@
-"""The target `relu` in the form of the paper, at work: the circuit with the network's values on its gates, and
-every unit of the ReLU layers that make up one layer of the circuit."""
+"""The target `relu` in the form of the paper, at work: the circuit with the network's values on its gates,
+and every unit of the ReLU layers that make up one layer of the circuit."""
 
 from typing import Any
 
@@ -150,9 +150,9 @@ class ReluView:
             return outputs_read(net.output_names, np.array(outputs) > 0)
         if carry.steps == 0:
             return inputs_in(net.input_names, self.values[0] > 0.5)
-        on, all_ = int((self.values[-1] > 0.5).sum()), len(self.values[-1])
+        on, all_, of = int((self.values[-1] > 0.5).sum()), len(self.values[-1]), net.circuit_layers
         return (
-            f"Layer {carry.steps} of {net.circuit_layers} of the circuit, as {self.each} layers of ReLU units: "
+            f"Layer {carry.steps} of {of} of the circuit, as {self.each} layers of ReLU units: "
             f"{on} of {all_} values are on."
         )
 

@@ -85,7 +85,12 @@ class SequencesView:
         if carry.hidden is None:
             empty = [CellsFrame([], widths=[0] * self.count) for _ in self.heads[:MOST_HEADS]]
             before = self.rows.picture("The tokens are in. One forward run computes all positions.", [], [])
-            return [before, CellsFrame([], widths=[0] * len(self.bits)), *empty, CellsFrame([], widths=[0])], None
+            return [
+                before,
+                CellsFrame([], widths=[0] * len(self.bits)),
+                *empty,
+                CellsFrame([], widths=[0]),
+            ], None
         found = [
             (row, place, self._text(node, carry.hidden[place]))
             for row, node in enumerate(self.bits)
@@ -98,7 +103,9 @@ class SequencesView:
         ]
         output = self._output(carry)
         words = [str(word) for _, _, word in output.cells]
-        said = f"One forward run: every head looks where its program says, and the output is {' '.join(words)}."
+        said = (
+            f"One forward run: every head looks where its program says, and the output is {' '.join(words)}."
+        )
         picture = self.rows.picture(said, [look.weights[1:] for look in self.net.watch(carry.tokens)], words)
         return [picture, CellsFrame(found), *heads, output], self.net.deviation(carry)
 

@@ -31,7 +31,11 @@ class SimplexView:
         self.drawn = drawn_machine(compiled)
         first = int(np.argmax(carry.weights.s))
         self.ring = RingOfConfigurations(
-            None if self.drawn is None else self.drawn[0], net.vertices.successor, first, self._name, net.explain
+            None if self.drawn is None else self.drawn[0],
+            net.vertices.successor,
+            first,
+            self._name,
+            net.explain,
         )
         self.panels: list[Panel] = [
             self.ring.drawing,
@@ -60,7 +64,9 @@ class SimplexView:
                 meant = None if meant is None else rewriting.decode(meant)
             rule = None if meant is None else machine.rules.get((meant.state, machine.read(meant)))
         if self.net.done(carry):
-            caption = f"This configuration leads nowhere: the machine has halted in state {meant and meant.state}."
+            caption = (
+                f"This configuration leads nowhere: the machine has halted in state {meant and meant.state}."
+            )
             return Picture(caption, *self.ring.lit(vertex, None, meant, None))
         # The gradient, not the table of successors, says where s goes.
         towards = int(self.net.fast_gradient(carry).s.argmin())

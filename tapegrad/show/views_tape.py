@@ -124,7 +124,9 @@ class TapeView:
             return BEGINNING
         if self.net.done(carry):
             where = "" if meant is None else f" in state {meant.state}"
-            return f"The loss has dropped under its threshold: the machine has halted{where}, and training ends."
+            return (
+                f"The loss has dropped under its threshold: the machine has halted{where}, and training ends."
+            )
         steepest = "" if towards is None else f"The gradient is steepest towards {self._name(towards)}: "
         if meant is None or rule is None:
             return f"{steepest}the network is on its way between two steps of the machine."

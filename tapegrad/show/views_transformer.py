@@ -20,7 +20,11 @@ SHOWN = {"st": "state", "sym1": "symbol", "pos2": "head"}
 
 
 COPIES, SEARCHES, READS = 0, 1, 2
-COLOURS = ("copies what was written last", "searches for that step, a bit of its number at a time", "reads the input")
+COLOURS = (
+    "copies what was written last",
+    "searches for that step, a bit of its number at a time",
+    "reads the input",
+)
 
 
 class TransformerView:
@@ -76,7 +80,7 @@ class TransformerView:
 
     def frame(self, carry: Decoding) -> tuple[list[Any], float | None]:
         if carry.steps == 0:
-            said = "The transformer has not written anything yet. Its first position will be the machine's start."
+            said = "The transformer has written nothing yet. Its first position will be the machine's start."
             blank = CellsFrame([(0, NULL, 0)]), CellsFrame([]), self._output(carry)
             return [Moment(said, (), range(0), ()), *blank], None
         looks = self.decoder.step().looks
@@ -116,9 +120,14 @@ class TransformerView:
         if state is None or step == 0:
             said = "The first position: the machine at its start."
         elif copied:
-            said = f"{_where(state, step)} This cell was last written in step {copied[0]}: attention copies {symbol} from there."
+            said = (
+                f"{_where(state, step)} This cell was last written in step {copied[0]}: attention copies "
+                f"{symbol} from there."
+            )
         elif given:
-            said = f"{_where(state, step)} This cell was never written: attention reads {symbol} from the input."
+            said = (
+                f"{_where(state, step)} This cell was never written: attention reads {symbol} from the input."
+            )
         else:
             said = f"{_where(state, step)} This cell was never written and is not in the input: it is blank."
         if self.net.done(carry):

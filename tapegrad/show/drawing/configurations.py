@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,7 @@ class RingOfConfigurations:
         for (x, y, angle), name in zip(spots, self.names, strict=True):
             w = text_width(name, FONT)
             labels.append((x + math.cos(angle) * (w / 2 + 9), y + math.sin(angle) * 13, w, FONT + 2))
-        lines = [[*a[:2], *a[:2], *b[:2], *b[:2]] for a, b in zip(spots, spots[1:], strict=False)]
+        lines = [[*a[:2], *a[:2], *b[:2], *b[:2]] for a, b in pairwise(spots)]
         inner = self.diagram.arrangements[number] if self.diagram else None
         if inner is None:
             return Arrangement(width, height, FONT, [*dots, *labels], lines, [(0.0, 0.0)] * len(lines))
@@ -99,7 +100,11 @@ class RingOfConfigurations:
         nodes.append((here, 1.0, HERE))
         if towards is not None and towards in self.place and towards != vertex:
             nodes.append((self.place[towards], 0.0, NEXT))
-        shown = {i for i in range(0, count, self.labelled) if min(abs(i - here), count - abs(i - here)) >= self.labelled}
+        shown = {
+            i
+            for i in range(0, count, self.labelled)
+            if min(abs(i - here), count - abs(i - here)) >= self.labelled
+        }
         nodes += [(count + i, 0.0, HERE if i == here else 0, self.names[i]) for i in sorted({*shown, here})]
         if self.diagram is None or meant is None:
             return nodes, []

@@ -69,7 +69,9 @@ def _picture(moment: PlaneMoment, after: PlaneMoment | None, number: Mapping[Spo
         moved = [s for s in (moment.head, after.head) if s is not None and moment.head != after.head]
         for spot in sorted({*changed, *moved}):
             if spot in number:
-                shown.append((number[spot], *nodes.get(spot, [0.0, 0, ""])[:1], NEXT, nodes.get(spot, [0, 0, ""])[2]))
+                shown.append(
+                    (number[spot], *nodes.get(spot, [0.0, 0, ""])[:1], NEXT, nodes.get(spot, [0, 0, ""])[2])
+                )
     return Picture(moment.caption, shown)
 
 

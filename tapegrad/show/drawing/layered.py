@@ -3,12 +3,13 @@
 The method of Sugiyama, Tagawa and Toda (1981) for layers that are given. Edges that span several layers get a
 stand-in in each; layers are ordered by the mean place of their neighbours, sweep after sweep, and the order
 with the fewest crossings is kept; then every node is drawn towards the mean of its neighbours as far as the
-order and the sizes allow, which is a least-squares problem with the solution by pooling (isotonic regression).
+order and the sizes allow, a least-squares problem that pooling solves (isotonic regression).
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 SWEEPS = 12
 PULLS = 24
@@ -71,7 +72,7 @@ def _with_stand_ins(
         graph.chains.append([*chain, b])
     graph.before = [[] for _ in graph.size]
     graph.after = [[] for _ in graph.size]
-    for a, b in {pair for chain in graph.chains for pair in zip(chain, chain[1:], strict=False)}:
+    for a, b in {pair for chain in graph.chains for pair in pairwise(chain)}:
         graph.after[a].append(b)
         graph.before[b].append(a)
     for neighbours in (*graph.before, *graph.after):

@@ -1,7 +1,8 @@
-"""A network that computes layer by layer: units and the edges between them, or, of a large one, its layers."""
+"""A network that computes layer by layer: units and the edges between, or, of a large one, its layers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tapegrad.show.drawing.layered import arranged
 from tapegrad.show.drawing.scene import Arrangement, Edge, Node, Place, text_width
@@ -59,9 +60,7 @@ def _arranged(units: Units, font: float, downwards: bool) -> Arrangement:
         places.append((x, y, w, h))
     paths = []
     for (a, b), route in zip(units.ends, laid.routes, strict=True):
-        points = [
-            (along[units.layer_of[a] + i], PAD + place) for i, place in enumerate(route)
-        ]
+        points = [(along[units.layer_of[a] + i], PAD + place) for i, place in enumerate(route)]
         from_, to = (boxes[a][1], boxes[b][1]) if downwards else (boxes[a][0], boxes[b][0])
         points[0] = (points[0][0] + from_ / 2, points[0][1])
         points[-1] = (points[-1][0] - to / 2, points[-1][1])
@@ -81,7 +80,7 @@ def _size(node: Node, font: float) -> tuple[float, float]:
 def _curve(points: Sequence[tuple[float, float]], downwards: bool) -> list[float]:
     """Through all points, leaving and arriving along the direction of the layers."""
     path = [*points[0]]
-    for (a, p), (b, q) in zip(points, points[1:], strict=False):
+    for (a, p), (b, q) in pairwise(points):
         middle = (a + b) / 2
         path += [middle, p, middle, q, b, q]
     if downwards:

@@ -1,5 +1,5 @@
-"""A network that learns: the sample, the memory as cells, the fixed network behind them, answer and loss; and the
-gradient, which flows from the loss back to the cells that it flips."""
+"""A network that learns: the sample, the memory as cells, the fixed network behind them, answer and loss; and
+the gradient, which flows from the loss back to the cells that it flips."""
 
 import math
 from collections.abc import Sequence
@@ -26,7 +26,11 @@ class MemoryDrawing:
         self.network = self.inputs + self.cells
         self.answer, self.label, self.loss = (self.network + i for i in (1, 2, 3))
         rest = (
-            Node("fixed network", f"{weights:,} weights in all; those that are not cells keep their values.", "box"),
+            Node(
+                "fixed network",
+                f"{weights:,} weights in all; those that are not cells keep their values.",
+                "box",
+            ),
             Node("answer ·", "What the network has put out for the sample before.", "box"),
             Node("label ·", "What the sample says the answer should be.", "box"),
             Node("loss", "The squared difference between the network's output and the label.", "box"),
@@ -38,8 +42,8 @@ class MemoryDrawing:
         ]
         edges = [Edge(arrow=True) for _ in range(5)]
         arrangements = [self._wide(), self._tall()]
-        self.drawing = Drawing("The memory, and the gradient that writes to it", nodes, edges, arrangements, LEGEND,
-                               colours=COLOURS)  # fmt: skip
+        title = "The memory, and the gradient that writes to it"
+        self.drawing = Drawing(title, nodes, edges, arrangements, LEGEND, colours=COLOURS)
 
     def picture(
         self,
@@ -55,7 +59,9 @@ class MemoryDrawing:
         turned = set(flips)
         for cell, value in enumerate(values):
             if value < 0 or cell in turned:  # the others are pale as they are
-                nodes.append((self.first_cell + cell, min(0.0, max(-1.0, value)), NEXT if cell in turned else 0))
+                nodes.append(
+                    (self.first_cell + cell, min(0.0, max(-1.0, value)), NEXT if cell in turned else 0)
+                )
         nodes.append((self.answer, 0.0, 0, f"answer {fields['output']}"))
         if label is not None:
             nodes.append((self.label, 0.0, 0, f"label {label:+d}"))
@@ -99,7 +105,7 @@ class MemoryDrawing:
         return self._arranged(width, bottom + 140, places, False)
 
     def _arranged(self, width: float, height: float, places: list[Place], side: bool) -> Arrangement:
-        """With the five ways: sample and memory to the network, network to answer, answer and label to loss."""
+        """With the ways from sample and memory to network, answer and, with the label, loss."""
         net, answer, label, loss = places[self.network :]
         first = _box(places[: self.inputs]) if self.inputs else None
         memory = _box(places[self.first_cell : self.network])
@@ -111,7 +117,9 @@ class MemoryDrawing:
         else:
             enter = _down((net[0], memory[3] + 3, 0.0, 0.0), net)
             middle = (memory[0] + memory[2]) / 2
-            sample = _down((middle, first[3] + 2, 0.0, 0.0), (middle, memory[1], 0.0, 2.0)) if first else enter
+            sample = (
+                _down((middle, first[3] + 2, 0.0, 0.0), (middle, memory[1], 0.0, 2.0)) if first else enter
+            )
             down = _right(net[0] + net[2] / 2, net[1], answer[0] - answer[2] / 2 - 3, answer[1])
             over = _right(answer[0] + answer[2] / 2, answer[1], loss[0] - loss[2] / 2 - 3, loss[1] - 5)
             blame = _right(label[0] + label[2] / 2, label[1], loss[0] - loss[2] / 2 - 3, loss[1] + 5)
@@ -121,7 +129,8 @@ class MemoryDrawing:
 
 def _grid(count: int, columns: int, size: float) -> list[Place]:
     return [
-        (size * (i % columns + 0.5), size * (i // columns + 0.5), 0.9 * size, 0.9 * size) for i in range(count)
+        (size * (i % columns + 0.5), size * (i // columns + 0.5), 0.9 * size, 0.9 * size)
+        for i in range(count)
     ]
 
 

@@ -1,5 +1,5 @@
-"""Positions of a transformer that reads a sequence once: a row for each layer with heads, tokens below, outputs on
-top, and lines from the positions that look to those that they look at."""
+"""Positions of a transformer that reads a sequence once: a row for each layer with heads, tokens below,
+outputs on top, and lines from the positions that look to those that they look at."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,5 +1,5 @@
-"""Arranging a diagram of states on an ellipse: nodes at equal angles, edges bent, loops outwards, labels where
-there is room for them."""
+"""Arranging a diagram of states on an ellipse: nodes at equal angles, edges bent, loops outwards, labels
+where there is room for them."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """A drawing: nodes and edges with their places, fixed for a run, and what lights up in each frame.
 
-Places are computed here, once, so that the page, a saved picture and an animation show the same drawing. There
-are two arrangements, for a wide and for a narrow window; whoever paints takes the one that comes out larger.
+Places are computed once, so that the page, a saved picture and an animation show the same drawing. There are
+two arrangements, for a wide and for a narrow window; whoever paints takes the one that fills it better.
 """
 
 from collections.abc import Sequence

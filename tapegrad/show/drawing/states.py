@@ -24,6 +24,10 @@ BETWEEN = "in between"
 _LETTERS = {-1: "L", 0: "S", 1: "R"}
 
 
+Lit = tuple[int, float, int]
+"""A node or an edge, its value, its mark."""
+
+
 def drawn_machine(compiled: Compiled) -> tuple[TuringMachine, Sequence[Rewriting]] | None:
     """The machine to draw, the first on the way from the source to the net, and the passes behind it; None
     where there is none."""
@@ -55,7 +59,7 @@ class StateDiagram:
     box: Mapping[str, int]
     way: Mapping[tuple[str, str], int]
 
-    def lit(self, state: str, taken: Rule | None) -> tuple[list[tuple[int, float, int]], list[tuple[int, float, int]]]:
+    def lit(self, state: str, taken: Rule | None) -> tuple[list[Lit], list[Lit]]:
         """Nodes and edges of a moment: the state that the machine is in, and the way that it takes next."""
         nodes = [(self.box[state], 0.0, HERE)] if state in self.box else []
         if taken is None:
@@ -66,10 +70,12 @@ class StateDiagram:
 
 
 def state_diagram(
-    machine: TuringMachine, dots: Mapping[str, Sequence[Node]], sizes: Sequence[tuple[float, float]] = (WIDE, TALL)
+    machine: TuringMachine,
+    dots: Mapping[str, Sequence[Node]],
+    sizes: Sequence[tuple[float, float]] = (WIDE, TALL),
 ) -> StateDiagram:
-    """The diagram, with these dots in the boxes, and an arrangement for each size. Dots of `BETWEEN` get a box
-    of their own."""
+    """The diagram, with these dots in the boxes, and an arrangement for each size. Dots of `BETWEEN` get a
+    box of their own."""
     states = [*machine.states, *([BETWEEN] if dots.get(BETWEEN) else [])]
     ways: dict[tuple[str, str], list[tuple[tuple[str, ...], Rule]]] = {}
     for (state, read), rule in machine.rules.items():
@@ -82,14 +88,12 @@ def state_diagram(
     shape = "dot" if not full else "state" if dots else "box"
     boxes = [Node(cut(state, LONGEST_NAME), _role(machine, state), shape) for state in states]
     number = {state: place for place, state in enumerate(states)}
-    inside = [dot for state in states for dot in dots.get(state, ())] if full else []
     ends = [(number[a], number[b]) for a, b in ways]
-    arrangements = [
-        _arranged([dots.get(state, ()) if full else () for state in states], boxes, ends, edges, width, height)
-        for width, height in sizes
-    ]
+    within = [dots.get(state, ()) if full else () for state in states]
+    arrangements = [_arranged(within, boxes, ends, edges, width, height) for width, height in sizes]
     way = {ends: place for place, ends in enumerate(ways)}
-    return StateDiagram(machine, [*boxes, *inside], edges, arrangements, number, way)
+    nodes = [*boxes, *(dot for own in within for dot in own)]
+    return StateDiagram(machine, nodes, edges, arrangements, number, way)
 
 
 def _arranged(
@@ -147,7 +151,11 @@ def _label(rules: Sequence[tuple[tuple[str, ...], Rule]]) -> str:
         else:
             lines.append(f"{symbols}→{''.join(rule.write)} {moves}")
     lines += [f"{' '.join(symbols)} {moves}" for moves, symbols in kept.items()]
-    shown = lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
+    shown = (
+        lines
+        if len(lines) <= MOST_LINES
+        else [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
+    )
     return "\n".join(cut(line, LONGEST_LINE) for line in shown)
 
 
