@@ -139,6 +139,10 @@ class TapeView:
         to find."""
         if carry.steps == 0 or len(self.net.graph.edge_from) > MOST_SLOPES or self.net.done(carry):
             return None
+        vertex, _, heads = self.net.one_hot(carry)
+        places = heads + self.net.graph.moves[vertex]
+        if (places < 0).any() or (places >= self.net.cells).any():
+            return None  # the next step leaves the tape, and will say so
         return int(self.net.fast_gradient(carry).s.argmin())
 
     def _name(self, vertex: int) -> str:

@@ -105,7 +105,12 @@ function cellsPanel(panel, say) {
   let first = 0, fitting = columns;
   function follow() {
     const place = frame.marks[0] || (frame.focus === undefined ? null : [0, frame.focus]);
-    if (panel.scale !== "text" || !place || body.classList.contains("words") || !body.clientWidth) return;
+    if (panel.scale !== "text" || body.classList.contains("words") || !body.clientWidth) return;
+    if (!place) {  // nothing to follow: all columns, as wide as there is room for
+      body.classList.add("shrinks");
+      table.style.gridTemplateColumns = `auto repeat(${columns}, minmax(5px, ${body.classList.contains("dense") ? 1.5 : 1.9}rem))`;
+      return;
+    }
     const size = body.classList.contains("dense") ? 1.5 : 1.9, unit = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const fits = Math.max(3, Math.floor((body.clientWidth - labels[0].offsetWidth - 4) / (size * unit + 2)));
     const now = Math.min(columns, fits), room = Math.min(3, Math.floor(now / 4));
