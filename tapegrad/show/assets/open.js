@@ -1,6 +1,4 @@
-// A page with a recording in it plays that; page.html#40 opens at frame 40.
+// A page with a recording in it plays that.
 
-if (at("recording")) {
-  const frame = Number(location.hash.slice(1));
-  play(JSON.parse(at("recording").textContent), location.hash && Number.isInteger(frame) ? frame : undefined);
-}
+if (at("recording")) play(JSON.parse(at("recording").textContent), asked().step);
+else at("save-page").hidden = true;
