@@ -17,7 +17,16 @@ from tapegrad._compile import Compiled
 from tapegrad._files import write_atomically
 from tapegrad.show.recorder import MOST_STEPS, Recording, record
 
-_SCRIPTS = ("elements.js", "panels.js", "drawing.js", "curve.js", "words.js", "player.js", "share.js", "open.js")
+_SCRIPTS = (
+    "elements.js",
+    "panels.js",
+    "drawing.js",
+    "curve.js",
+    "words.js",
+    "player.js",
+    "share.js",
+    "open.js",
+)
 
 
 def page(recording: Recording) -> str:
