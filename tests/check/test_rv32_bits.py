@@ -4,7 +4,9 @@ A whole system call or product has dozens of parts, which take a minute; one of 
 """
 
 import copy
+from collections.abc import Sequence
 from functools import cache
+from unittest.mock import Mock
 
 import pytest
 
@@ -30,9 +32,21 @@ def genuine() -> Formulas:
 
 def prove(name: str, part: int, formulas: Formulas) -> None:
     words = list(rv32_proof._parts(name))[part]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rv32_proof, "_parts", lambda name: [words])
+        assert rv32_proof.prove_case(formulas, name, *CASES[name]) == 1
+
+
+@pytest.mark.parametrize(("name", "bits"), [("srai", range(20, 25)), ("srl", ())])
+def test_a_distance_is_in_the_instruction_where_it_is_immediate(
+    name: str, bits: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     fixed, rule = CASES[name]
-    distance = {20 + bit: value for bit, value in words[1].items()} if name.endswith("i") and words else {}
-    rv32_proof._Case(formulas, name, dict(fixed) | distance, words, rule).prove()
+    made: list[dict[int, int]] = []
+    monkeypatch.setattr(rv32_proof, "_Case", lambda of, name, code, *rest: made.append(code) or Mock())
+    assert rv32_proof.prove_case(genuine(), name, fixed, rule) == 32
+    for distance, code in enumerate(made):
+        assert code == dict(fixed) | {bit: distance >> bit - 20 & 1 for bit in bits}
 
 
 @pytest.mark.parametrize(

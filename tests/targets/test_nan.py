@@ -14,13 +14,17 @@ from tapegrad.targets.rcnn.fast import Roller
 
 
 @pytest.mark.parametrize(
-    ("name", "target", "inputs"), [("adder2", "relu", None), ("increment", "rcnn", [("10",)])]
+    ("name", "target", "options", "inputs"),
+    [("adder2", "relu", {"form": "paper"}, None), ("increment", "rcnn", {}, [("10",)])],
 )
-def test_weights_that_are_nan_are_a_mismatch_or_refused(name: str, target: str, inputs: Any) -> None:
-    net = tg.compile(tg.read(name), target)
+def test_weights_that_are_nan_are_a_mismatch_or_refused(
+    name: str, target: str, options: dict[str, str], inputs: Any
+) -> None:
+    net = tg.compile(tg.read(name), target, **options)
     assert tg.verify(net, inputs).agreed
     leaves, form = jax.tree.flatten(net.net)
-    weights = [i for i, leaf in enumerate(leaves) if np.issubdtype(leaf.dtype, np.floating) and leaf.any()]
+    arrays = [(i, np.asarray(leaf)) for i, leaf in enumerate(leaves)]
+    weights = [i for i, array in arrays if np.issubdtype(array.dtype, np.floating) and array.any()]
     assert weights
     for number in weights:
         parts = [*leaves]
