@@ -6,6 +6,7 @@ A whole system call or product has dozens of parts, which take a minute; one of 
 import copy
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -67,8 +68,8 @@ class Inverted(Formulas):
         self.__dict__.update(copy.copy(genuine()).__dict__)
         self.slot, self.bit, self.count = slot, bit, count
 
-    def tell(self, *given: object) -> Record:
-        record = super().tell(*given)  # type: ignore[arg-type]
+    def tell(self, *given: Any, **named: Any) -> Record:
+        record = super().tell(*given, **named)
         if self.count == 0:
             record.tokens[self.slot][self.bit] ^= 1
         self.count -= 1
