@@ -167,7 +167,7 @@ def test_lemma_1(monkeypatch, broken):
     ("module", "name", "old", "new"),
     [
         (encoding, "word_digits", "max(1,", "1 + max(1,"),
-        (encoding, "cell_values", "3.0 **", "2.0 **"),
+        (encoding, "cell_values", "3.0 **", "4.0 **"),
         (build, "_ramp", "(high - low) / 3", "(high - low) / 20"),
     ],
     ids=["a digit more", "another base", "steep ramps near the values"],
