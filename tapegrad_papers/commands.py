@@ -47,6 +47,8 @@ COLOURS = {
     Status.NOT_SHOWN: "white",
     Status.FAILS_AS_PRINTED: "yellow",
     Status.ASYMPTOTIC: "blue",
+    Status.IN_PART: "blue",
+    Status.NOT_SHOWN: "magenta",
     Status.FAILED: "bold red",
 }
 

@@ -198,6 +198,8 @@ NOTE_HEADINGS = {
     Status.NOT_SHOWN: "Why not",
     Status.FAILS_AS_PRINTED: "Counterexample",
     Status.ASYMPTOTIC: "Measured in its place",
+    Status.IN_PART: "Which part",
+    Status.NOT_SHOWN: "Why not",
     Status.FAILED: "What went wrong",
 }
 
