@@ -1,5 +1,5 @@
 """Draws `docs/images/rcnn-parity.svg`: layers and samples that networks of target `rcnn` take to learn
-parities of d bits by SGD. Prints the numbers. Run as `python docs/figures/parity_on_grid.py`; it takes minutes."""
+parities of d bits by SGD. Prints the numbers. Run as `python docs/figures/parity_on_grid.py` (minutes)."""
 
 from pathlib import Path
 
