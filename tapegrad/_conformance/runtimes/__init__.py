@@ -1,0 +1,26 @@
+"""Runtimes: for each the package that it comes in, and its levels: settings under which it may compute
+differently. Their modules import them, and are imported only in a process of their own."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One runtime."""
+
+    package: str
+    """What has to be installed, under its name on PyPI."""
+    module: str
+    levels: tuple[str, ...]
+    formats: tuple[str, ...] = ("float64", "float32", "float16", "bfloat16", "int8")
+    trains: bool = False
+
+
+RUNTIMES = {
+    "numpy": Runtime("numpy", "numpy", ("default",), trains=True),
+    "jax": Runtime("jax", "jax", ("highest", "default", "eager", "tf32"), trains=True),
+    "torch": Runtime("torch", "torch", ("eager", "compile", "eager-tf32", "default"), trains=True),
+    "onnxruntime": Runtime("onnxruntime", "onnxruntime", ("disabled", "basic", "extended", "full")),
+    "openvino": Runtime("openvino", "openvino", ("default", "accuracy", "bf16-hint")),
+    "tract": Runtime("tract", "tract", ("default",)),
+}

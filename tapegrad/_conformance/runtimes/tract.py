@@ -1,0 +1,29 @@
+"""tract, from an ONNX model."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import tract
+
+from tapegrad._conformance.graph import Graph
+from tapegrad._conformance.runtimes.base import Program
+from tapegrad._conformance.runtimes.onnx import model_of
+
+
+def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+    """The network, ready to run."""
+    runnable = {}
+
+    def program(inputs):  # type: ignore[no-untyped-def]
+        sizes = tuple(len(own) for own in inputs.values())
+        if sizes not in runnable:
+            model = model_of(graph, name, wanted, dict(zip(inputs, sizes, strict=True)))
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "model.onnx"
+                path.write_bytes(model.SerializeToString())
+                runnable[sizes] = tract.onnx().load(str(path)).into_model().into_runnable()
+        found = runnable[sizes].run(list(inputs.values()))
+        return dict(zip(wanted, (own.to_numpy() for own in found), strict=True))
+
+    return program
