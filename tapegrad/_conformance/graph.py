@@ -130,6 +130,29 @@ def walk(
         yield layer, own
 
 
+def shapes(graph: Graph, rows: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """The shape of every layer, where the inputs have so many rows."""
+    found = {name: (rows[name], *shape) for name, shape in graph.inputs.items()}
+    for own in graph.layers:
+        x = found[own.reads[0]]
+        match own.kind:
+            case "dense":
+                shape = (x[0], own.weight.shape[1])
+            case "sparse":
+                shape = (x[0], len(own.weight))
+            case "convolution":
+                shape = (x[0], len(own.weight), *x[2:])
+            case "join":
+                shape = (len(own.arrays["first"]) + x[0], x[1])
+            case "scores" | "mix":
+                y = found[own.reads[1]]
+                shape = (x[0], y[0] if own.kind == "scores" else y[1])
+            case _:
+                shape = x
+        found[own.name] = shape
+    return found
+
+
 def with_arrays(layer: Layer, **arrays: NDArray[Any]) -> Layer:
     """The layer with other arrays in place of some of its own."""
     return Layer(layer.name, layer.kind, layer.reads, {**layer.arrays, **arrays}, layer.relu, layer.units)

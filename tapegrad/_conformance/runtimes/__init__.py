@@ -23,4 +23,7 @@ RUNTIMES = {
     "onnxruntime": Runtime("onnxruntime", "onnxruntime", ("disabled", "basic", "extended", "full")),
     "openvino": Runtime("openvino", "openvino", ("default", "accuracy", "bf16-hint")),
     "tract": Runtime("tract", "tract", ("default",)),
+    "tinygrad": Runtime("tinygrad", "tinygrad", ("default", "unoptimised"), trains=True),
+    "litert": Runtime("ai-edge-litert", "litert", ("xnnpack", "builtin", "reference"), ("float32", "int8")),
+    "ncnn": Runtime("ncnn", "ncnn", ("default", "plain"), ("float32",)),
 }

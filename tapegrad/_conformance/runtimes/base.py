@@ -38,6 +38,20 @@ class ArrayOperations(ABC):
 
     def __init__(self, name: str) -> None:
         self.format = name
+        self._kept: dict[tuple[str, str], Any] = {}
+
+    def array(self, layer: Layer, name: str) -> Any:
+        """One of a layer's arrays, made once."""
+        key = layer.name, name
+        if key not in self._kept:
+            self._kept[key] = self.constant(layer.arrays[name])
+        return self._kept[key]
+
+    def ready(self, graph: Graph) -> None:
+        """Makes all arrays: what is compiled reads the library's own."""
+        for layer in graph.layers:
+            for name in layer.arrays:
+                self.array(layer, name)
 
     @abstractmethod
     def constant(self, array: NDArray[Any]) -> Any:
@@ -80,22 +94,22 @@ class ArrayOperations(ABC):
         return self.to_bytes(z) if self.format == INT8 else z
 
     def dense(self, layer: Layer, x: Any) -> Any:
-        z = self.product(x, self.constant(layer.weight)) + self.constant(layer.arrays["bias"])
+        z = self.product(x, self.array(layer, "weight")) + self.array(layer, "bias")
         return self._after(layer, z)
 
     def sparse(self, layer: Layer, x: Any) -> Any:
-        terms = self.gathered(x, self.constant(layer.arrays["inputs"])) * self.constant(layer.weight)
-        return self._after(layer, self.sums(terms) + self.constant(layer.arrays["bias"]))
+        terms = self.gathered(x, self.array(layer, "inputs")) * self.array(layer, "weight")
+        return self._after(layer, self.sums(terms) + self.array(layer, "bias"))
 
     def convolution(self, layer: Layer, x: Any) -> Any:
-        z = self.convolved(x, self.constant(layer.weight), layer.weight.shape[-1] // 2)
-        return self._after(layer, z + self.constant(layer.arrays["bias"].reshape(-1, 1, 1)))
+        z = self.convolved(x, self.array(layer, "kernel"), layer.weight.shape[-1] // 2)
+        return self._after(layer, z + self.array(layer, "bias").reshape(-1, 1, 1))
 
     def join(self, layer: Layer, x: Any) -> Any:
-        return self.below(self.constant(layer.arrays["first"]), x)
+        return self.below(self.array(layer, "first"), x)
 
     def scores(self, layer: Layer, x: Any, y: Any) -> Any:
-        return self.product(x, y.T) + self.constant(layer.arrays["mask"])
+        return self.product(x, y.T) + self.array(layer, "mask")
 
     def choose(self, layer: Layer, x: Any) -> Any:
         best = self.best(x)

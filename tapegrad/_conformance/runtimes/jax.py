@@ -69,7 +69,9 @@ def _asked(level: str) -> Any:
 def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     jax.config.update("jax_enable_x64", name == "float64")
-    operations, context = JaxOperations(name), _asked(level)
+    _asked(level)
+    operations = JaxOperations(name)
+    operations.ready(graph)
 
     def run(given: dict[str, jax.Array]) -> list[jax.Array]:
         return wanted_values(graph, operations, given, wanted)
@@ -81,7 +83,6 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
             found = compiled({key: jnp.asarray(own) for key, own in inputs.items()})
         return dict(zip(wanted, map(np.asarray, found), strict=True))
 
-    del context
     return program
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from tapegrad._conformance.formats import INT8
-from tapegrad._conformance.graph import Graph, Layer, walk
+from tapegrad._conformance.graph import Graph, Layer, shapes, walk
 from tapegrad._conformance.runtimes.base import cast, dtype_of
 from tapegrad.networks.onnx import GraphWriter
 
@@ -75,13 +75,9 @@ def model_of(graph: Graph, name: str, wanted: Sequence[str], rows: dict[str, int
     operations = OnnxOperations(writer, name)
     kind = dtype_of(name)
     inputs = {key: writer.input(key, kind, [rows[key], *shape]) for key, shape in graph.inputs.items()}
-    kept = set(wanted)
+    kept, sizes = set(wanted), shapes(graph, rows)
     for layer, value in walk(graph, operations, inputs):
         if layer.name in kept:
-            writer.output(layer.name, value, kind, _axes(layer))
+            writer.output(layer.name, value, kind, sizes[layer.name])
     return writer.model(graph.name, {"about": graph.about})
 
-
-def _axes(layer: Layer) -> list[str]:
-    count = 4 if layer.kind == "convolution" else 2
-    return [f"{layer.name}.{axis}" for axis in range(count)]

@@ -98,19 +98,7 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
     """The network, ready to run."""
     _asked(level)
     operations = TorchOperations(name)
-    constants: dict[int, Tensor] = {}
-    make = operations.constant
-
-    def constant(array: NDArray[Any]) -> Tensor:
-        """Once for each array: what is compiled reads tensors, not files."""
-        if id(array) not in constants:
-            constants[id(array)] = make(array)
-        return constants[id(array)]
-
-    operations.constant = constant  # type: ignore[method-assign]
-    for layer in graph.layers:
-        for own in layer.arrays.values():
-            constant(own)
+    operations.ready(graph)
 
     def run(given: Mapping[str, Tensor]) -> list[Tensor]:
         return wanted_values(graph, operations, given, wanted)
