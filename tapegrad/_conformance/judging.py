@@ -8,7 +8,7 @@ as it likes.
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tapegrad._conformance.kit import Member
 from tapegrad._conformance.reading import Fault, first_fault
 from tapegrad._conformance.runtimes import RUNTIMES
 from tapegrad._conformance.runtimes.base import Program, Unsupported, cast
+from tapegrad.errors import FormatError
 
 EXACT, FAULT, REFUSED = "exact", "fault", "refused"
 BEYOND, ABSENT, CRASH, TIMEOUT = "beyond", "absent", "crash", "timeout"
@@ -41,7 +42,8 @@ def judged(runtime: str, level: str, name: str, own: Member) -> dict[str, Any]:
         if isinstance(own.net, Graph):
             fault, how = located(module.prepare, level, name, own)
         elif RUNTIMES[runtime].trains:
-            fault, how = first_fault(own.names, own.expected, module.train(own.net, level)), "all layers"
+            values = complete(module.train(own.net, level), own.names)
+            fault, how = first_fault(own.names, own.expected, values), "all layers"
         else:
             return {"outcome": REFUSED, "reason": "this runtime does not train"}
     except Unsupported as error:
@@ -56,7 +58,7 @@ def located(prepare: Prepare, level: str, name: str, own: Member) -> tuple[Fault
     graph, inputs, scale = in_format(own, name)
 
     def shown(wanted: list[str]) -> Fault | None:
-        found = prepare(graph, name, level, wanted)(inputs)
+        found = complete(prepare(graph, name, level, wanted)(inputs), wanted)
         values = {key: np.asarray(value).astype(np.float64) / scale for key, value in found.items()}
         return first_fault(own.names, own.expected, values, own.units)
 
@@ -72,6 +74,14 @@ def located(prepare: Prepare, level: str, name: str, own: Member) -> tuple[Fault
         else:
             high, fault = middle, found
     return fault, "one layer at a time"
+
+
+def complete(found: dict[str, NDArray[Any]], wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """What was found, if nothing is missing: a layer that is not there must not pass for one that is right."""
+    for name in wanted:
+        if name not in found:
+            raise FormatError(f"the runtime gave no layer {name!r}")
+    return found
 
 
 def in_format(own: Member, name: str) -> tuple[Graph, dict[str, NDArray[Any]], int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tapegrad._conformance.judging import ABSENT, CRASH, TIMEOUT
-from tapegrad._conformance.kit import write_kit
+from tapegrad._conformance.kit import read_kit, write_kit
 from tapegrad._conformance.runtimes import RUNTIMES
 from tapegrad._limits import Ended, run_limited
 from tapegrad.errors import InputError
@@ -62,10 +62,14 @@ def run_all(
     total = sum(map(len, groups))
     with tempfile.TemporaryDirectory() as own:
         folder = Path(own)
+        nets = dict.fromkeys(job["net"] for group in groups for job in group)
         if kit is None:
             kit = folder / "kit"
-            nets = dict.fromkeys(job["net"] for group in groups for job in group)
             write_kit(kit, nets, onnx=False)
+        else:
+            missing = set(nets) - {own.name for own in read_kit(kit, nets)}
+            if missing:
+                raise InputError(f"the kit has no network {min(missing)!r}", where=str(kit))
         for group in groups:
             rows += _group(group, folder, kit, seconds, memory, speed)
             if progress is not None:

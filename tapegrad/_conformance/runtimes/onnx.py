@@ -7,8 +7,8 @@ import onnx
 
 from tapegrad._conformance.formats import INT8
 from tapegrad._conformance.graph import Graph, Layer, shapes, walk
-from tapegrad._conformance.runtimes.base import cast, dtype_of
-from tapegrad.networks.onnx import GraphWriter
+from tapegrad._conformance.runtimes.base import Unsupported, cast, dtype_of
+from tapegrad.networks.onnx import OPSET, GraphWriter
 
 INT32 = onnx.TensorProto.INT32
 
@@ -79,5 +79,8 @@ def model_of(graph: Graph, name: str, wanted: Sequence[str], rows: dict[str, int
     for layer, value in walk(graph, operations, inputs):
         if layer.name in kept:
             writer.output(layer.name, value, kind, sizes[layer.name])
-    return writer.model(graph.name, {"about": graph.about})
+    try:
+        return writer.model(graph.name, {"about": graph.about})
+    except onnx.shape_inference.InferenceError as error:
+        raise Unsupported(f"ONNX, operators of version {OPSET}: {error}") from error
 

@@ -90,8 +90,8 @@ def _given(array: NDArray[Any], name: str) -> Tensor:
 
 
 def _numpy(own: Tensor) -> NDArray[Any]:
-    own = own.detach().cpu()
-    return own.to(torch.float64).numpy()
+    """A copy: tensors are changed in place when they are trained."""
+    return own.detach().cpu().to(torch.float64, copy=True).numpy()
 
 
 def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
@@ -134,5 +134,5 @@ def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
         torch.optim.SGD(own, lr=training.rate).step()
         return values, [weight.detach() for weight in own]
 
-    weights = [torch.from_numpy(own).to(device(), kind) for own in training.weights]
+    weights = [torch.from_numpy(own).to(device(), kind, copy=True) for own in training.weights]
     return trained(training, step, weights, _numpy)

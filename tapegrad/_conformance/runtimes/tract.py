@@ -7,7 +7,7 @@ from pathlib import Path
 import tract
 
 from tapegrad._conformance.graph import Graph
-from tapegrad._conformance.runtimes.base import Program
+from tapegrad._conformance.runtimes.base import Program, Unsupported
 from tapegrad._conformance.runtimes.onnx import model_of
 
 
@@ -22,7 +22,12 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.onnx"
                 path.write_bytes(model.SerializeToString())
-                runnable[sizes] = tract.onnx().load(str(path)).into_model().into_runnable()
+                try:
+                    runnable[sizes] = tract.onnx().load(str(path)).into_model().into_runnable()
+                except tract.TractError as error:
+                    if "Unknown DatumType" in str(error):
+                        raise Unsupported(str(error).splitlines()[0]) from error
+                    raise
         found = runnable[sizes].run(list(inputs.values()))
         return dict(zip(wanted, (own.to_numpy() for own in found), strict=True))
 
