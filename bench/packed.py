@@ -1,7 +1,7 @@
 """ReLU networks on words of 32 patterns: patterns a second, on the device that JAX has here.
 
-`python -m bench.packed [BITS ...]`: multipliers of factors of so many bits (10, 31 and 100, about 29,000 gates),
-each compared with the reference engine and with Python's own products before it is timed.
+`python -m bench.packed [BITS ...]`: multipliers of factors of so many bits (10, 31 and 100, the last of about
+29,000 gates), each compared with the reference engine and with Python's own products before it is timed.
 """
 
 import sys

@@ -85,9 +85,7 @@ class Exact:
     def __init__(self) -> None:
         self.demands: dict[str, Demand] = {}
 
-    def _sum(
-        self, layer: Layer, terms: NDArray[np.int64], sizes: NDArray[np.float64], places: int
-    ) -> Dyadic:
+    def _sum(self, layer: Layer, terms: NDArray[np.int64], sizes: NDArray[np.float64], places: int) -> Dyadic:
         """Notes what the sums ask for; `sizes` are the S, in units of 2^-places."""
         most = float(sizes.max(initial=0))
         if most >= SAFE:

@@ -97,7 +97,5 @@ def in_bytes(graph: Graph, scale: int) -> Graph:
     for own in graph.layers:
         name = "kernel" if own.kind == "convolution" else "weight"
         weight = {name: own.weight.astype(np.int8)}
-        layers.append(
-            with_arrays(own, **weight, bias=np.round(own.arrays["bias"] * scale).astype(np.int32))
-        )
+        layers.append(with_arrays(own, **weight, bias=np.round(own.arrays["bias"] * scale).astype(np.int32)))
     return Graph(graph.name, graph.about, graph.inputs, tuple(layers))

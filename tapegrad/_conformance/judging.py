@@ -1,9 +1,9 @@
 """What a runtime makes of a network: whether every layer is exact, and if not, where it goes wrong first.
 
-A runtime may compute a network differently when its layers are looked at: what is fused cannot be seen inside.
-So a network runs twice, once with the last layer alone as its output, and once with all. Where the first run is
-wrong and the second is not, the layers are shown one at a time, by halving, each in a run that otherwise fuses
-as it likes.
+A runtime may compute a network differently when its layers are looked at: what is fused cannot be seen
+inside. So a network runs twice, once with the last layer alone as its output, and once with all. Where the
+first run is wrong and the second is not, the layers are shown one at a time, by halving, each in a run that
+otherwise fuses as it likes.
 """
 
 import importlib
@@ -77,7 +77,7 @@ def located(prepare: Prepare, level: str, name: str, own: Member) -> tuple[Fault
 
 
 def complete(found: dict[str, NDArray[Any]], wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """What was found, if nothing is missing: a layer that is not there must not pass for one that is right."""
+    """What was found, if nothing is missing: what is not there must not pass for right."""
     for name in wanted:
         if name not in found:
             raise FormatError(f"the runtime gave no layer {name!r}")

@@ -1,10 +1,10 @@
 """The kit as a folder: for every network its layers, inputs, and what each layer must give.
 
-    kit.json                    version, and for each network its layers, formats, and the sums of its files
-    NAME.net.safetensors        weights and biases, under LAYER.NAME
-    NAME.inputs.safetensors     inputs
-    NAME.expected.safetensors   the value of every layer
-    NAME.onnx                   the network in float32, every layer an output; made where `onnx` is installed
+kit.json                    version, and for each network its layers, formats, and the sums of its files
+NAME.net.safetensors        weights and biases, under LAYER.NAME
+NAME.inputs.safetensors     inputs
+NAME.expected.safetensors   the value of every layer
+NAME.onnx                   the network in float32, every layer an output; made where `onnx` is installed
 """
 
 import hashlib
@@ -109,7 +109,7 @@ def _bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def _onnx(own: Member) -> bytes:
-    from tapegrad._conformance.runtimes.onnx import model_of  # an extra
+    from tapegrad._conformance.runtimes.onnx_models import model_of  # an extra
 
     assert isinstance(own.net, Graph)
     rows = {name: len(array) for name, array in own.inputs.items()}
@@ -149,9 +149,7 @@ def _member(folder: Path, own: Mapping[str, Any]) -> Member:
             raise FormatError(f"{name} is missing", where=str(folder), advice=AGAIN) from error
         if hashlib.sha256(content).hexdigest() != wanted:
             raise FormatError(f"{name} was altered", where=str(folder), advice=AGAIN)
-    arrays, inputs, expected = (
-        read_arrays(folder / f"{own['name']}.{part}.safetensors") for part in PARTS
-    )
+    arrays, inputs, expected = (read_arrays(folder / f"{own['name']}.{part}.safetensors") for part in PARTS)
     kind = Training if own.get("training") else Graph
     net = kind.from_json(own, arrays)
     return Member(net, inputs, expected, own["bits"], own["shortfalls"], own["scale"])

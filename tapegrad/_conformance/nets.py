@@ -60,14 +60,17 @@ def sha256_round() -> Circuit:
     return trace(one_round, *[UInt(32)] * 9).circuit
 
 
-def relu_case(name: str, about: str, circuit: Circuit, kind: str, *, signs: bool = True, **options: Any) -> Case:
+def relu_case(
+    name: str, about: str, circuit: Circuit, kind: str, *, signs: bool = True, **options: Any
+) -> Case:
     """A circuit on target `relu`, its layers written out (`dense`) or by the inputs of each unit (`sparse`).
     Without `signs` the last layer, 2 z - 1, is left out, and the bits themselves come out."""
     net = compile(circuit, "relu", **options).net
     assert isinstance(net, ReluNet | CompactNet)
     own = net.stack if isinstance(net, ReluNet) else net.stack()
-    parts = (np.asarray(array) for array in (own.inputs, own.weights, own.biases))  # off the device, at once
-    stack = Stack(*parts, own.bounds, own.width)
+    # Off the device, at once.
+    inputs, weights, biases = (np.asarray(array) for array in (own.inputs, own.weights, own.biases))
+    stack = Stack(inputs, weights, biases, own.bounds, own.width)
     layers = stack.layers if signs else stack.layers - 1
     made = tuple(_stacked(stack, number, kind) for number in range(layers))
     rng = np.random.default_rng(0)
@@ -100,11 +103,12 @@ def _written(own: Affine | Matrix) -> dict[str, NDArray[Any]]:
 
 def number_case(bits: int = NUMBER_BITS) -> Case:
     """Bits, put together to one number in one unit, and taken apart again, the highest first: for whole x,
-    `relu(x - (2^i - 1)) - relu(x - 2^i)` is 1 if x >= 2^i, and 0 otherwise. It needs more bits than the formats
-    do that accelerators prefer."""
-    layers = [Layer("number", "dense", ("bits",), _row(2.0 ** np.arange(bits)[:, None]), True, "the number")]
-    found = 0
-    for place in range(bits - 1, -1, -1):
+    `relu(x - (2^i - 1)) - relu(x - 2^i)` is 1 if x >= 2^i, and 0 otherwise. It needs more bits than
+    the formats have that accelerators prefer."""
+    layers = [
+        Layer("number", "dense", ("bits",), _row(np.ldexp(1.0, np.arange(bits))[:, None]), True, "the number")
+    ]
+    for found, place in enumerate(range(bits - 1, -1, -1)):
         width, before = 1 + found, layers[-1].name
         cuts = np.zeros((width, width + 2))
         cuts[:, :width] = np.eye(width)
@@ -118,7 +122,6 @@ def number_case(bits: int = NUMBER_BITS) -> Case:
         rest = np.eye(width + 1)
         rest[width, 0] = -(2.0**place)
         layers.append(Layer(f"rest_{place}", "dense", (f"bit_{place}",), _row(rest), True))
-        found += 1
     drop = np.eye(1 + bits)[:, 1:]
     layers.append(Layer("bits_again", "dense", (layers[-1].name,), _row(drop), False, "highest bit first"))
     given = np.random.default_rng(1).integers(0, 2, (PATTERNS, bits)).astype(np.float64)
@@ -158,7 +161,9 @@ def convolution_case(steps: int = GRID_STEPS) -> Case:
     grid = np.asarray(sheet.grid).astype(np.float64)[None]
     states = [state for state, _ in zip(machine.run(start), range(steps + 1), strict=False)]
     answer = _drawn(net, sheet.corner, grid.shape[2:], states[-1])
-    graph = Graph("convolution", f"{steps} steps of a machine on a grid", {"grid": grid.shape[1:]}, tuple(layers))
+    graph = Graph(
+        "convolution", f"{steps} steps of a machine on a grid", {"grid": grid.shape[1:]}, tuple(layers)
+    )
     return Case(graph, {"grid": grid}, answer)
 
 
@@ -172,7 +177,9 @@ def _drawn(
     answer = np.empty((len(blank), *shape))
     answer[:] = blank[:, None, None]
     own = np.asarray(sheet.grid)
-    rows, columns = (np.arange(n) + c - d for n, c, d in zip(own.shape[1:], sheet.corner, corner, strict=True))
+    rows, columns = (
+        np.arange(n) + c - d for n, c, d in zip(own.shape[1:], sheet.corner, corner, strict=True)
+    )
     inside = np.ix_((rows >= 0) & (rows < shape[0]), (columns >= 0) & (columns < shape[1]))
     kept = own[:, inside[0], inside[1]] if own.size else own
     answer[:, rows[inside[0]], columns[inside[1]]] = kept

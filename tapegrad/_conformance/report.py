@@ -58,7 +58,8 @@ def speed_table(rows: Rows) -> Table:
 def said(rows: Rows) -> list[str]:
     """What there is to say beside the table: every fault, and once each what else happened."""
     faults = [
-        f"fault: {row['runtime']} {row['version']}, {row['level']}, {row['format']}, {row['net']}: {row['reason']}"
+        f"fault: {row['runtime']} {row['version']}, {row['level']}, {row['format']}, {row['net']}: "
+        f"{row['reason']}"
         for row in rows
         if row["outcome"] == FAULT
     ]
@@ -93,11 +94,15 @@ def plotted(rows: Rows) -> bytes:
             colour = COLOURS[row["outcome"]]
             axes.add_patch(_square(x, y, colour))
         axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(runs) - 0.5, -0.5), aspect="equal")
-        axes.set_xticks(range(len(columns)), [f"{net} {name}" for net, name in columns], rotation=90, fontsize=7)
+        axes.set_xticks(
+            range(len(columns)), [f"{net} {name}" for net, name in columns], rotation=90, fontsize=7
+        )
         axes.set_yticks(range(len(runs)), [f"{runtime} {level}" for runtime, level in runs], fontsize=7)
         there = [own for own in OUTCOMES if any(row["outcome"] == own for row in rows)]
         handles = [Patch(facecolor=COLOURS[own], edgecolor="#888888", label=own) for own in there]
-        figure.legend(handles=handles, loc="outside upper center", ncols=len(there), fontsize=7, frameon=False)
+        figure.legend(
+            handles=handles, loc="outside upper center", ncols=len(there), fontsize=7, frameon=False
+        )
         written = io.BytesIO()
         figure.savefig(written, format="svg", metadata={"Date": None})
     return written.getvalue()

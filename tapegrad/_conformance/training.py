@@ -1,7 +1,7 @@
 """A network that is trained: some steps of plain SGD, each value on the way known.
 
-It is a compiled learner (target `emulator`), whose memory is in its weights. The vertices stand in levels; with
-all values so far in one vector v, those of the next level are
+It is a compiled learner (target `emulator`), whose memory is in its weights. The vertices stand in levels;
+with all values so far in one vector v, those of the next level are
 
     clip((w * v[sources]) into, -2, 2)      w: the weights of the edges that lead there, `into`: 0 and 1
 
@@ -110,7 +110,7 @@ def training_case(precision: str) -> tuple[Training, dict[str, NDArray[np.float6
         into = (graph.ends[own][:, None] == vertices).astype(np.float64)
         levels.append(Level(place[graph.sources[own]].astype(np.int64), into))
         edges.append(own)
-    labels = 2.0 * carry.samples.y - 1
+    labels = 2 * carry.samples.y.astype(np.float64) - 1
     made = Training(
         f"training-{precision}",
         f"{len(SHOWN)} steps of SGD on {len(carry.weights):,} weights, which emulate a learner of parities",

@@ -32,7 +32,9 @@ def conformance(
     number_format: Annotated[
         str, typer.Option("--format", "-f", help=f"One or more of {', '.join(FORMAT_NAMES)}; or all.")
     ] = "float32",
-    net: Annotated[str, typer.Option("--net", help=f"One or more of {', '.join(NET_NAMES)}; or all.")] = "all",
+    net: Annotated[
+        str, typer.Option("--net", help=f"One or more of {', '.join(NET_NAMES)}; or all.")
+    ] = "all",
     speed: Annotated[
         bool, typer.Option("--speed", help="Measure patterns a second of processor time instead.")
     ] = False,
@@ -93,7 +95,9 @@ SPEED_NETS = ("adder", "sha256", "sha256-compact")
 @app.command("make")
 def make_kit(
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder.")],
-    net: Annotated[str, typer.Option("--net", help=f"One or more of {', '.join(NET_NAMES)}; or all.")] = "all",
+    net: Annotated[
+        str, typer.Option("--net", help=f"One or more of {', '.join(NET_NAMES)}; or all.")
+    ] = "all",
     as_json: AsJson = False,
 ) -> None:
     """Write the kit as files, to test a runtime that is not in the list.
@@ -104,21 +108,23 @@ def make_kit(
 
     members = write_kit(output, _chosen(net, NET_NAMES, "network"))
     if as_json:
-        listed = [{"name": own.name, "layers": len(own.names), "bits": own.bits} for own in members]
+        listed = [
+            {"name": own.name, "layers": len(own.names), "bits": own.bits, "shortfalls": own.shortfalls}
+            for own in members
+        ]
         print_json({"folder": str(output), "networks": listed})
         return
     console.print(f"{len(members)} networks in {output}", markup=False)
     for own in members:
-        owed = ", ".join(name for name, why in own.shortfalls.items() if not why)
-        console.print(
-            f"    {own.name:<17} {len(own.names):>4} layers; exact in {owed}: {own.net.about}", markup=False
-        )
+        console.print(f"    {own.name:<17} {len(own.names):>4} layers: {own.net.about}", markup=False)
 
 
 @app.command("read")
 def read_outputs(
     kit: Annotated[Path, typer.Argument(metavar="KIT", help="A folder that `make` wrote.")],
-    outputs: Annotated[Path, typer.Argument(metavar="OUTPUTS", help="Layers in safetensors, by their names.")],
+    outputs: Annotated[
+        Path, typer.Argument(metavar="OUTPUTS", help="Layers in safetensors, by their names.")
+    ],
     net: Annotated[str, typer.Option("--net", help="The network that they are of.")],
     as_json: AsJson = False,
 ) -> None:

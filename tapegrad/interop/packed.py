@@ -1,9 +1,10 @@
 """A ReLU network on bits, thirty-two patterns to a word.
 
-`decompile` reads off the weights which function of bits every unit is, and refuses a network with a unit that is
-none: it runs each unit on all values of the bits that it depends on, layer after layer, so that by induction
-the network computes, on all inputs, the circuit that comes out. The source is not looked at. Here that circuit
-is run in JAX, on the processor or an accelerator, by operations on whole words: a gate with truth table t is
+`decompile` reads off the weights which function of bits every unit is, and refuses a network with a unit that
+is none: it runs each unit on all values of the bits that it depends on, layer after layer, so that by
+induction the network computes, on all inputs, the circuit that comes out. The source is not looked at. Here
+that circuit is run in JAX, on the processor or an accelerator, by operations on whole words: a gate with
+truth table t is
 
     t0 ^ (ta & a) ^ (tb & b) ^ (tab & a & b)        (a polynomial modulo 2, with masks for coefficients)
 
@@ -57,7 +58,8 @@ class PackedNet:
         return _run(jnp.asarray(given), self._tiles, self._outputs)
 
     def outputs(self, bits: ArrayLike) -> Float[np.ndarray, "patterns outputs"]:
-        """The signs of the outputs, as -1 and +1, for a batch of patterns (a row for each), in chunks that keep memory small."""
+        """The signs of the outputs, as -1 and +1, for a batch of patterns (a row for each), in chunks that
+        keep memory small."""
         batch = batch_of_bits(bits, self.circuit.inputs, "net")
         found = np.empty((len(batch), len(self.circuit.outputs)), np.float32)
         chunk = WORD * self.words_at_once

@@ -76,7 +76,9 @@ def test_reading_outputs_names_the_layer_and_the_unit(kit, tmp_path):
     outputs["rest_6"][8, 0] += 1
     save_file(outputs, tmp_path / "wrong.safetensors")
     run = CliRunner().invoke
-    right = run(app, ["conformance", "read", str(kit), str(tmp_path / "right.safetensors"), "--net", "number"])
+    right = run(
+        app, ["conformance", "read", str(kit), str(tmp_path / "right.safetensors"), "--net", "number"]
+    )
     assert right.exit_code == 0, right.output
     assert "50 of 50 layers compared: exact" in right.output
     words = ["conformance", "read", str(kit), str(tmp_path / "wrong.safetensors"), "--net", "number"]
@@ -125,14 +127,16 @@ PLANTED = {
 
 def planted(tmp_path, monkeypatch, code):
     """Something that is done to NumPy's runtime when a process begins."""
-    head = "import tapegrad._conformance.runtimes.numpy as n\nplain = n.prepare\n"
+    head = "import tapegrad._conformance.runtimes.on_numpy as n\nplain = n.prepare\n"
     (tmp_path / "sitecustomize.py").write_text(head + code + "\n")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
 
 
 def test_a_crash_of_one_network_is_its_row_alone(tmp_path, monkeypatch, kit):
     """The second network crashes; the first and the third have rows of their own."""
-    code = PLANTED["crash"].replace("lambda *a: os", "lambda g, *a: plain(g, *a) if g.name != 'number' else os")
+    code = PLANTED["crash"].replace(
+        "lambda *a: os", "lambda g, *a: plain(g, *a) if g.name != 'number' else os"
+    )
     planted(tmp_path, monkeypatch, code)
     rows = running.run_all(jobs("numpy", "adder-ternary", "number"), seconds=60, memory=4 << 30, kit=kit)
     assert [row["outcome"] for row in rows] == ["exact", "crash"]

@@ -39,8 +39,12 @@ def test_kinds_agree_with_one_another():
     weight, bias, x = rng.integers(-3, 4, (4, 6)), rng.integers(-2, 3, 6), rng.integers(0, 3, (5, 4))
     as_matrix = evaluated(Graph("g", "", {"x": (4,)}, (dense(weight, bias),)), {"x": x}).values["only"]
     inputs = np.tile(np.arange(4), (6, 1))
-    sparse = Layer("only", "sparse", ("x",), {"inputs": inputs, "weight": weight.T * 1.0, "bias": bias * 1.0}, True)
-    assert np.array_equal(evaluated(Graph("g", "", {"x": (4,)}, (sparse,)), {"x": x}).values["only"], as_matrix)
+    sparse = Layer(
+        "only", "sparse", ("x",), {"inputs": inputs, "weight": weight.T * 1.0, "bias": bias * 1.0}, True
+    )
+    assert np.array_equal(
+        evaluated(Graph("g", "", {"x": (4,)}, (sparse,)), {"x": x}).values["only"], as_matrix
+    )
     kernel = weight.T[:, :, None, None] * 1.0
     image = Layer("only", "convolution", ("x",), {"kernel": kernel, "bias": bias * 1.0}, True)
     shown = evaluated(Graph("g", "", {"x": (4, 1, 1)}, (image,)), {"x": x[..., None, None]}).values["only"]
@@ -120,7 +124,9 @@ def test_a_round_of_sha256_is_that_of_the_standard(cases):
     case = cases["sha256"]
     for given, answer in zip(case.inputs["bits"], case.answer > 0, strict=True):
         a, b, c, d, e, f, g, h, w = words(given, 32)
-        one = h + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + (e & f ^ ~e & g & MASK) + ROUND_CONSTANT + w
+        one = (
+            h + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) + (e & f ^ ~e & g & MASK) + ROUND_CONSTANT + w
+        )
         two = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) + (a & b ^ a & c ^ b & c)
         assert words(answer, 32) == [(one + two) & MASK, (d + one) & MASK]
     assert np.array_equal(cases["sha256-compact"].answer, case.answer)
@@ -174,6 +180,8 @@ def test_in_bytes_every_value_is_the_scale_times_what_it_was(cases):
 def test_halves_in_weights_are_no_bytes():
     graph = Graph("g", "", {"x": (1,)}, (dense([[0.5]], [0]),))
     given = {"x": np.ones((1, 1))}
-    assert shortfall(graph, evaluated(graph, given), given, "int8") == "the weights of layer only are no bytes"
+    assert (
+        shortfall(graph, evaluated(graph, given), given, "int8") == "the weights of layer only are no bytes"
+    )
     graph = Graph("g", "", {"x": (1,)}, (dense([[100]], [100]),))
     assert "values up to 200" in shortfall(graph, evaluated(graph, given), given, "int8")

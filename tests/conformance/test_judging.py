@@ -11,7 +11,7 @@ from tapegrad._conformance.judging import judged, located
 from tapegrad._conformance.kit import member
 from tapegrad._conformance.reading import first_fault
 from tapegrad._conformance.runtimes import RUNTIMES
-from tapegrad._conformance.runtimes import numpy as by_numpy
+from tapegrad._conformance.runtimes import on_numpy as by_numpy
 from tapegrad.errors import FormatError
 
 FEW = ("adder-ternary", "number", "convolution", "attention", "training-float32")
@@ -28,7 +28,10 @@ def test_names_on_the_command_line_are_those_there_are(kit):
     assert set(kit) == set(NET_NAMES)
 
 
-@pytest.mark.parametrize("name", NET_NAMES)
+LONG = pytest.param("sha256", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [LONG, *(name for name in NET_NAMES if name != "sha256")])
 def test_numpy_is_exact_in_every_format(kit, name):
     owed = [own for own in FORMAT_NAMES if not kit[name].shortfalls[own]]
     assert owed
@@ -53,13 +56,23 @@ def test_a_format_that_a_runtime_lacks_is_refused_with_its_words(kit):
     assert judged("onnxruntime", "full", "float32", kit["training-float32"])["outcome"] == "refused"
 
 
-@pytest.mark.parametrize("name", ["adder-ternary", "convolution", "training-float32", "training-float64"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "convolution",
+        *(
+            pytest.param(own, marks=pytest.mark.slow)
+            for own in ("adder", "training-float32", "training-float64")
+        ),
+    ],
+)
 def test_jax_is_exact(kit, name):
     own = "float64" if name.endswith("64") else "float32"
     assert judged("jax", "highest", own, kit[name])["outcome"] == "exact"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEW)
 def test_torch_is_exact(kit, name):
     assert judged("torch", "eager", "float32", kit[name])["outcome"] == "exact"

@@ -13,7 +13,9 @@ def product(a, b):
     return a * b
 
 
-@pytest.mark.parametrize("options", [{}, {"correction": "none"}, {"correction": "thirds"}, {"form": "compact"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"correction": "none"}, {"correction": "thirds"}, {"form": "compact"}]
+)
 def test_products_on_words_are_those_of_python(options):
     net = tg.compile(trace(product, UInt(6), UInt(6)).circuit, "relu", **options).net
     bits = np.random.default_rng(0).integers(0, 2, (100, 12)).astype(bool)  # no multiple of 32

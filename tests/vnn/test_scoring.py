@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tapegrad._vnn.folder import Plan, make, opened
 from tapegrad._limits import run_limited
+from tapegrad._vnn.folder import Plan, make, opened
 from tapegrad._vnn.report import by_size
 from tapegrad._vnn.scoring import Limits, score
 from tapegrad.cli import app

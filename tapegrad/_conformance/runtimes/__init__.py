@@ -17,13 +17,15 @@ class Runtime:
 
 
 RUNTIMES = {
-    "numpy": Runtime("numpy", "numpy", ("default",), trains=True),
-    "jax": Runtime("jax", "jax", ("highest", "default", "eager", "tf32"), trains=True),
-    "torch": Runtime("torch", "torch", ("eager", "compile", "eager-tf32", "default"), trains=True),
-    "onnxruntime": Runtime("onnxruntime", "onnxruntime", ("disabled", "basic", "extended", "full")),
-    "openvino": Runtime("openvino", "openvino", ("default", "accuracy", "bf16-hint")),
-    "tract": Runtime("tract", "tract", ("default",)),
-    "tinygrad": Runtime("tinygrad", "tinygrad", ("default", "unoptimised"), trains=True),
-    "litert": Runtime("ai-edge-litert", "litert", ("xnnpack", "builtin", "reference"), ("float32", "int8")),
-    "ncnn": Runtime("ncnn", "ncnn", ("default", "plain"), ("float32",)),
+    "numpy": Runtime("numpy", "on_numpy", ("default",), trains=True),
+    "jax": Runtime("jax", "on_jax", ("highest", "default", "eager", "tf32"), trains=True),
+    "torch": Runtime("torch", "on_torch", ("eager", "compile", "eager-tf32", "default"), trains=True),
+    "onnxruntime": Runtime("onnxruntime", "on_onnxruntime", ("disabled", "basic", "extended", "full")),
+    "openvino": Runtime("openvino", "on_openvino", ("default", "accuracy", "bf16-hint")),
+    "tract": Runtime("tract", "on_tract", ("default",)),
+    "tinygrad": Runtime("tinygrad", "on_tinygrad", ("default", "unoptimised"), trains=True),
+    "litert": Runtime(
+        "ai-edge-litert", "on_litert", ("xnnpack", "builtin", "reference"), ("float32", "int8")
+    ),
+    "ncnn": Runtime("ncnn", "on_ncnn", ("default", "plain"), ("float32",)),
 }

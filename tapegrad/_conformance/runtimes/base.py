@@ -139,8 +139,10 @@ def values_of(levels: Any, weights: Sequence[Any], row: Any, below: Callable[[An
 
 
 def trained(
-    training: Training, step: Callable[[list[Any], NDArray[Any], float], tuple[list[Any], list[Any]]],
-    weights: list[Any], to_numpy: Callable[[Any], NDArray[Any]] = np.asarray,
+    training: Training,
+    step: Callable[[list[Any], NDArray[Any], float], tuple[list[Any], list[Any]]],
+    weights: list[Any],
+    to_numpy: Callable[[Any], NDArray[Any]] = np.asarray,
 ) -> dict[str, NDArray[Any]]:
     """All steps, by a function that takes one: from weights, input and label to the values and the new
     weights."""

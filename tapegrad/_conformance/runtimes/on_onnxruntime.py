@@ -1,12 +1,15 @@
 """onnxruntime on the processor, at each of its levels of optimisation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import onnxruntime
+from numpy.typing import NDArray
 
 from tapegrad._conformance.graph import Graph
 from tapegrad._conformance.runtimes.base import Program, Unsupported
-from tapegrad._conformance.runtimes.onnx import model_of
+from tapegrad._conformance.runtimes.onnx_models import model_of
 
 LEVELS = {
     "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -24,7 +27,7 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
 
-    def program(inputs):  # type: ignore[no-untyped-def]
+    def program(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         sizes = tuple(len(own) for own in inputs.values())
         if sizes not in sessions:
             model = model_of(graph, name, wanted, dict(zip(inputs, sizes, strict=True)))
@@ -37,6 +40,6 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
                     raise Unsupported(str(error).splitlines()[0]) from error
                 raise
         found = sessions[sizes].run(list(wanted), dict(inputs))
-        return dict(zip(wanted, found, strict=True))
+        return dict(zip(wanted, map(np.asarray, found), strict=True))
 
     return program

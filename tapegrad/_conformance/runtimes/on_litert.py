@@ -1,5 +1,5 @@
-"""LiteRT (TensorFlow Lite): models are written with its own schema, and run by XNNPACK, by its own kernels, or by
-its reference kernels."""
+"""LiteRT (TensorFlow Lite): models are written with its own schema, and run by XNNPACK, by its own kernels,
+or by its reference kernels."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,21 +1,23 @@
 """tract, from an ONNX model."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import tract
+from numpy.typing import NDArray
 
 from tapegrad._conformance.graph import Graph
 from tapegrad._conformance.runtimes.base import Program, Unsupported
-from tapegrad._conformance.runtimes.onnx import model_of
+from tapegrad._conformance.runtimes.onnx_models import model_of
 
 
 def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     runnable = {}
 
-    def program(inputs):  # type: ignore[no-untyped-def]
+    def program(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         sizes = tuple(len(own) for own in inputs.values())
         if sizes not in runnable:
             model = model_of(graph, name, wanted, dict(zip(inputs, sizes, strict=True)))

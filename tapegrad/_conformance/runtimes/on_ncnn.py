@@ -30,12 +30,16 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
     net.opt.num_threads = 1
     if level == "plain":
         for option in vars(type(net.opt)):
-            if option.startswith("use_") and any(own in option for own in ("fp16", "bf16", "int8", "winograd")):
+            if option.startswith("use_") and any(
+                own in option for own in ("fp16", "bf16", "int8", "winograd")
+            ):
                 setattr(net.opt, option, False)
     (given,) = graph.inputs
     # A value that two layers would read needs a copy in ncnn; here every layer reads the one before it.
     lines = [_described(layer, number) for number, layer in enumerate(graph.layers)]
-    text = f"7767517\n{len(lines) + 1} {len(lines) + 1}\nInput {given} 0 1 {given}\n" + "\n".join(lines) + "\n"
+    text = (
+        f"7767517\n{len(lines) + 1} {len(lines) + 1}\nInput {given} 0 1 {given}\n" + "\n".join(lines) + "\n"
+    )
     content = bytearray()
     for layer in graph.layers:
         weight = layer.weight.T if layer.kind == "dense" else layer.weight

@@ -1,6 +1,6 @@
 """OpenVINO on the processor: as it comes, asked for accuracy, and allowed bfloat16."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import openvino
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tapegrad._conformance.graph import Graph
 from tapegrad._conformance.runtimes.base import Program, dtype_of
-from tapegrad._conformance.runtimes.onnx import model_of
+from tapegrad._conformance.runtimes.onnx_models import model_of
 
 LEVELS = {
     "default": {},
@@ -21,7 +21,7 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
     """The network, ready to run."""
     core, compiled = openvino.Core(), {}
 
-    def program(inputs):  # type: ignore[no-untyped-def]
+    def program(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         sizes = tuple(len(own) for own in inputs.values())
         if sizes not in compiled:
             model = model_of(graph, name, wanted, dict(zip(inputs, sizes, strict=True)))

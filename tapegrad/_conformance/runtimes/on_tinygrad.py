@@ -102,7 +102,8 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
 
     def program(inputs: Any) -> dict[str, NDArray[Any]]:
         given = {
-            key: Tensor(np.ascontiguousarray(own, np.float64)).cast(KINDS[name]) for key, own in inputs.items()
+            key: Tensor(np.ascontiguousarray(own, np.float64)).cast(KINDS[name])
+            for key, own in inputs.items()
         }
         found = wanted_values(graph, operations, given, wanted)
         return dict(zip(wanted, map(_numpy, found), strict=True))

@@ -83,4 +83,3 @@ def model_of(graph: Graph, name: str, wanted: Sequence[str], rows: dict[str, int
         return writer.model(graph.name, {"about": graph.about})
     except onnx.shape_inference.InferenceError as error:
         raise Unsupported(f"ONNX, operators of version {OPSET}: {error}") from error
-
