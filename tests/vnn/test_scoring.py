@@ -99,7 +99,7 @@ def test_a_tool_that_waits_is_ended(tmp_path: Path) -> None:
 
 SCORING = """
 import sys
-from tapegrad._vnn.limits import run_limited
+from tapegrad._limits import run_limited
 run_limited([sys.executable, "-c", sys.argv[1]], seconds=600, memory=1 << 32)
 """
 
