@@ -152,6 +152,8 @@ def _member(folder: Path, own: Mapping[str, Any]) -> Member:
     arrays, inputs, expected = (read_arrays(folder / f"{own['name']}.{part}.safetensors") for part in PARTS)
     kind = Training if own.get("training") else Graph
     net = kind.from_json(own, arrays)
+    if isinstance(net, Graph):  # a file has its arrays in any order
+        inputs = {name: inputs[name] for name in net.inputs}
     return Member(net, inputs, expected, own["bits"], own["shortfalls"], own["scale"])
 
 

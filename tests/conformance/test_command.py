@@ -40,6 +40,12 @@ def test_a_kit_comes_back_as_it_was(kit):
     assert set(adder.expected) == set(adder.names)
 
 
+def test_inputs_come_in_the_order_of_the_network(tmp_path):
+    write_kit(tmp_path / "kit", ["attention"], onnx=False)
+    (own,) = read_kit(tmp_path / "kit")
+    assert list(own.inputs) == ["decoder", "tokens"]
+
+
 def altered(folder, name, change):
     path = folder / name
     path.write_bytes(change(path.read_bytes()))

@@ -30,7 +30,7 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
                     if "Unknown DatumType" in str(error):
                         raise Unsupported(str(error).splitlines()[0]) from error
                     raise
-        found = runnable[sizes].run(list(inputs.values()))
+        found = runnable[sizes].run([inputs[key] for key in graph.inputs])
         return dict(zip(wanted, (own.to_numpy() for own in found), strict=True))
 
     return program
