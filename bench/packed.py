@@ -28,7 +28,7 @@ def rows(widths: tuple[int, ...] = WIDTHS, *, reference: bool = True) -> list[di
     found = []
     for bits in widths:
         circuit = multiplier(bits)
-        net = compile(circuit, "relu").net
+        net = compile(circuit, "relu", form="paper").net
         assert isinstance(net, ReluNet)
         name = f"relu on words, {bits} x {bits} multiplier, {circuit.size:,} gates"
         began = time.process_time()

@@ -240,17 +240,17 @@ def _attended(
 
 def _adder_paper() -> Case:
     about = "8-bit addition, the paper's form with corrections at quarters"
-    return relu_case("adder", about, adder(), "dense", correction="quarters")
+    return relu_case("adder", about, adder(), "dense", form="paper", correction="quarters")
 
 
 def _adder_ternary() -> Case:
     about = "8-bit addition, all weights -1, 0 or 1"
-    return relu_case("adder-ternary", about, adder(), "dense", correction="none", signs=False)
+    return relu_case("adder-ternary", about, adder(), "dense", form="paper", correction="none", signs=False)
 
 
 def _sha256_paper() -> Case:
     about = "a round of SHA-256, the paper's form, matrices written out"
-    return relu_case("sha256", about, sha256_round(), "dense", correction="none")
+    return relu_case("sha256", about, sha256_round(), "dense", form="paper", correction="none")
 
 
 def _sha256_compact() -> Case:
