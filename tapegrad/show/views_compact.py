@@ -25,8 +25,8 @@ LEGEND = (
 INPUTS_IN = "The inputs are in: {}. No layer has been computed yet."
 OUTPUTS_READ = "All layers are computed, and the outputs are read: {}."
 LAYER_COMPUTED = (
-    "Layer {} of {}: of {} units, each max(0, weighted sum) of what the coloured lines carry, {} come out "
-    "above 0."
+    "Layer {} of {}: units computed as max(0, weighted sum) of what the coloured lines carry: {}. "
+    "Of these, above 0: {}."
 )
 """Captions; the page fills them in as well."""
 LARGE_LEGEND = (("plus", "units that are on: the more, the darker"), ("here", "computed in this step"))
