@@ -25,8 +25,12 @@ class Status(Enum):
 
     HOLDS = "holds"
     CORRECTED = "holds corrected"
+    IN_PART = "holds in part"
+    NOT_SHOWN = "not shown"
     FAILS_AS_PRINTED = "fails as printed"
     ASYMPTOTIC = "asymptotic"
+    IN_PART = "holds in part"
+    NOT_SHOWN = "not shown"
     FAILED = "FAILED"
 
 
@@ -96,6 +100,17 @@ def holds_corrected(checks: Checks, stated: str, measured: str, correction: str,
     return _outcome(Status.CORRECTED, checks, stated, measured, correction, values)
 
 
+def holds_in_part(checks: Checks, stated: str, measured: str, part: str, **values: Any) -> Outcome:
+    """Some of the statement; `part` says which, and what becomes of the rest."""
+    return _outcome(Status.IN_PART, checks, stated, measured, part, values)
+
+
+def not_shown(checks: Checks, stated: str, measured: str, why: str, **values: Any) -> Outcome:
+    """Nothing that was run would be otherwise if the statement were false; the checks are of what it rests
+    on."""
+    return _outcome(Status.NOT_SHOWN, checks, stated, measured, why, values)
+
+
 def fails_as_printed(
     checks: Checks, stated: str, measured: str, counterexample: str, **values: Any
 ) -> Outcome:
@@ -106,6 +121,16 @@ def fails_as_printed(
 def asymptotic(checks: Checks, stated: str, measured: str, instead: str, **values: Any) -> Outcome:
     """A statement about a limit or with unnamed constants; `instead` says what was measured in its place."""
     return _outcome(Status.ASYMPTOTIC, checks, stated, measured, instead, values)
+
+
+def holds_in_part(checks: Checks, stated: str, measured: str, part: str, **values: Any) -> Outcome:
+    """A part of the statement; `part` says which, and what is left out."""
+    return _outcome(Status.IN_PART, checks, stated, measured, part, values)
+
+
+def not_shown(checks: Checks, stated: str, measured: str, why: str, **values: Any) -> Outcome:
+    """Nothing here bears on the statement itself; `why` says so, and the checks what was done beside it."""
+    return _outcome(Status.NOT_SHOWN, checks, stated, measured, why, values)
 
 
 def _outcome(
@@ -181,8 +206,12 @@ def _plain(value: Any) -> Any:
 NOTE_HEADINGS = {
     Status.HOLDS: "Note",
     Status.CORRECTED: "Correction",
+    Status.IN_PART: "Which part",
+    Status.NOT_SHOWN: "Why not",
     Status.FAILS_AS_PRINTED: "Counterexample",
     Status.ASYMPTOTIC: "Measured in its place",
+    Status.IN_PART: "Which part",
+    Status.NOT_SHOWN: "Why not",
     Status.FAILED: "What went wrong",
 }
 
