@@ -29,8 +29,6 @@ class Status(Enum):
     NOT_SHOWN = "not shown"
     FAILS_AS_PRINTED = "fails as printed"
     ASYMPTOTIC = "asymptotic"
-    IN_PART = "holds in part"
-    NOT_SHOWN = "not shown"
     FAILED = "FAILED"
 
 
@@ -121,16 +119,6 @@ def fails_as_printed(
 def asymptotic(checks: Checks, stated: str, measured: str, instead: str, **values: Any) -> Outcome:
     """A statement about a limit or with unnamed constants; `instead` says what was measured in its place."""
     return _outcome(Status.ASYMPTOTIC, checks, stated, measured, instead, values)
-
-
-def holds_in_part(checks: Checks, stated: str, measured: str, part: str, **values: Any) -> Outcome:
-    """A part of the statement; `part` says which, and what is left out."""
-    return _outcome(Status.IN_PART, checks, stated, measured, part, values)
-
-
-def not_shown(checks: Checks, stated: str, measured: str, why: str, **values: Any) -> Outcome:
-    """Nothing here bears on the statement itself; `why` says so, and the checks what was done beside it."""
-    return _outcome(Status.NOT_SHOWN, checks, stated, measured, why, values)
 
 
 def _outcome(
