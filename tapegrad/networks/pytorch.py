@@ -70,8 +70,8 @@ class FanIn(nn.Module):
         return linear(weight, self.bias.detach())
 
     def sparse(self) -> Tensor:
-        """The weights as they are now, as a sparse matrix without zeros; both inputs of a row may be the same,
-        and are then one entry."""
+        """The weights as they are now, as a sparse matrix without zeros. Both inputs of a row may be the
+        same, and are then one entry."""
         rows = len(self.bias)
         number = torch.arange(rows, device=self.inputs.device)[:, None].expand_as(self.inputs)
         used = self.weight.detach() != 0
