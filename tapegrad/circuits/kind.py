@@ -250,13 +250,18 @@ CIRCUIT = SourceKind(
     state_text=state_text,
     view=CircuitView,
     lowerings=(
+        Lowering("sequential circuit", "tapegrad.lowering.clocked:one_cycle"),
+        Lowering("rasp program", "tapegrad.lowering.circuit_rasp:circuit_rasp"),
+        Lowering("grid machine", "tapegrad.lowering.circuit_grid:circuit_grid"),
         Lowering(
             "turing machine",
             "tapegrad.lowering.circuit_machine:circuit_machine",
             {
                 "machine": Option("straight-line", "a machine made for the circuit, or the fixed evaluator"),
                 "tapes": Option(1, "tapes of the straight-line machine: more of them make it quicker"),
-                "carried": Option(4, "bits that the straight-line machine carries in its state"),
+                "carried": Option(
+                    None, "bits that the straight-line machine carries in its state; default: what suits it"
+                ),
             },
         ),
     ),
