@@ -33,7 +33,8 @@ def run_recipe(name: str, folder: Path, *lines: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("relu", {"correction": "thirds"}), ("relu", {"correction": "none"}), ("compact", {})]
+    ("name", "options"),
+    [("relu", {"correction": "thirds"}), ("relu", {"correction": "none"}), ("compact", {})],
 )
 def test_relu_with_numpy(tmp_path, name, options):
     tapegrad.save(tapegrad.compile(ready_circuit("adder8"), "relu", **options), tmp_path / "net")

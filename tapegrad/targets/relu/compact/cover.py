@@ -4,9 +4,10 @@ A cut of a node is a set of nodes below it, its leaves, without which it cannot 
 gate, with a truth table. Cuts of a node come from pairs of cuts of its operands. Where the table does not
 depend on one of the leaves, the cut is left: the others would do, but that they do could not be seen from the
 gates between them and the node alone, as a proof from near by must. For each node the cheapest few are kept,
-by the cost of the gate and a fair share of the cost of what it reads (area flow). A cover chooses a cut for each
-output, for the leaves of these cuts, and so on. Where a cover is known, sharing is known, and nodes choose
-again: first by flow with the true number of readers, then by what a choice would really add to the cover.
+by the cost of the gate and a fair share of the cost of what it reads (area flow). A cover chooses a cut for
+each output, for the leaves of these cuts, and so on. Where a cover is known, sharing is known, and nodes
+choose again: first by flow with the true number of readers, then by what a choice would really add to the
+cover.
 """
 
 from typing import NamedTuple
