@@ -24,8 +24,9 @@ from tapegrad._saved import check, save
 from tapegrad.circuits import Array, UInt, trace
 from tapegrad.circuits.formats import read
 from tapegrad.circuits.model import Circuit
+from tapegrad.interop.exporting import to_torch
 from tapegrad.networks.form import Stack
-from tapegrad.targets.relu import CompactNet
+from tapegrad.targets.relu import CompactNet, ReluNet
 
 LEAST_SECONDS = 0.5
 PATTERNS = 1024
@@ -117,6 +118,33 @@ def measured(name: str, circuit: Circuit) -> list[dict[str, Any]]:
     return found
 
 
+def in_pytorch(name: str, circuit: Circuit) -> list[dict[str, Any]]:
+    """The modules that `to_torch` gives, in turn with the same weights as bare sparse matrices, and with the
+    module as it is differentiable (and once was always)."""
+    found = []
+    bits = np.random.default_rng(0).integers(0, 2, (PATTERNS, len(circuit.inputs))).astype(bool)
+    rows = torch.tensor(bits, dtype=torch.float32)
+    for form in ("paper", "compact"):
+        net = compile(circuit, "relu", form=form).net
+        assert isinstance(net, ReluNet | CompactNet)
+        module = to_torch(net)
+        stack = net.stack if isinstance(net, ReluNet) else net.stack()
+        if len(stack.biases) * 5 > LARGEST_RIVAL:
+            continue
+        bare, slow = rival(stack), to_torch(net)
+        slow.differentiable = True
+        with torch.no_grad():
+            assert np.array_equal(module(rows).numpy() > 0, bare(bits) > 0)
+            speed = patterns_a_second(lambda _, own=module: own(rows), bits)
+            gathered = patterns_a_second(lambda _, own=slow: own(rows), bits)
+        theirs = patterns_a_second(bare, bits)
+        title = f"{name}, {form} form: PyTorch module"
+        words = f"its weights in CSR, {theirs:,.0f} patterns/s; differentiable {gathered:,.0f}"
+        what = {"what": title, "value": speed, "unit": "patterns/s", "rival": words}
+        found.append(what | {"ratio": speed / theirs})
+    return found
+
+
 def one_by_one(files: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     """The rows of every circuit, as they are measured."""
     numba.set_num_threads(1)
@@ -124,6 +152,7 @@ def one_by_one(files: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     given = {Path(file).name: read(Path(file).read_bytes()) for file in files}
     for name, circuit in (given or own_circuits()).items():
         yield from measured(name, circuit)
+        yield from in_pytorch(name, circuit)
 
 
 def rows() -> list[dict[str, Any]]:

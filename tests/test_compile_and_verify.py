@@ -28,7 +28,7 @@ def test_a_traced_function_becomes_a_verified_net() -> None:
 
 def test_a_machine_reaches_relu_by_unrolling() -> None:
     net = tg.compile(machines.ready("increment"), "relu", steps=8, cells=10)
-    assert [rewriting.name for rewriting in net.passes] == ["unroll", "layers"]
+    assert [rewriting.name for rewriting in net.passes] == ["unroll"]
     run = net.run("1011", engine="fast")
     assert run.halted
     assert run.state is not None

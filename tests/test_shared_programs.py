@@ -20,7 +20,10 @@ SOURCES = {
     ),
     "rcnn": ([random_grid_machine(seed) for seed in (0, 2, 5)], {"margin": 9}),
     "emulator": ([random_learner(seed, cells=cells) for seed, cells in ((1, 4), (2, 4), (5, 3))], {}),
-    "relu": ([random_circuit(seed, inputs=5, size=size) for seed, size in ((0, 30), (1, 35), (2, 25))], {}),
+    "relu": (
+        [random_circuit(seed, inputs=5, size=size) for seed, size in ((0, 30), (1, 35), (2, 25))],
+        {"form": "paper"},
+    ),
 }
 """For each target sources of like size, and options."""
 

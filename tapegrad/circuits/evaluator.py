@@ -112,8 +112,8 @@ def unpacked(words: Words, patterns: int) -> Bits:
 
 @njit(nogil=True)
 def _pack(octets, words):
-    """Eight inputs of a pattern are the eight bytes of a number; of the last ones, what is too much belongs to
-    the next pattern and goes to words that nobody reads. Eight of these, each shifted by one bit more
+    """Eight inputs of a pattern are the eight bytes of a number; of the last, what is too much belongs to the
+    next pattern and goes to words that nobody reads. Eight of these, each shifted by one bit more
     than the one before, make a number whose bytes are eight patterns of each input; and the bytes of eight
     such numbers, taken in turn, are the words."""
     eights = np.empty(8, np.uint64)

@@ -9,7 +9,7 @@ import onnx
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.networks.form import Dense
+from tapegrad.networks.form import Dense, Stack
 from tapegrad.networks.language_onnx import add_language_model
 from tapegrad.networks.onnx import LARGEST, GraphWriter
 from tapegrad.targets.decoder import sequences
@@ -51,7 +51,7 @@ def relu_model(net: ReluNet | CompactNet) -> onnx.ModelProto:
     reads the one before it: a compact net has identities in place of its skip connections."""
     graph = GraphWriter()
     bits = graph.input("bits", net.dtype, ["patterns", len(net.input_names)])
-    outputs = graph.stack(net.stack if isinstance(net, ReluNet) else net.stack(), bits)
+    outputs = graph.stack(_stack(net), bits)
     graph.output("outputs", outputs, net.dtype, ["patterns", len(net.output_names)])
     return graph.model("relu", _names(net))
 
@@ -61,20 +61,25 @@ def _names(net: ReluNet | CompactNet) -> dict[str, str]:
 
 
 def to_plain_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
-    """A net of target `relu` in the operators that every verifier of networks knows, on one pattern."""
+    """A net of target `relu` in the operators that every verifier of networks knows, on one pattern; a
+    compact one has identities in place of its skip connections."""
     net = net_of(compiled)
-    if not isinstance(net, ReluNet):
+    if not isinstance(net, ReluNet | CompactNet):
         raise Refused(
             f"target {net.target!r} is no chain of ReLU layers",
             advice="Use target relu, or to=onnx, which has other operators too.",
         )
-    return plain_model(relu_layers(net), _names(net))
+    return plain_model(_dense_layers(_stack(net)), _names(net))
 
 
-def relu_layers(net: ReluNet) -> list[Dense]:
-    """The layers of the net, one by one; the last is linear."""
-    last = net.stack.layers - 1
-    layers = (net.stack.layer(number) for number in range(net.stack.layers))
+def _stack(net: ReluNet | CompactNet) -> Stack:
+    return net.stack if isinstance(net, ReluNet) else net.stack()
+
+
+def _dense_layers(stack: Stack) -> list[Dense]:
+    """The layers one by one; the last is linear."""
+    last = stack.layers - 1
+    layers = (stack.layer(number) for number in range(stack.layers))
     return [Dense(own, "relu" if number < last else "linear") for number, own in enumerate(layers)]
 
 

@@ -305,10 +305,11 @@ def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
 
 class ReluModule(StackModule):
     """Takes bits (patterns, inputs) in the net's precision, gives values near -1 and +1 (patterns,
-    outputs). The names are in `input_names` and `output_names`."""
+    outputs). Each layer is a sparse matrix; with `differentiable`, which can be set at any time, gradients
+    reach weights and biases. The names are in `input_names` and `output_names`."""
 
-    def __init__(self, net: ReluNet) -> None:
-        super().__init__(net.stack)
+    def __init__(self, net: ReluNet, *, differentiable: bool = False) -> None:
+        super().__init__(net.stack, differentiable=differentiable)
         self.input_names, self.output_names = net.input_names, net.output_names
 
 

@@ -1,6 +1,7 @@
 """Layers as PyTorch modules. Dense layers take rows: a tensor of shape (..., width)."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -68,8 +69,39 @@ class FanIn(nn.Module):
             weight.index_put_((number, self.inputs), self.weight.detach(), accumulate=True)
         return linear(weight, self.bias.detach())
 
+    def sparse(self) -> Tensor:
+        """The weights as they are now, as a sparse matrix without zeros. Both inputs of a row may be the
+        same, and are then one entry."""
+        rows = len(self.bias)
+        number = torch.arange(rows, device=self.inputs.device)[:, None].expand_as(self.inputs)
+        used = self.weight.detach() != 0
+        places = torch.stack([number[used], self.inputs[used]])
+        size = (rows, max(1, self.width))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
+            made = torch.sparse_coo_tensor(places, self.weight.detach()[used], size, check_invariants=False)
+            return made.to_sparse_csr()
+
     def extra_repr(self) -> str:
         return f"{self.width} -> {len(self.bias)}"
+
+
+class _Kept:
+    """Sparse matrices, made when they are first needed and again when the weights are others. A copy of the
+    module starts without."""
+
+    def __init__(self) -> None:
+        self._of: object = None
+        self._matrices: list[Tensor] = []
+
+    def __reduce__(self) -> tuple[type["_Kept"], tuple[()]]:
+        return _Kept, ()
+
+    def matrices(self, weights: Sequence[Tensor], make: Callable[[], list[Tensor]]) -> list[Tensor]:
+        now = [(own._version, own.data_ptr()) for own in weights]
+        if self._of != now:
+            self._of, self._matrices = now, make()
+        return self._matrices
 
 
 class CorrectionModule(nn.Module):
@@ -222,16 +254,34 @@ class RecurrenceModule(nn.Module):
 
 
 class StackModule(nn.Sequential):
-    """Layers of units with few inputs, a ReLU between any two. Takes and gives rows of values."""
+    """Layers of units with few inputs, a ReLU between any two. Takes and gives rows of values. Each layer is
+    the product with a sparse matrix (CSR), which PyTorch does not differentiate by its entries; with
+    `differentiable` what the units read is gathered instead."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, *, differentiable: bool = False) -> None:
         super().__init__()
+        self.differentiable, self._kept = differentiable, _Kept()
         for layer in range(stack.layers):
             own = slice(int(stack.bounds[layer]), int(stack.bounds[layer + 1]))
             inputs, weights, biases = (_tensor(a[own]) for a in (stack.inputs, stack.weights, stack.biases))
             self.append(FanIn(inputs.long(), weights, biases, stack.size(layer - 1)))
             self.append(nn.ReLU())
         del self[-1]  # the last layer is linear
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.differentiable:
+            return super().forward(input)
+        layers = [part for part in self if isinstance(part, FanIn)]
+        matrices = self._kept.matrices(
+            [own.weight for own in layers], lambda: [own.sparse() for own in layers]
+        )
+        with torch.no_grad():
+            values = input.T if layers[0].width else input.new_zeros(1, len(input))
+            for number, (own, matrix) in enumerate(zip(layers, matrices, strict=True)):
+                if number:
+                    values = values.relu_() if len(values) else values.new_zeros(1, len(input))
+                values = (matrix @ values).add_(own.bias[:, None])
+            return values.T
 
     def dense(self) -> nn.Sequential:
         """The same network made of `nn.Linear` and `nn.ReLU` alone, for nets that are not too wide."""
@@ -255,7 +305,7 @@ class SkipsModule(nn.Module):
 
     def __init__(self, units: Units, slots: Slots, dtype: np.dtype, *, differentiable: bool) -> None:
         super().__init__()
-        self.differentiable = differentiable
+        self.differentiable, self._kept = differentiable, _Kept()
         self.inputs, self.slots = units.inputs, max(1, slots.total)
         starts = units.starts
         self.layers = [
@@ -278,7 +328,7 @@ class SkipsModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         state = x.new_zeros(self.slots, len(x))
         state[: self.inputs] = x.T
-        matrices = [None] * len(self.layers) if self.differentiable else self._matrices()
+        matrices = [None] * len(self.layers) if self.differentiable else self._sparse()
         with torch.set_grad_enabled(self.differentiable and torch.is_grad_enabled()):
             for (begin, end, first, last), matrix in zip(self.layers, matrices, strict=True):
                 if matrix is None:
@@ -291,6 +341,9 @@ class SkipsModule(nn.Module):
                 if matrix is not None:
                     state[self.into[begin:end]] = values
             return (self.out_weights[:, None] * state[self.out] + self.out_biases[:, None]).T
+
+    def _sparse(self) -> list[Tensor]:
+        return self._kept.matrices([self.weights], self._matrices)
 
     def _matrices(self) -> list[Tensor]:
         """A sparse matrix for each layer, from the weights as they are now."""

@@ -84,14 +84,14 @@ def test_the_command_tells_what_does_not_hold_from_bad_input(
 ) -> None:
     broken = Path(shutil.copytree(adder, tmp_path / "broken"))
     certificate = json.loads((broken / "certificate.json").read_text())
-    certificate["claims"]["at_outputs"] = -1
+    certificate["claims"]["largest_sum"] = 0
     (broken / "certificate.json").write_text(json.dumps(certificate))
     assert main([str(broken)]) == 1
     said = capsys.readouterr()
-    assert said.err.startswith("error: outputs can be further off than the certificate says")
+    assert said.err.startswith("error: a sum can be ")
     assert not said.out
     assert main([str(broken), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["error"].startswith("outputs can be further off")
+    assert json.loads(capsys.readouterr().out)["error"].startswith("a sum can be ")
     assert main([str(tmp_path / "nowhere")]) == 2
     assert main([str(tmp_path)]) == 2
     with pytest.raises(SystemExit) as left:

@@ -110,11 +110,11 @@ def test_training_targets_are_refused():
         to_onnx(compiled)
 
 
-@pytest.mark.parametrize("correction", ["thirds", "none"])
-def test_plain_relu_is_matrices_and_relus_of_one_pattern(correction):
+@pytest.mark.parametrize("options", [{"correction": "thirds"}, {"correction": "none"}, {}])
+def test_plain_relu_is_matrices_and_relus_of_one_pattern(options):
     """Run node by node by the reference evaluator of ONNX, which shares nothing with onnxruntime."""
     circuit = random_circuit(7)
-    compiled: Any = tapegrad.compile(circuit, "relu", correction=correction)
+    compiled: Any = tapegrad.compile(circuit, "relu", **options)
     model = to_plain_onnx(compiled)
     assert {node.op_type for node in model.graph.node} == {"MatMul", "Add", "Relu"}
     values = (*model.graph.input, *model.graph.output)

@@ -1,5 +1,6 @@
 """Forward targets in PyTorch: every output of every layer, step and cell beside the net's own."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,11 @@ def test_relu_outputs_on_every_pattern(seed, options):
         assert np.abs(outputs - compiled.net.outputs(bits, engine="fast")).max() <= radius
 
 
-def test_a_compact_net_is_differentiable_at_will():
-    """Gradients by the inputs beside those of the same net made of `nn.Linear`s; weights get theirs too."""
-    module: Any = to_torch(tapegrad.compile(ready_circuit("multiplier3"), "relu", **COMPACT))
+@pytest.mark.parametrize("options", [COMPACT, {"correction": "none"}])
+def test_a_net_is_differentiable_at_will(options):
+    """Gradients by the inputs beside those of the same net made of `nn.Linear`s; weights get theirs too, and
+    weights that have changed are those that count."""
+    module: Any = to_torch(tapegrad.compile(ready_circuit("multiplier3"), "relu", **options))
     bits = torch.tensor(all_patterns(6), dtype=torch.float32, requires_grad=True)
     plain = module(bits)
     assert not plain.requires_grad
@@ -55,8 +58,17 @@ def test_a_compact_net_is_differentiable_at_will():
     assert torch.equal(own, theirs)
     assert own.abs().sum() > 0
     found.sum().backward()
-    assert module.weights.grad.abs().sum() > 0
-    assert module.biases.grad.abs().sum() > 0
+    graded = [own.grad for own in module.parameters() if own.grad is not None]
+    assert sum(float(own.abs().sum()) for own in graded) > 0
+    assert len(graded) == len(list(module.parameters()))
+    with torch.no_grad():
+        for own in module.parameters():
+            own.mul_(1.5)
+    changed = module(bits)
+    module.differentiable = False
+    assert not torch.equal(changed, plain)
+    assert torch.allclose(module(bits), changed)
+    assert torch.equal(copy.deepcopy(module)(bits), module(bits))
 
 
 def test_relu_in_double_precision_and_a_constant_circuit():

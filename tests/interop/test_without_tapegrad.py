@@ -32,9 +32,12 @@ def run_recipe(name: str, folder: Path, *lines: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-@pytest.mark.parametrize("correction", ["thirds", "none"])
-def test_relu_with_numpy(tmp_path, correction):
-    tapegrad.save(tapegrad.compile(ready_circuit("adder8"), "relu", correction=correction), tmp_path / "net")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("relu", {"correction": "thirds"}), ("relu", {"correction": "none"}), ("compact", {})],
+)
+def test_relu_with_numpy(tmp_path, name, options):
+    tapegrad.save(tapegrad.compile(ready_circuit("adder8"), "relu", **options), tmp_path / "net")
     checks = [
         "names = config['inputs']",
         "pairs = [(3, 250), (255, 255), (0, 0), (170, 85), (97, 158)]",
@@ -42,7 +45,7 @@ def test_relu_with_numpy(tmp_path, correction):
         "bits = [[numbers[n[0]][row] >> int(n[2:-1]) & 1 for n in names] for row in range(len(pairs))]",
         "for row in outputs(np.array(bits)) > 0: print(sum(int(b) << i for i, b in enumerate(row)))",
     ]
-    found = run_recipe("relu", tmp_path / "net", *checks)
+    found = run_recipe(name, tmp_path / "net", *checks)
     assert found == ["253", "510", "0", "255", "255"]
 
 

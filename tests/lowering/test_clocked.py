@@ -113,7 +113,7 @@ def test_targets_for_machines(target: str, options: dict) -> None:
 def test_a_wrong_output_of_an_early_cycle_is_noticed() -> None:
     """Of an unrolled circuit all rows are compared, not only the last."""
     net = tg.compile(READY["counter8"].build(), "relu", cycles=3)
-    (rewriting, _) = net.passes
+    (rewriting,) = net.passes
     right = rewriting.decode
 
     def wrong(row):

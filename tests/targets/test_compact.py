@@ -177,7 +177,9 @@ def test_sums_too_large_for_bytes_are_taken_in_floating_point() -> None:
 def test_forms_and_options() -> None:
     circuit = multiplier(2)
     assert isinstance(compile(circuit, "relu", form="compact").net, CompactNet)
-    assert isinstance(compile(circuit, "relu").net, ReluNet)
+    assert isinstance(compile(circuit, "relu").net, CompactNet)
+    assert isinstance(compile(circuit, "relu", form="paper").net, ReluNet)
+    assert isinstance(compile(circuit, "relu", correction="none").net, ReluNet)
     with pytest.raises(Refused, match="the compact form has no correction or depth"):
         compile(circuit, "relu", form="compact", correction="none", depth=400)
     with pytest.raises(Refused, match="no skip connections to leave out"):

@@ -1,13 +1,13 @@
 """Which gates of up to four inputs a graph of ANDs and XORs is made of.
 
 A cut of a node is a set of nodes below it, its leaves, without which it cannot be computed; over them it is a
-gate, with a truth table. Cuts of a node come from pairs of cuts of its operands. A cut with a leaf on which the
-table does not depend is none: without it the others would do, but that they do could no longer be seen from the
-gates between them and the node, as a proof from near by must. For each node the cheapest
-few are kept, by the cost of the gate and a fair share of the cost of what it reads (area flow). A cover
-chooses a cut for each output, for the leaves of these cuts, and so on. Where a cover is known, sharing is
-known, and nodes choose again: first by flow with the true number of readers, then by what a choice would
-really add to the cover.
+gate, with a truth table. Cuts of a node come from pairs of cuts of its operands. Where the table does not
+depend on one of the leaves, the cut is left: the others would do, but that they do could not be seen from the
+gates between them and the node alone, as a proof from near by must. For each node the cheapest few are kept,
+by the cost of the gate and a fair share of the cost of what it reads (area flow). A cover chooses a cut for
+each output, for the leaves of these cuts, and so on. Where a cover is known, sharing is known, and nodes
+choose again: first by flow with the true number of readers, then by what a choice would really add to the
+cover.
 """
 
 from typing import NamedTuple
