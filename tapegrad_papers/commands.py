@@ -321,8 +321,8 @@ def noise(
     figure: Annotated[Path | None, typer.Option("--figure", help="SVG file to draw the result to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Noise on every weight at every step of SGD: the accuracy of a compiled network that learns parity, up to
-    the noise that it is proved to bear, and beyond (Theorem 5 of Abbe and Sandon).
+    """Noise on every weight at every step of SGD: the accuracy of a compiled network that learns parity, up
+    to the noise that it is proved to bear, and beyond (Theorem 5 of Abbe and Sandon).
 
     Example: tapegrad bench noise --bits 16 --steps 200
     """
