@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.fields import array, number, texts, whole
 from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.products import times
 from tapegrad_check.sources import Learner, Model
 from tapegrad_check.targets.exact_memory import check_exact
 from tapegrad_check.targets.noise_tolerant_memory import check_noise_tolerant
@@ -211,11 +212,11 @@ def _output(net: _Net, answer: int) -> None:
     shares = weights[1:].reshape(-1, 6)
     require((shares[:, 0] == net.u).all(), "a gate has another share of the output")
     closed = np.array([2.0, 2.0, -2.0, -2.0, -2.0, -2.0])
-    require((shares @ closed == 0).all(), "closed cells do not cancel")
+    require((times(shares, closed) == 0).all(), "closed cells do not cancel")
     for control, (gate, at) in enumerate(((0, 0.5), (1, -0.5), (1, 0.5), (0, -0.5))):
         open_cell = closed.copy()
         open_cell[gate], open_cell[2 + control] = at, 2.0
-        require((shares @ open_cell == 0).all(), "an open cell is not made up for")
+        require((times(shares, open_cell) == 0).all(), "an open cell is not made up for")
     require((shares[:, 1] == -net.u).all(), "the second gate of a cell is not the opposite of the first")
 
 
