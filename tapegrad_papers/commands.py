@@ -47,8 +47,6 @@ COLOURS = {
     Status.NOT_SHOWN: "white",
     Status.FAILS_AS_PRINTED: "yellow",
     Status.ASYMPTOTIC: "blue",
-    Status.IN_PART: "blue",
-    Status.NOT_SHOWN: "magenta",
     Status.FAILED: "bold red",
 }
 
