@@ -29,8 +29,6 @@ class Status(Enum):
     NOT_SHOWN = "not shown"
     FAILS_AS_PRINTED = "fails as printed"
     ASYMPTOTIC = "asymptotic"
-    IN_PART = "holds in part"
-    NOT_SHOWN = "not shown"
     FAILED = "FAILED"
 
 
@@ -123,16 +121,6 @@ def asymptotic(checks: Checks, stated: str, measured: str, instead: str, **value
     return _outcome(Status.ASYMPTOTIC, checks, stated, measured, instead, values)
 
 
-def holds_in_part(checks: Checks, stated: str, measured: str, part: str, **values: Any) -> Outcome:
-    """A part of the statement; `part` says which, and what is left out."""
-    return _outcome(Status.IN_PART, checks, stated, measured, part, values)
-
-
-def not_shown(checks: Checks, stated: str, measured: str, why: str, **values: Any) -> Outcome:
-    """Nothing here bears on the statement itself; `why` says so, and the checks what was done beside it."""
-    return _outcome(Status.NOT_SHOWN, checks, stated, measured, why, values)
-
-
 def _outcome(
     status: Status, checks: Checks, stated: str, measured: str, note: str, values: Mapping[str, Any]
 ) -> Outcome:
@@ -210,8 +198,6 @@ NOTE_HEADINGS = {
     Status.NOT_SHOWN: "Why not",
     Status.FAILS_AS_PRINTED: "Counterexample",
     Status.ASYMPTOTIC: "Measured in its place",
-    Status.IN_PART: "Which part",
-    Status.NOT_SHOWN: "Why not",
     Status.FAILED: "What went wrong",
 }
 
