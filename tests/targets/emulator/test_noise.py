@@ -1,4 +1,4 @@
-"""The practical memory under noise: its bound holds in the worst directions tried; the check derives it too."""
+"""The practical memory under noise: the bound holds in the worst directions tried; the check derives it."""
 
 import copy
 
