@@ -135,9 +135,7 @@ def in_words(found: dict[str, Any]) -> str:
         return f"refused in {found['refused']['seconds']:.1f} s"
     stages = {name: found[name]["seconds"] for name in ("compile", "verify", "check") if name in found}
     if "failed" in found or len(stages) < 3:
-        return (
-            f"failed after {' '.join(f'{name} {taken:.1f}' for name, taken in stages.items()) or 'nothing'}"
-        )
+        return f"failed after {' '.join(f'{name} {taken:.1f}' for name, taken in stages.items()) or 'nothing'}"
     peak = max(one.get("peak", 0) for one in found.values()) / 2**30
     verified = found["verify"]
     if not verified["agreed"] or not verified["complete"]:
