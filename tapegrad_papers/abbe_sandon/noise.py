@@ -296,8 +296,8 @@ def lemma_6(long: bool) -> Outcome:
         measured=f"parity of 2 bits from 3 samples, noise {noise:.1e}: output off by {off_answer:.3f}; as "
         f"printed the argument covers {from_n:.1e} < n < {limit:.1e}",
         part=f"Small n with Lemma 4's own noise, since 1/n^2 falls below it only from n = {from_n:.1e} on. "
-        "For still larger n the contributions of n components must be bounded by the actual noise, 1/n^2, not "
-        "by 2^-201 3^-27 each.",
+        "For still larger n the contributions of n components must be bounded by the actual "
+        "noise, 1/n^2, not by 2^-201 3^-27 each.",
         off=off_answer,
     )
 
