@@ -45,13 +45,13 @@ def test_the_learner_is_the_plain_metaalgorithm() -> None:
     x = np.random.default_rng(1).integers(0, 2, (9, N))
     state = learner.start(x, x[:, 1], 0, False)
     assert learner.first == plain.bits()
-    for t, after in enumerate(list(learner.run(state))[1:]):
+    for t, state in enumerate(list(learner.run(state))[1:]):
         plain.learn(int(x[t] @ [1, 2, 4]), int(x[t, 1]))
-        assert after.memory == plain.bits()
+        assert state.memory == plain.bits()
     best = plain.programs[plain.best]
     for row in range(1 << N):
         said = run_plainly(best, row, 1, plain.kept[plain.best], N, learning=False)
-        found = learner.respond(after.memory, [row >> i & 1 for i in range(N)], 0, 0)
+        found = learner.respond(state.memory, [row >> i & 1 for i in range(N)], 0, 0)
         assert found.finished
         assert found.answer == (0 if said is None else said[1])
 
