@@ -45,7 +45,8 @@ def test_the_learner_is_the_plain_metaalgorithm() -> None:
     x = np.random.default_rng(1).integers(0, 2, (9, N))
     state = learner.start(x, x[:, 1], 0, False)
     assert learner.first == plain.bits()
-    for t, state in enumerate(list(learner.run(state))[1:]):
+    states = list(learner.run(state))
+    for t, state in enumerate(states[1:]):
         plain.learn(int(x[t] @ [1, 2, 4]), int(x[t, 1]))
         assert state.memory == plain.bits()
     best = plain.programs[plain.best]
