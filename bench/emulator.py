@@ -14,11 +14,12 @@ from tapegrad.circuits import UInt
 from tapegrad.learners import FunctionLearner, parity
 from tapegrad.targets.emulator.constants import NOISE, Constants, drift, gate_weight
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
+from tapegrad.targets.emulator.paper_nets import NoisyNet
 
 
 def rows() -> list[dict]:
     """Every measurement."""
-    return [*_cost(), *_samples(), *_many_flips(), *_drift(), *_noise()]
+    return [*_cost(), *_noise_tolerant_cost(), *_samples(), *_many_flips(), *_drift(), *_noise()]
 
 
 def main() -> None:
@@ -39,6 +40,24 @@ def _cost() -> Iterator[dict]:
             "what": f"SGD step of parity of {n} bits, {net.graph.edges:,} weights",
             "value": 1e9 * seconds / net.graph.edges,
             "unit": "ns per weight",
+        }
+
+
+def _noise_tolerant_cost() -> Iterator[dict]:
+    """One step of the noise-tolerant network, by every engine."""
+    n, samples = 8, 16
+    learner = parity(n)
+    x = np.random.default_rng(0).integers(0, 2, (samples, n))
+    for arithmetic, engine in (("double", "reference"), ("double", "fast"), ("decimal", "fast")):
+        net = NoisyNet.of(learner, samples, arithmetic, float(NOISE[arithmetic]))
+        carry = net.advance(net.start(learner.start(x, x[:, 0], 1, False)), 1, engine)
+        began = time.process_time()
+        net.advance(carry, 10, engine)
+        yield {
+            "what": f"SGD step of noise-tolerant parity of {n} bits from {samples} samples, "
+            f"{net.graph.edges:,} weights, {arithmetic}, {engine}",
+            "value": 1e3 * (time.process_time() - began) / 10,
+            "unit": "ms",
         }
 
 

@@ -196,8 +196,6 @@ NOTE_HEADINGS = {
     Status.CORRECTED: "Correction",
     Status.FAILS_AS_PRINTED: "Counterexample",
     Status.ASYMPTOTIC: "Measured in its place",
-    Status.IN_PART: "Which part",
-    Status.NOT_SHOWN: "Why not",
     Status.FAILED: "What went wrong",
 }
 

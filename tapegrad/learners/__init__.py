@@ -12,6 +12,7 @@ from tapegrad.learners.library import (
     robust_parity,
 )
 from tapegrad.learners.model import CircuitLearner, Learner, LearnerState, Response, Samples
+from tapegrad.learners.programs import metaalgorithm
 
 __all__ = [
     "CircuitLearner",
@@ -26,6 +27,7 @@ __all__ = [
     "dictator",
     "doubling",
     "majority",
+    "metaalgorithm",
     "nearest",
     "parity",
     "perceptron",

@@ -70,8 +70,9 @@ def theorem_4(long: bool) -> Outcome:
         checks,
         stated="accuracy alpha - o(1) from polynomially many samples; samples learned from have the same "
         "distribution",
-        measured=f"parity of {n} bits, {runs} runs: accuracy 1, {ratio:.2f} samples for each one learned "
-        f"from; frequencies of the 8 inputs among {len(kept)} learned within {spread:.1f} deviations",
+        measured=f"parity of {n} bits, {runs} runs: accuracy {min(accuracy):g}, {ratio:.2f} samples for "
+        f"each one learned from; frequencies of the 8 inputs among {len(kept)} learned within "
+        f"{spread:.1f} deviations",
         part="One n, all inputs; the practical network. (The exact one: Lemma 3.)",
         ratio=ratio,
         spread=float(spread),
@@ -119,9 +120,10 @@ def remark_10(long: bool) -> Outcome:
         measured=f"parity of {list(sizes)} bits: {', '.join(f'{v:.2f}' for v in per_gate)} vertices for each "
         f"gate; gamma ~ m^{exponent:.6f} from m = 10^80 on; dictator: {ratio:.2f} samples for each of "
         f"{bits_used:.0f} that it uses",
-        part="The vertices are those of the practical network. The exact one has m + m0 components with "
-        "m0 >= 10^79, so that neither its size nor gamma depends on m below that; and here m^2 gates choose "
-        "which spare components flip, which the remark does not count.",
+        part="The vertices are those of the practical network. The exact one has m + m0 components with m0 "
+        f"at least {ExactConstants.of(Fraction(3), 10).field.m0:.1e}, so that neither its size nor gamma "
+        "depends on m below that; and here m^2 gates choose which spare components "
+        "flip, which the remark does not count.",
         vertices_per_gate=per_gate,
         exponent=exponent,
     )

@@ -83,8 +83,9 @@ def theorem_3(long: bool) -> Outcome:
         stated="P(right) <= 1/2 + JF_T / sigma * CP_m^(1/4)",
         measured=f"x and -x: accuracy {small:.3f} where the proof allows {0.5 + proved:.3f}; two points: "
         f"{', '.join(f'{r:.2f}' for r in batches)} of what it allows; parities of one bit: {biased:.3f}, "
-        f"above the printed {printed:.3f}; parities of {n} bits: junk flow {flow:.2f}, bound {bound:.3f}, measured "
-        f"{accuracy.mean():.3f}; of what (33) allows, gradients use {', '.join(f'{r:.2f}' for r in ratios)}",
+        f"above the printed {printed:.3f}; parities of {n} bits: junk flow {flow:.2f}, bound {bound:.3f}, "
+        f"measured {accuracy.mean():.3f}; of what (33) allows, gradients use "
+        f"{', '.join(f'{r:.2f}' for r in ratios)}",
         correction="In the place of 1/2 in (15) stands the best accuracy without any data, the mean over x "
         "of max_y P_F(F(x) = y): 1/2 + 2^-(n+1) for parities, 1 for a class of one function. The proof gives "
         "half of the excess: 1/(2 sigma) in (24) becomes 1/sigma in (37).",

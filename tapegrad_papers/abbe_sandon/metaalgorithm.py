@@ -127,7 +127,7 @@ def corollary_1(long: bool) -> Outcome:
         f"{net.graph.edges:,} weights, {learner.cells:,} bits of memory: learned {programs}; test accuracies "
         f"{list(accuracy.values())} from at most {used} samples; with 6 bits {missed}; {interrupted:,} "
         "runs interrupted",
-        part=f"Every program of at most {bits} bits of one small machine, in the place of log log n bits of a "
-        "universal one, and three functions that they can learn.",
+        part=f"Every program of at most {bits} bits of one small machine, in the place of log log n bits of "
+        "a universal one, and three functions that they can learn.",
         accuracy=list(accuracy.values()),
     )

@@ -90,7 +90,7 @@ def lemma_4(long: bool) -> Outcome:
     labels, xs = [0, 1, 1, 0, 1, 0][:samples], [1, 0, 1, 1, 0, 1][:samples]
     net = _noisy(majority(bits, 3), samples)
     graph, weights = net.graph, list(net.weights)
-    found = components.paths(graph, 5, 4)
+    found = [one for one in components.paths(graph, 5, 4) if len(one.controls) == 2]
     starts = {"before": 0, "at": 0, "after": 0}
     hypotheses = v2_ranges = vr_right = contributions = distortions = True
     changed = len(weights)
@@ -137,7 +137,8 @@ def lemma_4(long: bool) -> Outcome:
             primary = [p + n for p, n in zip(primary, noise, strict=True)]
     checks = {
         "the lemma's conditions hold: controls, output within epsilon' of 1/2, flatness beyond": hypotheses,
-        "components are seen before t_0, at t_0 and after": min(starts.values()) > samples,
+        "all components are seen, before t_0, at t_0 and after": len(found) == 2 * (bits + 1) * samples
+        and min(starts.values()) > samples,
         "v_2 within [2^-25, 2^-23] 3^(-3/2) up to t_0, and [2^-13, 2^-11] 3^(-3/2) from then on": v2_ranges,
         "v_r is -2 after t_0 if the label was -1, and 2 otherwise": vr_right,
         "the edge (v_4, v_5) gives 2^-242 3^-29 +- 2^-201 3^-27 at t_0, and 0 at other steps": contributions,
@@ -294,9 +295,9 @@ def lemma_6(long: bool) -> Outcome:
         stated="output within 1/2 of 2h - 1 with noise of 1/(n^2 t) on every weight, for large n",
         measured=f"parity of 2 bits from 3 samples, noise {noise:.1e}: output off by {off_answer:.3f}; as "
         f"printed the argument covers {from_n:.1e} < n < {limit:.1e}",
-        part="Small n with Lemma 4's own noise, since 1/n^2 falls below it only from n = 10^23 on. For "
-        "still larger n the contributions of n components must be bounded by the actual noise, 1/n^2, not "
-        "by 2^-201 3^-27 each.",
+        part=f"Small n with Lemma 4's own noise, since 1/n^2 falls below it only from n = {from_n:.1e} on. "
+        "For still larger n the contributions of n components must be bounded by the actual "
+        "noise, 1/n^2, not by 2^-201 3^-27 each.",
         off=off_answer,
     )
 

@@ -58,9 +58,10 @@ def theorem_5(long: bool) -> Outcome:
         f"{at_bound.error:.1e} of their size; with 10^4 times as much {far_beyond.accuracy:.3f}",
         part="Noise in proportion to the weights, on the practical network, for a learner that opens no bit "
         f"more than {opened.steps} times and {opened.together} at once; any learner of this size is proved "
-        f"to bear {task.bound('relative', False):.1e}, or {task.bound('absolute', False):.1e} on every weight "
-        f"alike. 1/(n^2 t) = {1 / (BITS**2 * steps):.1e} on every weight alike needs the paper's own "
-        f"network and n of 10^23 (Lemma 6); that network is run with noise of {float(NOISE['double']):.1e}.",
+        f"to bear {task.bound('relative', False):.1e}, or {task.bound('absolute', False):.1e} on every "
+        f"weight alike. 1/(n^2 t) = {1 / (BITS**2 * steps):.1e} on every weight alike needs the paper's own "
+        f"network and n of {2**67 * 3**6:.1e} (Lemma 6); that network is run with noise of "
+        f"{float(NOISE['double']):.1e}.",
         noise=most,
         accuracy=at_bound.accuracy,
         changed=at_bound.least_changed,

@@ -14,6 +14,8 @@ from tapegrad.targets.emulator.net import PracticalNet
 from tapegrad.targets.emulator.noise import Noise, Opened, choose_for_noise, largest, load
 
 TESTS = 500
+FACTORS = (0.1, 1, 10, 100, 300, 1000, 2000, 4000, 10_000)
+"""Noise of the figure, in units of what is proved."""
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ def signs_of_a_bit(weights: int, gradient: float, noise: float, runs: int, seed:
 
 def on_two_points(samples: int | None, gradient: float, noise: float) -> tuple[float, float, float]:
     """All four functions of two points; one weight for each point, which sees -y `gradient` there. Summed
-    over functions and batches (all inputs, if no number of samples is given): the mean total variation, CP_m, and
-    the root of the mean square of the gradient, which is the junk flow of the step."""
+    over functions and batches (all inputs, if no number of samples is given): the mean total variation, CP_m,
+    and the root of the mean square of the gradient, which is the junk flow of the step."""
     functions = np.array(list(product((-1, 1), repeat=2)))
     batches = list(product(range(2), repeat=samples)) if samples else [(0, 1)]
     found = []
@@ -64,7 +64,7 @@ def on_parities(n: int, gradient: float, noise: float) -> tuple[float, float, fl
 
 def parities_of_one_bit(gradient: float, noise: float, runs: int, seed: int) -> float:
     """The parities 1 and x of one bit, a weight with the gradient -y (1 - x)/sqrt(2) `gradient`, whose mean
-    is opposite for the two; the answer is 1 where it is positive and x where not. The share of right answers."""
+    is opposite for the two; the answer is 1 where it is positive and x where not. The share that is right."""
     rng = np.random.default_rng(seed)
     is_constant = rng.integers(0, 2, runs).astype(bool)
     after = gradient / sqrt(2) * np.where(is_constant, 1, -1) + noise * rng.normal(size=runs)

@@ -128,7 +128,8 @@ def largest(
     low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2
-        fits = borne(Noise(**{kind: middle}), cells, steps, constants, load, opened)
+        noise = Noise(middle) if kind == "absolute" else Noise(relative=middle)
+        fits = borne(noise, cells, steps, constants, load, opened)
         low, high = (middle, high) if fits else (low, middle)
     return low
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -16,7 +16,14 @@ from tapegrad.targets.emulator import cubes
 from tapegrad.targets.emulator.build import build_exact, build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, RATE, ExactConstants
 from tapegrad.targets.emulator.graph import Graph
-from tapegrad.targets.emulator.loss import cube, cube_by_hand, power_by_hand, sgd_step, sgd_step_by_hand
+from tapegrad.targets.emulator.loss import (
+    Activation,
+    cube,
+    cube_by_hand,
+    power_by_hand,
+    sgd_step,
+    sgd_step_by_hand,
+)
 from tapegrad.targets.emulator.net import LONG_BY_REFERENCE, EmulatorCarry, EmulatorNet, input_rows
 from tapegrad.targets.emulator.numbers import Exact, Field, Number
 
@@ -209,6 +216,12 @@ DEAD = float(DEAD_ZONES["double"])
 """The activation f* in decimals; and in double precision its dead zone."""
 
 
+@cache
+def _cube_with(dead: float) -> Activation:
+    """f* for JAX; always the same object, for which a step is compiled once."""
+    return partial(cube, dead=dead)
+
+
 class NoisyNet(EmulatorNet):
     """Lemma 6's network: memorises `samples` samples by SGD with noise on every weight, then answers."""
 
@@ -311,7 +324,7 @@ class NoisyNet(EmulatorNet):
                 return sgd_step_by_hand(self.graph, weights, *given, flat=flat)
         rate = float(RATE)
         if engine == "reference":
-            return sgd_step(self.graph, self.blocks, weights, row, label, rate, partial(cube, dead=DEAD))
+            return sgd_step(self.graph, self.blocks, weights, row, label, rate, _cube_with(DEAD))
         return cubes.sgd_step(self.graph, weights, row, label, rate, DEAD)
 
     def _values(self, weights: Any, row: NDArray[np.int8]) -> Any:

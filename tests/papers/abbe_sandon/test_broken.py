@@ -1,5 +1,5 @@
-"""Constructions of this paper, broken on purpose, turn their claims to FAILED: by a factor of 2, a dropped term,
-a wrong table, an edge that is missing."""
+"""Constructions of this paper, broken on purpose, turn their claims to FAILED: by a factor of 2, a dropped
+term, a wrong table, an edge that is missing."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The practical memory under noise: its bound holds in the worst directions tried; the check derives it too."""
+"""The practical memory under noise: the bound holds in the worst directions tried; the check derives it."""
 
 import copy
 
@@ -24,6 +24,10 @@ def setting(learner):
     return constants, load(net.graph, net.weights, learner.cells)
 
 
+def noise_of(kind: str, size: float) -> Noise:
+    return Noise(absolute=size) if kind == "absolute" else Noise(relative=size)
+
+
 def samples(n: int):
     x = np.random.default_rng(2).integers(0, 2, (STEPS, n))
     return x, x[:, 0] ^ x[:, -1]
@@ -35,7 +39,7 @@ def test_within_the_bound_memory_is_the_learners_whatever_the_noise(kind, direct
     learner = majority(3, 20)
     constants, flat = setting(learner)
     most = largest(kind, learner.cells, STEPS, constants, flat)
-    noise = Noise(**{kind: most * (1 - 1e-9)})
+    noise = noise_of(kind, most * (1 - 1e-9))
     honest = Noise.at
 
     def worst(self, step, first, steps):
@@ -63,7 +67,7 @@ def test_it_breaks_in_the_end() -> None:
     constants, _ = setting(learner)
     x, y = samples(4)
     for kind, much in (("absolute", 100 * constants.w0), ("relative", 30.0)):
-        net = PracticalNet.of(learner, constants, "float64", STEPS, Noise(**{kind: much}))
+        net = PracticalNet.of(learner, constants, "float64", STEPS, noise_of(kind, much))
         carry = net.advance(net.start(learner.start(x, y, 1)), STEPS, "fast")
         *_, last = learner.run(learner.start(x, y, 1))
         assert net.decode(carry).memory != last.memory
