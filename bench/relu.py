@@ -58,7 +58,7 @@ def rows(engines: Sequence[str] = ReluNet.engines) -> list[dict[str, Any]]:
         circuit = multiplier(bits)
         name = f"relu, {bits} x {bits} multiplier, {circuit.size:,} gates"
         begin = time.perf_counter()
-        net = compile(circuit, "relu").net
+        net = compile(circuit, "relu", form="paper").net
         seconds = time.perf_counter() - begin
         assert isinstance(net, ReluNet)
         gates, inputs = len(net.gates.kinds), len(circuit.inputs)
