@@ -146,7 +146,8 @@ def corollary_2(long: bool) -> Outcome:
         f"with {validation:,} examples fail {failures['as corrected']} times in {trials}, the printed "
         f"{printed:,} restarts {failures['as printed']} times; without the sample "
         f"{failures['without the sample']} of {controls} fail",
-        part="The numbers of restarts and examples, corrected. One candidate in s^(c s^2) is good (Theorem 1), "
+        part="The numbers of restarts and examples, corrected. One candidate in s^(c s^2) is good "
+        "(Theorem 1), "
         "so M = s^(c s^2) log(2/delta). B.5 sets "
         "M s^(-c s^2) = delta/2, with which a good one is met with probability delta/2 only. N is then of "
         "the order s^2 log s log(1/delta)/epsilon^2. The control, a sample that is not the hidden point, is "
