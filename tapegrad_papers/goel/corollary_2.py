@@ -1,10 +1,9 @@
 """Corollary 2 and section 5 with networks: every filter that is drawn is compiled, trained by SGD and run,
 and its answers alone decide.
 
-The tasks need their samples. In a look-up the label is + at one hidden point, which the training set holds,
-and - elsewhere; half of all examples are that point. In `last-label` the labels are tosses of a coin. To show
-that samples are needed, the same is done with a training set that does not hold the point, or with one
-problem only.
+In a look-up the label is + at one hidden point, which the training set holds,
+and - elsewhere; half of all examples are that point. In `last-label` the labels are tosses of a coin. As
+controls, the same is done with a training set that does not hold the point, and with one problem only.
 
 An entry of a machine's table is drawn when a run asks for it. Draws that agree in all entries that are asked
 for are one machine on these data, and are trained once.
@@ -29,7 +28,7 @@ from tapegrad_papers.goel import PAPER
 from tapegrad_papers.goel.definitions import Signs, validation_size
 from tapegrad_papers.goel.drawn import success
 from tapegrad_papers.goel.restarts import chosen_of, trained_machines
-from tapegrad_papers.ledger import Outcome, holds, holds_corrected
+from tapegrad_papers.ledger import Outcome, holds, holds_in_part
 
 EPSILON, DELTA = 0.1, 0.25
 FAMILY, EXPONENT = Family(2), 2
@@ -133,16 +132,12 @@ def corollary_2(long: bool) -> Outcome:
         "log(2/delta)/p restarts fail in a share of delta of the trials at most": failures["as corrected"]
         <= DELTA * trials,
         "delta/(2p) restarts, as B.5 has it, fail in more": failures["as printed"] > DELTA * trials,
-        "a training set without the hidden point fails in more: the samples are needed": failures[
-            "without the sample"
-        ]
-        > DELTA * controls,
         "2 sqrt(log(2M/delta)/2N) <= epsilon, and not with two examples less": deviation(validation)
         <= EPSILON
         < deviation(validation - 2),
         "the weights to draw nearly quadruple when s doubles: s^2 of them, not s": 3.9 < growth < 4.1,
     }
-    return holds_corrected(
+    return holds_in_part(
         checks,
         stated="s^(c1 s) log(1/delta) restarts, c2 s log s log(1/delta)/epsilon^2 examples; in B.5 M = delta "
         "s^(c2 s^2)/2",
@@ -151,9 +146,14 @@ def corollary_2(long: bool) -> Outcome:
         f"with {validation:,} examples fail {failures['as corrected']} times in {trials}, the printed "
         f"{printed:,} restarts {failures['as printed']} times; without the sample "
         f"{failures['without the sample']} of {controls} fail",
-        correction="One candidate in s^(c s^2) is good (Theorem 1), so M = s^(c s^2) log(2/delta). B.5 sets "
+        part="The numbers of restarts and examples, corrected. One candidate in s^(c s^2) is good "
+        "(Theorem 1), "
+        "so M = s^(c s^2) log(2/delta). B.5 sets "
         "M s^(-c s^2) = delta/2, with which a good one is met with probability delta/2 only. N is then of "
-        "the order s^2 log s log(1/delta)/epsilon^2.",
+        "the order s^2 log s log(1/delta)/epsilon^2. The control, a sample that is not the hidden point, is "
+        "reported and not checked: where it fails no more often, machines that do not use the sample do as "
+        "well, so it is not shown on a task that needs its samples; section 5 has one. p leaves out machines "
+        "that answer some points only, so restarts are more than need be.",
         chance=chance,
         restarts=restarts,
         validation=validation,
