@@ -16,6 +16,7 @@ from tapegrad.learners.counted import learner_of
 from tapegrad.learners.functions import FunctionLearner
 from tapegrad.learners.linear import perceptron, winnow
 from tapegrad.learners.neighbours import nearest
+from tapegrad.learners.tree import decision_stump, decision_tree
 
 # Decision lists: if x3 then 1, else if not x1 then 0, ... else 1.
 
@@ -274,6 +275,20 @@ KINDS: Mapping[str, ReadyLearner] = {
         lambda x: np.where(x[:, 0], 1, 1 - x[:, -1]),
     ),
     "nearest": ReadyLearner("the label of the nearest sample", lambda n: nearest(n, 32), lambda x: x[:, 0]),
+    "winnow": ReadyLearner(
+        "weights doubled and halved at mistakes", lambda n: winnow(n, 64), lambda x: x[:, 0] | x[:, -1]
+    ),
+    "naive-bayes": ReadyLearner(
+        "naive Bayes from counts", lambda n: naive_bayes(n, 31), lambda x: x[:, 0] | x[:, -1]
+    ),
+    "stump": ReadyLearner(
+        "the one bit that tells most", lambda n: decision_stump(n, 31), lambda x: 1 - x[:, -1]
+    ),
+    "tree": ReadyLearner(
+        "a decision tree of depth 2",
+        lambda n: decision_tree(n, 31),
+        lambda x: np.where(x[:, -1], 1 - x[:, 0], x[:, 0]),
+    ),
 }
 
 

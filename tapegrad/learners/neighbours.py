@@ -18,7 +18,7 @@ def nearest(n: int, samples: int, k: int = 1, *, classes: int = 2, scores: bool 
     where the bit is 0 are either enough, and the others are out, or all of them are chosen.
     """
     if not 1 <= k <= samples:
-        raise SourceError(f"the number of neighbours must be between 1 and {samples}, not {k}")
+        raise SourceError(f"{k} neighbours cannot be found among {samples} sample{'s' * (samples != 1)}")
     label, vote = UInt((classes - 1).bit_length()), UInt(k.bit_length())
 
     def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:

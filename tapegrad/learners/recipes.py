@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import DataError, Refused
+from tapegrad.errors import DataError, Refused, SourceError
 from tapegrad.learners.asked import AskedLearner
 from tapegrad.learners.bayes import FRACTION, naive_bayes
 from tapegrad.learners.linear import perceptron, winnow
@@ -62,7 +62,10 @@ class Recipe(ABC):
                 f"{gates:,.0f} gates, more than {MOST_GATES:,}",
                 advice="Give fewer samples or features.",
             )
-        return self.build(features, samples, classes)
+        try:
+            return self.build(features, samples, classes)
+        except SourceError as error:  # a parameter that does not fit the data
+            raise DataError(error.what, advice=error.advice) from error
 
     def _check(self) -> None:
         for field in fields(self):
