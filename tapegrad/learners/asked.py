@@ -102,8 +102,8 @@ def asked(
     """A learner of these functions, as `FunctionLearner` has them, with x an array of `features` bits. With
     more than two classes, labels and answers are of type `UInt`. Where there is only one question, the bit
     that two classes differ in, a sample has its features alone."""
-    if features < 1 or classes < 2:
-        raise SourceError(f"the learner {name!r} needs at least one feature and two classes")
+    if classes < 2:
+        raise SourceError(f"the learner {name!r} needs at least two classes")
     types = () if scores is None else tuple(scores.types)
     questions = Questions(features, classes, types)
     bits, x = questions.label_bits, Array(Bit, features)

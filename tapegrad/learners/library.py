@@ -249,6 +249,8 @@ class ReadyLearner:
     summary: str
     build: Callable[[int], FunctionLearner]
     label: Labelling
+    shown: int = 0
+    """Samples that an example has at least, where the learner needs many: it loses about half of them."""
 
 
 def _every_third(x: np.ndarray) -> np.ndarray:
@@ -267,19 +269,20 @@ KINDS: Mapping[str, ReadyLearner] = {
         "the more frequent label", lambda n: majority(n, 15), lambda x: x.sum(1) > x.shape[1] // 3
     ),
     "perceptron": ReadyLearner(
-        "a threshold of integer weights", lambda n: perceptron(n, 64), lambda x: x[:, 0] | x[:, -1]
+        "a threshold of integer weights", lambda n: perceptron(n, 127), lambda x: x[:, 0] | x[:, -1], 300
     ),
     "decision-list": ReadyLearner(
         "if this bit then that, else ...",
         lambda n: decision_list(n, 64),
         lambda x: np.where(x[:, 0], 1, 1 - x[:, -1]),
+        160,
     ),
     "nearest": ReadyLearner("the label of the nearest sample", lambda n: nearest(n, 32), lambda x: x[:, 0]),
     "winnow": ReadyLearner(
-        "weights doubled and halved at mistakes", lambda n: winnow(n, 64), lambda x: x[:, 0] | x[:, -1]
+        "weights doubled and halved at mistakes", lambda n: winnow(n, 64), lambda x: x[:, 0] | x[:, -1], 160
     ),
     "naive-bayes": ReadyLearner(
-        "naive Bayes from counts", lambda n: naive_bayes(n, 31), lambda x: x[:, 0] | x[:, -1]
+        "naive Bayes from counts", lambda n: naive_bayes(n, 31), lambda x: x[:, -1]
     ),
     "stump": ReadyLearner(
         "the one bit that tells most", lambda n: decision_stump(n, 31), lambda x: 1 - x[:, -1]
@@ -287,7 +290,8 @@ KINDS: Mapping[str, ReadyLearner] = {
     "tree": ReadyLearner(
         "a decision tree of depth 2",
         lambda n: decision_tree(n, 31),
-        lambda x: np.where(x[:, -1], 1 - x[:, 0], x[:, 0]),
+        lambda x: np.where(x[:, -1], x[:, 0], 0),
+        260,
     ),
 }
 
@@ -319,8 +323,8 @@ def ready(name: str) -> FunctionLearner:
 
 
 def example_samples(name: str, count: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Random samples, labelled by the hidden concept of this learner; default 100 for 8 bits."""
-    count = 4 + 12 * _width(name) if count is None else count
+    """Random samples, labelled by the hidden concept of this learner; default 100 for 8 bits, or more."""
+    count = max(4 + 12 * _width(name), READY[name].shown) if count is None else count
     x = np.random.default_rng(seed).integers(0, 2, (count, _width(name)), np.uint8)
     return x, READY[name].label(x).astype(np.uint8)
 

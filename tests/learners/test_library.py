@@ -11,11 +11,11 @@ from tapegrad.learners.library import READY, example_samples, ready
 
 @pytest.mark.parametrize("name", READY)
 def test_a_ready_learner_learns_its_samples(name: str) -> None:
-    learner, (x, y) = ready(name), example_samples(name, 400)
+    learner, (x, y) = ready(name), example_samples(name)
     *_, last = learner.run(learner.start(x, y))
-    answers = [learner.respond(last.memory, row, 0, 0) for row in x.tolist()]
+    answers = [learner.respond(last.memory, row, 0, 0) for row in x[:100].tolist()]
     assert all(said.finished for said in answers)
-    right = np.mean([said.answer == label for said, label in zip(answers, y.tolist(), strict=True)])
+    right = np.mean([said.answer == label for said, label in zip(answers, y[:100].tolist(), strict=True)])
     assert right > (0.6 if "majority" in name or "nearest" in name else 0.9)
 
 
