@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def contenders() -> list[Contender]:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    def fitted(model: Any, data: DataSet, *, one_by_one: bool = False) -> NDArray[Any]:
+    def fitted(model: Any, data: DataSet, *, one_by_one: bool = False) -> Any:
         several = one_by_one and data.y.max() > 1
         return (OneVsRestClassifier(model) if several else model).fit(data.X, data.y).predict(data.T)
 
@@ -92,11 +92,15 @@ def contenders() -> list[Contender]:
         among = (data.X[:, None] != data.X).sum(axis=2)
         return model.fit(among, data.y).predict((data.T[:, None] != data.X).sum(axis=2) + later)
 
-    perceptron = Perceptron(max_iter=PASSES, tol=None, shuffle=False)
+    perceptron = Perceptron(max_iter=PASSES, tol=cast(Any, None), shuffle=False)
     return [
         Contender("decision stump", recipes.DecisionStump(), partial(plain.decision_tree, depth=1), tree(1)),
-        Contender("tree, depth 2", recipes.DecisionTree(depth=2), partial(plain.decision_tree, depth=2), tree(2)),
-        Contender("tree, depth 3", recipes.DecisionTree(depth=3), partial(plain.decision_tree, depth=3), tree(3)),
+        Contender(
+            "tree, depth 2", recipes.DecisionTree(depth=2), partial(plain.decision_tree, depth=2), tree(2)
+        ),
+        Contender(
+            "tree, depth 3", recipes.DecisionTree(depth=3), partial(plain.decision_tree, depth=3), tree(3)
+        ),
         Contender("naive Bayes", recipes.NaiveBayes(), plain.naive_bayes, partial(fitted, BernoulliNB())),
         Contender(
             f"{NEIGHBOURS} nearest",
@@ -166,7 +170,7 @@ def rows() -> list[dict[str, Any]]:
     """The table in the form of all benchmarks, of the data set that is learned fastest."""
     return [
         {
-            "what": f"{row['learner']} on {row['data']}, {row['gates']:,} gates, {row['steps']:,} steps of SGD",
+            "what": f"{row['learner']} on {row['data']}, {row['gates']:,} gates, {row['steps']:,} steps",
             "value": 100 * row["ours"],
             "unit": "% right",
             "rival": "scikit-learn",

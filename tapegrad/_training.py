@@ -6,7 +6,7 @@ and with the guess 1: exactly one of them is wrong, whatever the label, so that 
 exactly once, in order. With guesses "random" it is shown once, and lost where the guess happens to be right.
 """
 
-from collections.abc import Iterator
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -84,9 +84,7 @@ class Trainee(NamedTuple):
         taken = self.carry.steps
         samples = self.course.shown(points, labels, taken)
         after = self.net.advance(replace(self.carry, steps=0, samples=samples), len(samples), engine)
-        return self._replace(
-            carry=replace(after, steps=taken + len(samples), samples=self.carry.samples)
-        )
+        return self._replace(carry=replace(after, steps=taken + len(samples), samples=self.carry.samples))
 
     def labels(self, points: NDArray[np.uint8]) -> NDArray[np.int64]:
         """The number of the class that the network answers for each point, without training it further."""
@@ -97,7 +95,7 @@ class Trainee(NamedTuple):
     def scores(self, points: NDArray[np.uint8]) -> NDArray[np.int64]:
         """The learner's scores of each point, as the network answers when asked for their bits."""
         questions = self.course.questions
-        return questions.scores(self._answers(points, range(questions.label_bits, questions.count)))
+        return questions.scores(self._answers(points, range(questions.label_bits, questions.total)))
 
     def _answers(self, points: NDArray[np.uint8], asked: range) -> NDArray[np.bool_]:
         return self.net.outputs(self.carry, self.course.questions.rows(points, asked)) > 0
@@ -151,29 +149,35 @@ def fit(
     """Shows the samples until the learner has finished, `passes` times at most."""
     learner = _learner(compiled)
     course = Course(questions_of(learner), guesses, seed)
-    points, thresholds = _points(X, threshold, course.questions)
-    labels = np.asarray(y)
+    if not isinstance(passes, int) or passes < 1:
+        raise DataError(f"the number of passes must be a whole number of at least 1, not {passes!r}")
+    array = _matrix(X, course.questions)
+    thresholds = thresholds_of(array, threshold)
+    points, labels = bits_of(array, thresholds), np.asarray(y)
     if labels.shape != (len(points),) or not len(points):
         raise DataError(
             f"there are {len(points)} samples and labels of shape {labels.shape}",
             advice="Give one label for each sample, and at least one sample.",
         )
-    classes = classes_of(labels, bool((np.asarray(X) == 0).any()), course.questions.classes)
+    classes = classes_of(labels, bool((array == 0).any()), course.questions.classes)
     numbers = numbers_of(labels, classes)
     chosen = engine or ("fast" if "fast" in compiled.net.engines else "reference")
     compiled.net.check_engine(chosen)
     training = _by_sgd if isinstance(compiled.net, PracticalNet) else _by_running
     state, finished, steps, trainee = training(compiled, course, points, numbers, passes, chosen)
+    if not finished:
+        warnings.warn(
+            f"the learner has not finished after {passes} passes over {len(points)} samples; until it has, "
+            f"the network merely guesses",
+            stacklevel=3,
+        )
     return Fitted(classes, thresholds, state, finished, steps, chosen, trainee)
 
 
 def predict(compiled: Compiled, fitted: Fitted, X: ArrayLike) -> NDArray[Any]:
     """The class of each row of X."""
     questions = questions_of(_learner(compiled))
-    array = np.asarray(X)
-    if array.ndim != 2 or array.shape[1] != questions.features:
-        raise DataError(f"X of shape {array.shape} has not {questions.features} features")
-    points = bits_of(array, fitted.thresholds)
+    points = bits_of(_matrix(X, questions), fitted.thresholds)
     if fitted.trainee is not None:
         return fitted.classes[np.minimum(fitted.trainee.labels(points), len(fitted.classes) - 1)]
     rows = questions.rows(points, range(questions.label_bits))
@@ -197,14 +201,16 @@ def _by_running(
     compiled: Compiled, course: Course, points: Any, labels: Any, passes: int, engine: str
 ) -> tuple[LearnerState, bool, int, None]:
     """On any other target a pass is a run over all samples, and the next one starts from its memory."""
-    learner, memory, taken, steps = _learner(compiled), _learner(compiled).first, 0, 0
+    learner, taken, steps, finished = _learner(compiled), 0, 0, False
+    state = LearnerState(learner.first, 0, None, course.shown(points[:0], labels[:0], 0))
     for _ in range(passes):
         samples = course.shown(points, labels, taken)
-        state, more = _run(compiled, LearnerState(memory, 0, None, samples), engine)
-        memory, taken, steps = state.memory, taken + len(samples), steps + more
-        if learner.respond(memory, [0] * learner.inputs, 0, 0).finished:
-            return state, True, steps, None
-    return state, False, steps, None
+        state, more = _run(compiled, LearnerState(state.memory, 0, None, samples), engine)
+        taken, steps = taken + len(samples), steps + more
+        finished = bool(learner.respond(state.memory, [0] * learner.inputs, 0, 0).finished)
+        if finished:
+            break
+    return state, finished, steps, None
 
 
 def _answer(compiled: Compiled, fitted: Fitted, row: NDArray[np.uint8]) -> int:
@@ -233,13 +239,10 @@ def _learner(compiled: Compiled) -> Learner:
     return compiled.source
 
 
-def _points(
-    X: ArrayLike, threshold: float | str | None, questions: Questions
-) -> tuple[NDArray[np.uint8], NDArray[np.float64] | None]:
+def _matrix(X: ArrayLike, questions: Questions) -> NDArray[Any]:
     array = np.asarray(X)
     if array.ndim != 2 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise DataError("X must be a matrix of numbers, one row for each sample, without NaN or infinity")
     if array.shape[1] != questions.features:
         raise DataError(f"X has {array.shape[1]} features, and the learner takes {questions.features}")
-    thresholds = thresholds_of(array, threshold)
-    return bits_of(array, thresholds), thresholds
+    return array

@@ -45,14 +45,14 @@ class Questions(NamedTuple):
         return (self.classes - 1).bit_length()
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """How many questions there are."""
         return self.label_bits + sum(own.width for own in self.score_types)
 
     @property
     def width(self) -> int:
         """Bits of the number of a question."""
-        return (self.count - 1).bit_length()
+        return (self.total - 1).bit_length()
 
     def rows(self, points: NDArray[np.uint8], asked: range) -> NDArray[np.uint8]:
         """Every point with each of these questions, one row for each, those of a point together."""
@@ -70,16 +70,19 @@ class Questions(NamedTuple):
 
     def scores(self, answers: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The scores of each point, from the answers to the questions about them."""
-        rows = answers.reshape(-1, self.count - self.label_bits).tolist()
+        rows = answers.reshape(-1, self.total - self.label_bits).tolist()
         words = [[from_bits(own, bits) for own in self.score_types] for bits in map(iter, rows)]
         return np.array(words, np.int64).reshape(len(rows), len(self.score_types))
+
+
+NONE = Questions(0)
 
 
 @dataclass(frozen=True, eq=False)
 class AskedLearner(FunctionLearner):
     """A learner whose samples have first the features of a point and then the number of a question."""
 
-    questions: Questions = Questions(0)
+    questions: Questions = NONE
 
 
 def questions_of(learner: Learner) -> Questions:
@@ -107,7 +110,7 @@ def asked(
     types = () if scores is None else tuple(scores.types)
     questions = Questions(features, classes, types)
     bits, x = questions.label_bits, Array(Bit, features)
-    if questions.count == 1:
+    if questions.total == 1:
         own = {"memory": memory, "update": update, "predict": predict, "done": done}
         return AskedLearner(name=name, x=x, first_memory=first_memory, questions=questions, **own)
 

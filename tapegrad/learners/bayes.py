@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from tapegrad.circuits import Array, Bit, UInt, array, total, where
+from tapegrad.circuits import Array, UInt, array, total, where
 from tapegrad.errors import SourceError
 from tapegrad.learners.asked import AskedLearner, Scores, asked
 from tapegrad.learners.counted import counted

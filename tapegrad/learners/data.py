@@ -57,7 +57,9 @@ def classes_of(y: NDArray[Any], zero_one: bool, most: int | None = None) -> NDAr
         )
     if most is not None and len(found) > most:
         what = "Only binary classification is supported: there must be two classes"
-        raise DataError(f"{what if most == 2 else f'at most {most} classes can be told apart'}, not {len(found)}")
+        raise DataError(
+            f"{what if most == 2 else f'at most {most} classes can be told apart'}, not {len(found)}"
+        )
     return found
 
 

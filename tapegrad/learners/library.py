@@ -281,9 +281,7 @@ KINDS: Mapping[str, ReadyLearner] = {
     "winnow": ReadyLearner(
         "weights doubled and halved at mistakes", lambda n: winnow(n, 64), lambda x: x[:, 0] | x[:, -1], 160
     ),
-    "naive-bayes": ReadyLearner(
-        "naive Bayes from counts", lambda n: naive_bayes(n, 31), lambda x: x[:, -1]
-    ),
+    "naive-bayes": ReadyLearner("naive Bayes from counts", lambda n: naive_bayes(n, 31), lambda x: x[:, -1]),
     "stump": ReadyLearner(
         "the one bit that tells most", lambda n: decision_stump(n, 31), lambda x: 1 - x[:, -1]
     ),

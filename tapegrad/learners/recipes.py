@@ -71,7 +71,9 @@ class Recipe(ABC):
         for field in fields(self):
             value = getattr(self, field.name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
-            fits = whole or (field.type is float and isinstance(value, float)) or value is field.default is None
+            fits = (
+                whole or (field.type is float and isinstance(value, float)) or value is field.default is None
+            )
             if not fits:
                 wanted = "number" if field.type is float else "whole number"
                 raise DataError(
@@ -214,7 +216,7 @@ class Winnow(Recipe):
         return 25.0 * features * (self.floor + features.bit_length())
 
     def decision(self, scores: Words) -> NDArray[np.float64]:
-        return scores[:, 0] * 2.0**-self.floor
+        return scores[:, 0].astype(np.float64) * 2.0**-self.floor
 
 
 RECIPES: dict[str, type[Recipe]] = {

@@ -40,7 +40,7 @@ def decision_tree(n: int, samples: int, depth: int = 2, *, scores: bool = False)
     """
     if not 1 <= depth <= DEEPEST or samples < 1:
         raise SourceError(
-            f"a decision tree has a depth of 1 to {DEEPEST} and at least one sample, not {depth} and {samples}"
+            f"a tree has a depth of 1 to {DEEPEST} and at least one sample, not {depth} and {samples}"
         )
     width, slots, nodes = samples.bit_length(), 1 << depth - 1, (1 << depth) - 1
     count, square = UInt(width), UInt(2 * width)

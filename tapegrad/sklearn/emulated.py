@@ -131,6 +131,8 @@ class EmulatedClassifier(CompiledClassifier):
     def _begin(self, samples: int | None) -> None:
         if self.multiclass not in ("auto", "one-vs-rest"):
             raise DataError(f"multiclass is 'auto' or 'one-vs-rest', not {self.multiclass!r}")
+        if not isinstance(self.passes, int | np.integer) or self.passes < 1:
+            raise DataError(f"the number of passes must be a whole number of at least 1, not {self.passes!r}")
         classes = len(self.classes_)
         learner = self._made(samples, classes)
         questions = questions_of(learner)
@@ -147,7 +149,9 @@ class EmulatedClassifier(CompiledClassifier):
         # The learner's circuit, rather than its functions: that can be saved, copied and sent elsewhere.
         self.learner_ = CircuitLearner(learner.circuit, learner.inputs, learner.first)
         course = Course(questions, self.guesses, self.random_state)
-        self.trainees_ = (Trainee.of(net, course),) * (classes if one_against_the_rest else 1)
+        self.trainees_: tuple[Trainee, ...] = (Trainee.of(net, course),) * (
+            classes if one_against_the_rest else 1
+        )
 
     def _made(self, samples: int | None, classes: int) -> Learner:
         """The learner, for data of the size that is known now."""
@@ -164,7 +168,7 @@ class EmulatedClassifier(CompiledClassifier):
             own = labels if len(self.trainees_) == 1 else (labels == number).astype(np.int64)
             for begin in self._chunks(len(bits)):
                 part = slice(begin, begin + CHUNK)
-                trainee = trainee.trained(bits[part], own[part])  # noqa: PLW2901
+                trainee = trainee.trained(bits[part], own[part])
             trained.append(trainee)
         self.trainees_ = tuple(trained)
 
@@ -183,7 +187,8 @@ class EmulatedClassifier(CompiledClassifier):
         points = self._points(X)
         if len(self.trainees_) > 1:
             return self.classes_[self._decision(points).argmax(axis=1)]
-        found = self.trainees_[0].labels(points)
+        (trainee,) = self.trainees_
+        found = trainee.labels(points)
         return self.classes_[np.minimum(found, len(self.classes_) - 1)]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -263,7 +268,9 @@ class EmulatedClassifier(CompiledClassifier):
             "steps": self.carry_.steps,
             "questions": [questions.features, questions.classes, *map(layout_to_json, questions.score_types)],
         }
-        if isinstance(self.learner, Recipe) and RECIPES.get(type(self.learner).__name__) is type(self.learner):
+        if isinstance(self.learner, Recipe) and RECIPES.get(type(self.learner).__name__) is type(
+            self.learner
+        ):
             settings["recipe"] = {"name": type(self.learner).__name__, **self.learner.get_params()}
         trained = weights[0] if len(weights) == 1 else np.array(weights)
         self._write(path, self.net_, self.learner_, {"trained": trained}, settings)

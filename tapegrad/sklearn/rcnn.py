@@ -19,7 +19,7 @@ from tapegrad.targets.rcnn.predicting import predict
 from tapegrad.targets.rcnn.training import memorise
 
 
-def _signs(bits: NDArray[np.uint8]) -> NDArray[np.float64]:
+def _signs(bits: NDArray[Any]) -> NDArray[np.float64]:
     return np.where(bits, 1.0, -1.0)
 
 

@@ -95,7 +95,9 @@ def _check_practical(
     if TRAINED in arrays:
         count = _same_but_for_cells(arrays, vanish)
         each = "" if count == 1 else f" of each of {count:,} networks"
-        statements.append(f"the weights{each} after training are those before, but for the signs of the cells")
+        statements.append(
+            f"the weights{each} after training are those before, but for the signs of the cells"
+        )
     names, finished = texts(config["names"], "the names of inputs"), whole(config["finished"], "finished")
     compute = _computation(net)
     require(len(names) == net.cells + net.graph.given - 1, "there are more or fewer names than inputs")

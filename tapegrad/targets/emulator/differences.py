@@ -287,7 +287,8 @@ def advance(
     state: Carried, rows: NDArray[Any], labels: NDArray[Any], rate: float, watched: int
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """One step of SGD on (output - label)^2 for each row of inputs, which are between -2 and 2, in place;
-    without labels, the forward passes alone. Gives the values of the output and of the vertex `watched` at every step."""
+    without labels, the forward passes alone. Gives the values of the output and of the vertex `watched` at
+    every step."""
     kind = state.weights.dtype
     outputs, seen = np.zeros(len(rows), kind), np.zeros(len(rows), kind)
     rows, labels = np.ascontiguousarray(rows, kind), np.ascontiguousarray(labels, kind)
