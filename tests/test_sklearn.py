@@ -330,7 +330,7 @@ def test_bad_data() -> None:
     classifier = EmulatedClassifier(parity).fit(X, y)
     with pytest.raises(ValueError, match="features"):
         classifier.predict(X[:, :3])
-    with pytest.raises(TapegradError, match="neither"):
+    with pytest.raises(TapegradError, match="none of the classes"):
         classifier.partial_fit(X[:1], ["strange"])
 
 
