@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._sources import as_source, kind_of, parse_inputs, route
 from tapegrad.errors import InputError, Refused
-from tapegrad.source import Rewriting, Source, State, imported
+from tapegrad.source import Lowering, Rewriting, Source, State, imported
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def compile_for(
     refuse_early(source, target, first)
     if target_named(target).built_for_inputs:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
-    options = _suiting(source, target_named(target), first, steps) | options
+    options = _suiting(source, target_named(target), first, steps, options) | options
     chosen, passes, settings = _prepared(source, target, options)
     lowered = passes[-1].after if passes else source
     if chosen.options.keys() - options.keys():
@@ -231,10 +231,12 @@ def compile_for(
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
 
 
-def _suiting(source: Source, target: Target, first: State, steps: int) -> dict[str, Any]:
+def _suiting(
+    source: Source, target: Target, first: State, steps: int, options: Iterable[str]
+) -> dict[str, Any]:
     """Options of the lowerings on the way to a target that suit a run from this state."""
     suits: dict[str, Any] = {}
-    lowerings = route(source, *target.kinds)
+    lowerings = _way(source, target, options)
     for number, lowering in enumerate(lowerings):
         own = lowering.suiting(source, first, steps)
         suits = own | suits
@@ -259,11 +261,17 @@ def prepare(
     return _prepared(source, target, options, then)[1]
 
 
-def defaults(source: Source, target: Target) -> list[Defaults]:
-    """The defaults of all options: those of each lowering on the way to the target, then the target's."""
+def _way(source: Source, target: Target, names: Iterable[str]) -> list[Lowering]:
+    """The lowerings on the way to a target, where options of these names are given."""
+    return route(source, *target.kinds, names=set(names) - set(target.options))
+
+
+def defaults(source: Source, target: Target, names: Iterable[str] = ()) -> list[Defaults]:
+    """The defaults of all options: those of each lowering on the way to the target where options of these
+    names are given, then the target's."""
     return [
         {name: option.default for name, option in stage.options.items() if option.default is not ...}
-        for stage in (*route(source, *target.kinds), target)
+        for stage in (*_way(source, target, names), target)
     ]
 
 
@@ -274,7 +282,9 @@ def _prepared(
     chosen = target_named(target)
     passes: list[Rewriting] = []
     own = dict(options)
-    now = defaults(source, chosen)
+    # A loaded net has come the way whose options it names.
+    names = {*options, *(name for stage in then or () for name in stage)}
+    lowerings, now = _way(source, chosen, names), defaults(source, chosen, names)
     if then is not None and len(then) != len(now):
         raise Refused(f"from this source to {target!r} there is another way now than there was then")
     changed = [
@@ -282,10 +292,10 @@ def _prepared(
         for before, after in zip(now if then is None else then, now, strict=True)
     ]
     if then is not None:
-        stages = (*route(source, *chosen.kinds), chosen)
+        stages = (*lowerings, chosen)
         for stage, before, others in zip(stages, then, changed, strict=True):
             others |= {n: o.was for n, o in stage.options.items() if n not in before and o.was is not ...}
-    for lowering, others in zip(route(source, *chosen.kinds), changed, strict=False):
+    for lowering, others in zip(lowerings, changed, strict=False):
         wanted = others | {name: own.pop(name) for name in lowering.options if name in own}
         passes.append(lowering.rewrite(passes[-1].after if passes else source, **wanted))
     settings = chosen.with_defaults(changed[-1] | own)

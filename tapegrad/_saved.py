@@ -39,7 +39,7 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
     config = {
         "target": compiled.target.name,
         "options": compiled.options,
-        "defaults": defaults(compiled.source, compiled.target),
+        "defaults": defaults(compiled.source, compiled.target, compiled.options),
         "passes": witnesses(compiled.passes),
         "net": compiled.net.config(),
         "source": source,

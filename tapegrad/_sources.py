@@ -4,7 +4,7 @@ import inspect
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -71,20 +71,35 @@ def _no_source(of: type) -> InputError:
     )
 
 
-def route(source: Source, *wanted: type) -> list[Lowering]:
-    """The shortest chain of lowerings from a source to a kind of one of these types."""
+def ways(source: Source, *wanted: type) -> Iterator[list[Lowering]]:
+    """Every chain of lowerings from a source to a kind of one of these types, the shortest first; none passes
+    through a kind twice."""
     start, goals = kind_of(source).name, [kind_of(own).name for own in wanted]
     waiting: deque[tuple[str, list[Lowering]]] = deque([(start, [])])
-    seen = {start}
     while waiting:
         name, chain = waiting.popleft()
         if name in goals:
-            return chain
+            yield chain
+            continue
+        passed = {start, *(lowering.after for lowering in chain)}
         for lowering in _kinds[name].lowerings:
-            if lowering.after not in seen:
-                seen.add(lowering.after)
+            if lowering.after not in passed:
                 waiting.append((lowering.after, [*chain, lowering]))
-    raise Refused(f"no lowering leads from a {start} to a {' or '.join(goals)}")
+
+
+def route(source: Source, *wanted: type, names: Iterable[str] = ()) -> list[Lowering]:
+    """The shortest chain of lowerings from a source to a kind of one of these types that has most of the
+    options of these names: whoever asks for `tapes` wants to go by way of a machine."""
+    asked = set(names)
+
+    def missed(chain: list[Lowering]) -> int:
+        return len(asked - {name for lowering in chain for name in lowering.options})
+
+    found = min(ways(source, *wanted), key=missed, default=None)
+    if found is None:
+        goals = " or ".join(kind_of(own).name for own in wanted)
+        raise Refused(f"no lowering leads from a {kind_of(source).name} to a {goals}")
+    return found
 
 
 @dataclass(frozen=True)

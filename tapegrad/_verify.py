@@ -102,7 +102,7 @@ def verify(
     """
     exhaustive, chosen = False, inputs is None
     if inputs is None:
-        inputs, exhaustive = _chosen(compiled, np.random.default_rng(seed))
+        inputs, exhaustive = default_inputs(compiled, np.random.default_rng(seed))
     seen = _Seen(every)
     no_room: TapegradError | None = None
     for one in inputs:
@@ -123,13 +123,15 @@ def verify(
     return replace(report, coverage=Coverage(len(seen.rules), rules.count(compiled.source)))
 
 
-def _chosen(compiled: Compiled, random: np.random.Generator) -> tuple[Iterable[Inputs], bool]:
+def default_inputs(compiled: Compiled, random: np.random.Generator) -> tuple[Iterable[Inputs], bool]:
     """The inputs where none are given, and whether there are no others."""
     built_for = compiled.built_for()
     if built_for is None:
         if compiled.passes and (own := compiled.passes[0].default_inputs) is not None:
             return own(random)
-        in_batches = not any(kind_of(rewriting.after).one_by_one for rewriting in compiled.passes)
+        in_batches = not any(
+            rewriting.one_by_one or kind_of(rewriting.after).one_by_one for rewriting in compiled.passes
+        )
         return kind_of(compiled.source).default_inputs(compiled.source, random, in_batches)
     count = min(len(built_for), MOST_BUILT_FOR)
     return [built_for[i] for i in sorted(random.choice(len(built_for), count, replace=False))], False

@@ -57,6 +57,8 @@ class Rewriting:
     halted: Callable[[State], State | None] | None = None
     in_step: bool = False
     """Whether every step of `after` is one of `before`, until that has halted; then it may go on."""
+    one_by_one: bool = False
+    """Whether `after` takes inputs one after the other that `before` takes in batches."""
     relation: Callable[[], tuple[dict[str, Any], "Arrays"]] | None = None
     """Written beside a saved net, as JSON and arrays: a hint with which the checker can prove that `after`
     does what `before` does, where that is easier than to derive it anew."""

@@ -20,7 +20,7 @@ from tapegrad.circuits.inputs import (
     result_json,
 )
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
-from tapegrad.circuits.library import READY, ready
+from tapegrad.circuits.library import FUNCTIONS, READY, ready
 from tapegrad.circuits.model import Bits, Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit, random_function
 from tapegrad.circuits.tracer import Traced
@@ -250,13 +250,18 @@ CIRCUIT = SourceKind(
     state_text=state_text,
     view=CircuitView,
     lowerings=(
+        Lowering("sequential circuit", "tapegrad.lowering.clocked:one_cycle"),
+        Lowering("rasp program", "tapegrad.lowering.circuit_rasp:circuit_rasp"),
+        Lowering("grid machine", "tapegrad.lowering.circuit_grid:circuit_grid"),
         Lowering(
             "turing machine",
             "tapegrad.lowering.circuit_machine:circuit_machine",
             {
                 "machine": Option("straight-line", "a machine made for the circuit, or the fixed evaluator"),
                 "tapes": Option(1, "tapes of the straight-line machine: more of them make it quicker"),
-                "carried": Option(4, "bits that the straight-line machine carries in its state"),
+                "carried": Option(
+                    None, "bits that the straight-line machine carries in its state; default: what suits it"
+                ),
             },
         ),
     ),
@@ -275,6 +280,9 @@ FUNCTION = SourceKind(
     type=Traced,
     to_json=_function_to_json,
     from_json=_function_from_json,
+    ready=ReadyBy(
+        FUNCTIONS, lambda name, entry: Ready(entry.summary, lambda: entry.traced(name), lambda: entry.example)
+    ),
     parse_input=parse_arguments,
     input_needed="Write a value for each parameter, in order or as name=value.",
     call=call_function,

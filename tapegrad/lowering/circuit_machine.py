@@ -29,7 +29,8 @@ from tapegrad.source import Rewriting
 # and never comes back to a state, which is what the targets trained by gradient descent need. Choose it for
 # few steps: a gate costs the travel to operands that the control does not carry, which grows with the number
 # of wires alive at a time and is often nothing. The price is a table that grows with the circuit: for each
-# step as many states as the carried wires have values. Measured, with 4 wires carried (steps / states):
+# step as many states as the carried wires have values. So 4 wires are carried where the table stays small,
+# and else as many as make steps times rules the least. Measured, with 4 wires carried (steps / states):
 #
 #                         1 tape            2 tapes          3 tapes
 #     8-bit adder         17 / 48           8 / 16           6 / 18
@@ -41,20 +42,24 @@ from tapegrad.source import Rewriting
 
 
 MOST_RULES = 1_000_000
+FEW_RULES = 1 << 14
+"""A table up to this size may have as many rules as it likes, if that saves steps."""
+CARRIED = (4, 2, 1)
+"""Wires in the control that are tried where none are asked for."""
 DONE = "done"
 
 Assignment = tuple[int, ...]
 """The bits of the wires in the control."""
 
 
-def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriting:
+def straight_line(circuit: Circuit, tapes: int = 1, carried: int | None = None) -> Rewriting:
     """The machine that evaluates this circuit. More tapes mean less travel and more rules; more wires
     carried in the control mean less travel and more states."""
-    if tapes < 1 or carried < 1:
+    if tapes < 1 or (carried is not None and carried < 1):
         raise InputError("a straight-line machine has at least one tape and carries at least one wire")
     refuse_many_gates(circuit)
     _check_size(1 << min(tapes, 64), circuit.name)  # a rule for whatever the heads read, before any plan
-    best, operations = quickest_plan(simplified(circuit), tapes, carried)
+    best, operations = _plan(simplified(circuit), tapes, carried)
     _check_size(best.steps << tapes, circuit.name)  # at least one state for each step
     machine = _machine(best, operations, tapes, circuit.name)
     return Rewriting(
@@ -65,6 +70,27 @@ def straight_line(circuit: Circuit, tapes: int = 1, carried: int = 4) -> Rewriti
         _decoder(machine, best),
         relation=lambda: (_relation(best, operations), {}),
     )
+
+
+def _plan(circuit: Circuit, tapes: int, carried: int | None) -> tuple[Plan, dict[Wire, Operation]]:
+    """With so many wires carried, or with as many as suit the size of the table."""
+    if carried is not None:
+        return quickest_plan(circuit, tapes, carried)
+    plans = []
+    for wires in CARRIED:
+        best, operations = quickest_plan(circuit, tapes, wires)
+        held = wires_carried(_every_moment(best), operations)
+        rules = sum(1 << len(own) for own in held) << tapes
+        plans.append((rules * best.steps, best, operations))
+        if rules <= FEW_RULES:
+            return best, operations
+    return min(plans, key=lambda found: found[0])[1:]
+
+
+def _every_moment(best: Plan) -> list[Moment]:
+    """Those in which nothing happens included."""
+    nothing = Moment()
+    return [best.moments.get(time, nothing) for time in range(best.steps)]
 
 
 def _relation(best: Plan, operations: dict[Wire, Operation]) -> dict[str, Any]:
@@ -80,8 +106,7 @@ def _relation(best: Plan, operations: dict[Wire, Operation]) -> dict[str, Any]:
 
 def _machine(best: Plan, operations: dict[Wire, Operation], tapes: int, name: str) -> TuringMachine:
     """One rule for each moment, bits in the control that can occur, and symbols under the heads."""
-    nothing = Moment()
-    moments = [best.moments.get(time, nothing) for time in range(best.steps)]
+    moments = _every_moment(best)
     carried = wires_carried(moments, operations)
     moves = list(zip(*(_moves(visits, best.steps) for visits in best.visits), strict=True))
     rules: dict[tuple[str, tuple[str, ...]], Rule] = {}

@@ -1,4 +1,4 @@
-"""Circuits with state as learners, and as circuits without.
+"""Circuits with state as learners, and as circuits without; and circuits without state as circuits with one.
 
 A learner has a state already: its memory. So latches are memory, a cycle is a sample, and the outputs of the
 last cycle are kept beside the latches, that they can be seen. Every guess is wrong, so that every sample is
@@ -69,6 +69,22 @@ def clocked_learner(source: SequentialCircuit) -> Rewriting:
         return SequentialState(state.memory[:count], state.position, row[:known], state.samples.x)
 
     return Rewriting("latches as memory", source, learner, encode, decode, in_step=True)
+
+
+def one_cycle(circuit: Circuit) -> Rewriting:
+    """The circuit as one with state that has no latches, and whose trace is a single row of inputs. So what
+    is built for cycles evaluates gates as they are, without a machine in between."""
+    clocked = SequentialCircuit(circuit, ())
+
+    def encode(bits: Bits) -> SequentialState:
+        if len(bits) != 1:
+            raise InputError(f"a cycle takes one row of bits, not {len(bits)}", advice="Give them one by one.")
+        return clocked.start(bits)
+
+    def decode(state: SequentialState) -> Bits:
+        return (state.outputs if state.cycle else state.trace).astype(bool)
+
+    return Rewriting("one cycle", circuit, clocked, encode, decode, in_step=True, one_by_one=True)
 
 
 def at_cycle(name: str, cycle: int) -> str:

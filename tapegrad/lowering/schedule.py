@@ -314,16 +314,16 @@ def quickest_plan(
     circuit: Circuit, tapes: int, carried: int, kept: Sequence[Wire] = ()
 ) -> tuple[Plan, dict[Wire, Operation]]:
     """The best of a few plans, with the operations. The inputs `kept` stay where they lie."""
-    operations = _operations(circuit)
+    operations = operations_of(circuit)
     wanted = circuit.output_wires.tolist()
-    orders = (operations, _depth_first(operations, wanted))
+    orders = (operations, depth_first(operations, wanted))
     plans = [
         plan(len(circuit.inputs), order, [*wanted, *kept], tapes=tapes, carried=carried) for order in orders
     ]
     return min(plans, key=lambda found: found.steps), operations
 
 
-def _operations(circuit: Circuit) -> dict[Wire, Operation]:
+def operations_of(circuit: Circuit) -> dict[Wire, Operation]:
     """The gates as truth tables, with every NOT taken into the tables of its readers. A NOT that is an
     output itself stays a gate."""
     first = len(circuit.inputs)
@@ -347,7 +347,7 @@ def _operations(circuit: Circuit) -> dict[Wire, Operation]:
     return found
 
 
-def _depth_first(operations: dict[Wire, Operation], outputs: list[Wire]) -> dict[Wire, Operation]:
+def depth_first(operations: dict[Wire, Operation], outputs: list[Wire]) -> dict[Wire, Operation]:
     """The same operations, each as late as its first reader allows: fewer wires are alive at a time."""
     ordered: dict[Wire, Operation] = {}
     waiting = outputs[::-1]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tapegrad_check.folder import Folder, NotProved, require
-from tapegrad_check.passes import circuits, clocked, machines, plans, programs, tables
+from tapegrad_check.passes import circuits, clocked, drawings, machines, plans, programs, tables
 from tapegrad_check.passes import rasp as rasp_circuit
 from tapegrad_check.passes.step import IN_THE_NET, Step
 from tapegrad_check.sources import Model, digest, lowered_of, source_of
@@ -21,6 +21,7 @@ Pass = Callable[[Model, Step], Model]
 PASSES: dict[str, Pass] = {
     **circuits.PASSES,
     **clocked.PASSES,
+    **drawings.PASSES,
     **machines.PASSES,
     **plans.PASSES,
     **programs.PASSES,

@@ -92,7 +92,16 @@ def _at(name: str, cycle: int) -> str:
     return f"{bus[1]}@{cycle}[{bus[2]}]" if bus else f"{name}@{cycle}"
 
 
+def _one_cycle(before: Model, step: Step) -> Model:
+    """A circuit is the logic of one with state that has no latches."""
+    require(isinstance(before, Circuit), "only a circuit is the logic of a cycle")
+    assert isinstance(before, Circuit)
+    step.statements.append("a cycle of the circuit without latches is the circuit")
+    return Sequential(before, ())
+
+
 PASSES: dict[str, Callable[[Model, Step], Model]] = {
+    "one cycle": _one_cycle,
     "latches as memory": _learner,
     "cycles one after the other": _unrolled,
 }

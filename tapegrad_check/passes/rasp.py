@@ -1,4 +1,4 @@
-"""The pass from a RASP program to a circuit, for a number of tokens.
+"""The passes from a RASP program to a circuit, for a number of tokens, and from a circuit to a RASP program.
 
 Inputs of the circuit are the numbers of tokens in binary, outputs a wire for each position and each value of
 the output, and one that says whether values that differ were moved together, so that there is no output.
@@ -30,6 +30,7 @@ from tapegrad_check.fields import whole
 from tapegrad_check.folder import NotProved, require
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes.step import Step
+from tapegrad_check.products import times
 from tapegrad_check.sources import Circuit, Model
 from tapegrad_check.sources.rasp import SELECTORS, Rasp, Value, result
 
@@ -70,7 +71,33 @@ def _wires(before: Model, step: Step) -> Model:
     return after
 
 
-PASSES = {"tokens as wires": _wires}
+def _positions(before: Model, step: Step) -> Model:
+    """A circuit as a program: its inputs are tokens, and at position j the program has output j, or 0."""
+    after = step.saved()
+    require(isinstance(before, Circuit) and isinstance(after, Rasp), "a circuit becomes no program of RASP")
+    assert isinstance(before, Circuit)
+    assert isinstance(after, Rasp)
+    inputs, count = len(before.inputs), max(1, len(before.inputs), len(before.outputs))
+    require(after.vocabulary == ("0", "1"), "the tokens of the program are not bits")
+    require(after.length == count and not after.causal, "the program is for other words than inputs")
+    values = after.values[after.output]
+    require(all(type(value) is int and value in (0, 1) for value in values), "the outputs are not bits")
+    if not step.proves:
+        return after
+    nodes = Nodes(NODES_AT_LEAST + NODES_PER_GATE * count * len(after.nodes))
+    literals = nodes.variables(inputs)
+    found = _Formulas(after, count, nodes, [*literals, *[FALSE] * (count - inputs)]).outputs()
+    bits = [*nodes.outputs(before, literals), *[FALSE] * (count - len(before.outputs))]
+    wanted = [bit if value else bit ^ 1 for bit in bits for value in values]
+    nodes.require_same(found, [*wanted, FALSE], "the program does not have the circuit's outputs")
+    step.statements.append(
+        f"on {count:,} tokens the program has the circuit's outputs at its first {len(before.outputs):,} "
+        "positions, formula by formula"
+    )
+    return after
+
+
+PASSES = {"tokens as wires": _wires, "gates at every position": _positions}
 
 
 # On all inputs
@@ -162,7 +189,7 @@ def _means(
     whole_ones = [int(own * base) for own in exact]
     if max(map(abs, whole_ones)) >= 1 << 48:
         raise NotProved("a mean is of numbers that are too large")
-    sums = rows.astype(np.int64) @ np.array(whole_ones)[values][:, :, None]
+    sums = times(rows.astype(np.int64), np.array(whole_ones)[values][:, :, None])
     pairs = np.stack([sums[:, :, 0], rows.sum(axis=2)], axis=-1)
     unique, which = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
     made = []
@@ -184,6 +211,8 @@ class _Formulas:
         self.tokens = [inputs[place * bits : (place + 1) * bits] for place in range(count)]
         self.mixed = FALSE
         self.found: list[Any] = []
+        self.known: dict[tuple[int, ...], Any] = {}
+        """By a node and what it reads at a position: where that is the same object, so is what it gives."""
 
     def outputs(self) -> list[int]:
         """Those of the circuit, in its order."""
@@ -202,7 +231,7 @@ class _Formulas:
         if node.kind == "indices":
             return [{place: TRUE} for place in places]
         if node.kind == "full":
-            return [{node.what: TRUE} for _ in places]
+            return [{node.what: TRUE}] * self.count
         if node.kind in ("apply", "table"):
             return [self._applied(number, [own[place] for own in inner]) for place in places]
         if node.kind == "width":
@@ -210,7 +239,7 @@ class _Formulas:
             return [{own: wire for (own, _), wire in self._totals(row, ones).items()} for row in inner[0]]
         if node.kind == "mean":
             return [self._mean(node.what, row, inner[1]) for row in inner[0]]
-        return [self._moved(node.what, row, inner[1]) for row in inner[0]]
+        return [self._moved(number, row, inner[1]) for row in inner[0]]
 
     def _joined(self, hot: dict[Any, int], value: Any, wire: int) -> None:
         hot[value] = self.nodes.or_(hot[value], wire) if value in hot else wire
@@ -224,7 +253,9 @@ class _Formulas:
         return hot
 
     def _applied(self, number: int, arguments: list[Hot]) -> Hot:
-        hot: Hot = {}
+        hot = self.known.setdefault((number, *map(id, arguments)), {})
+        if hot:
+            return hot
         for case in product(*(own.items() for own in arguments)):
             wire = TRUE
             for _, own in case:
@@ -250,24 +281,37 @@ class _Formulas:
             self._joined(hot, total / count if count else default, wire)
         return hot
 
-    def _moved(self, default: Value, row: list[int], values: list[Hot]) -> Hot:
-        hot: Hot = {}
-        for chosen, own in zip(row, values, strict=True):
-            for value, wire in own.items():
-                self._joined(hot, value, self.nodes.and_(chosen, wire))
-        seen = FALSE
-        for wire in hot.values():
-            self.mixed = self.nodes.or_(self.mixed, self.nodes.and_(seen, wire))
-            seen = self.nodes.or_(seen, wire)
-        self._joined(hot, default, seen ^ 1)
+    def _moved(self, number: int, row: list[int], values: list[Hot]) -> Hot:
+        if (number, id(row)) not in self.known:
+            hot: Hot = {}
+            for chosen, own in zip(row, values, strict=True):
+                for value, wire in own.items():
+                    self._joined(hot, value, self.nodes.and_(chosen, wire))
+            seen, twice = FALSE, list[int]()
+            for wire in hot.values():
+                twice.append(self.nodes.and_(seen, wire))
+                seen = self.nodes.or_(seen, wire)
+            self._joined(hot, self.program.nodes[number].what, seen ^ 1)
+            self.known[number, id(row)] = hot, twice
+        hot, twice = self.known[number, id(row)]
+        for wire in twice:
+            self.mixed = self.nodes.or_(self.mixed, wire)
         return hot
 
     def _selector(self, number: int) -> list[list[int]]:
         node, places = self.program.nodes[number], range(self.count)
         inner = [self.found[own] for own in node.reads]
         rows: list[list[int]] = []
+        alike: dict[int, list[int]] = {}
         for q in places:
-            rows.append([])
+            if node.kind != "combine" and not self.program.causal:
+                if (query := id(inner[1][q])) in alike:
+                    rows.append(alike[query])
+                    continue
+                alike[query] = row = []
+                rows.append(row)
+            else:
+                rows.append([])
             for k in places:
                 if self.program.causal and k > q:
                     wire = FALSE

@@ -53,6 +53,6 @@ def test_a_ready_learner_is_saved_proved_and_verified(kind: str, tmp_path: Path)
     report = check(tmp_path / "net")
     assert any("functions of the learner's circuit" in said for said in report.statements)
     again = tg.load(tmp_path / "net")
-    x, y = example_samples(name)
+    x, y = example_samples(name, 40)
     assert tg.verify(again, [(x, y)], engine="fast").agreed
     assert tg.estimate(name, "emulator").parameters == again.net.parameters

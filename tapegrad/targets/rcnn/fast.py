@@ -61,14 +61,14 @@ def no_patches(room: int) -> Any:
 @njit(nogil=True)
 def roll(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
     """Up to `limit` layers on a grid padded by one cell, of which the cells `changed` differ from the layer
-    before. Ends early where nothing changes or the head is gone. Gives the patches, how it ended, and the
-    layers taken; grid and `head`, its last cell, change in place."""
+    before. Ends early where nothing changes or the head is gone. Gives the patches, how it ended, the layers
+    taken, and the cells that the last of them changed; grid and `head`, its last cell, change in place."""
     done = 0
     while True:
         end, taken, changed = _layers(layers, code, patches, grid, changed, head, limit - done)
         done += taken
         if end != _NEEDS_ROOM:
-            return patches, end, done
+            return patches, end, done, changed
         patches = _larger(patches)
 
 
@@ -133,26 +133,29 @@ def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, ma
     head = np.empty(2, np.int64)
     for point in range(points):
         grid = grids[point]
-        patches, ends[point], taken[point] = roll(layers, code, patches, grid, inside, head, limit)
+        patches, ends[point], taken[point], _ = roll(layers, code, patches, grid, inside, head, limit)
         for r in range(main[0], main[1]):
             for c in range(main[2], main[3]):
                 sums[point] += answers[grid[r, c]]
-        running[point] = _runs(layers, code, patches, grid, inside)
+        patches, running[point] = _runs(layers, code, patches, grid, inside)
     return patches, ends, taken, sums, running
 
 
 @njit(nogil=True)
 def _runs(layers: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
-    """Whether a rule applies at one of these cells."""
+    """The patches, with those of these cells, and whether a rule applies at one of them. A patch of which the
+    filter makes nothing is not remembered."""
     width, flat = grid.shape[1], grid.reshape(-1)
     found = False
     for cell in inside:
+        if 2 * patches.filled[0] >= len(patches.becomes):
+            patches = _larger(patches)
         place = _search(patches.met, patches.becomes, _words(flat, cell, width))
-        if patches.becomes[place] >= 0:
+        if patches.becomes[place] >= 0 or _learn(layers, code, patches, flat, cell, width, place):
             found |= patches.runs[place]
         else:
             found |= _evaluate(layers, code, flat, cell, width)[1]
-    return found
+    return patches, found
 
 
 @njit(nogil=True)
@@ -234,14 +237,21 @@ def code_of(encoding: Encoding) -> Code:
 
 
 class Rolled(NamedTuple):
-    """Where a run of layers ended: the contents, the layers taken, the head's last cell, whether the head has
-    left the grid, and whether the last layer changed nothing."""
+    """Where a run of layers ended: the contents with a cell of padding around them, which of all these the
+    last layer changed, the layers taken, the head's last cell, whether the head has left the grid, and whether
+    the last layer changed nothing."""
 
-    numbers: NDArray[np.int64]
+    padded: NDArray[np.int64]
+    changed: NDArray[np.int64]
     layers: int
     head: tuple[int, int]
     lost: bool
     settled: bool
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """The contents of the cells."""
+        return self.padded[1:-1, 1:-1]
 
 
 class Ends(NamedTuple):
@@ -263,6 +273,8 @@ class Roller:
         weights = np.diff(self.layers.column_start[: self.layers.inputs[1] + 1]).reshape(-1, 9)
         if weights[:, [0, 2, 6, 8]].any():
             raise BrokenNet("the filter reads a diagonal neighbour")
+        if not all(np.isfinite(own).all() for own in (self.layers.values, self.layers.bias)):
+            raise BrokenNet("the filter has a weight that is not finite")  # what is 0 is skipped, this too
         if encoding.cells.count > 1 << CONTENT_BITS:
             raise Refused(f"{encoding.cells.count:,} contents of a cell are too many for the engine 'fast'")
         self.code = code_of(encoding)._replace(rule_units=np.asarray(filter.rule_units))
@@ -277,13 +289,22 @@ class Roller:
 
     def run(self, numbers: NDArray[np.int64], layers: int) -> Rolled:
         """At most this many layers; fewer if the grid stops changing or the head is gone."""
-        padded = np.pad(numbers, 1)
-        head = np.full(2, -1)
-        every = np.flatnonzero(np.pad(np.ones_like(numbers), 1).ravel())
-        self.patches, end, taken = roll(self.layers, self.code, self.patches, padded, every, head, layers)
+        return self.go_on(np.pad(numbers, 1), inside(numbers), layers)
+
+    def go_on(self, padded: NDArray[np.int64], changed: NDArray[np.int64], layers: int) -> Rolled:
+        """The same from a padded grid, of which these cells differ from the layer before."""
+        grid, head = padded.copy(), np.full(2, -1)
+        self.patches, end, taken, after = roll(
+            self.layers, self.code, self.patches, grid, changed, head, layers
+        )
         _require_contents(end == STRAY)
         at = (int(head[0]) - 1, int(head[1]) - 1)
-        return Rolled(padded[1:-1, 1:-1].copy(), taken, at, end == LOST, end == RESTS)
+        return Rolled(grid, after.copy(), taken, at, end == LOST, end == RESTS)
+
+    def running(self, padded: NDArray[np.int64], cells: NDArray[np.int64]) -> bool:
+        """Whether a rule applies at one of these cells."""
+        self.patches, found = _runs(self.layers, self.code, self.patches, padded, cells)
+        return bool(found)
 
     def run_points(
         self,
@@ -301,6 +322,19 @@ class Roller:
         )
         _require_contents((ends == STRAY).any())
         return Ends(taken, ends == LOST, sums, running)
+
+
+def inside(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All cells of a grid, as places of the padded one."""
+    return np.flatnonzero(np.pad(np.ones_like(numbers, bool), 1))
+
+
+def around(padded: NDArray[np.int64], cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """These cells and their neighbours, as far as they are inside."""
+    rows, width = padded.shape
+    near = np.unique(cells[:, None] + np.array([0, -width, width, -1, 1]))
+    r, c = np.divmod(near, width)
+    return near[(r > 0) & (r < rows - 1) & (c > 0) & (c < width - 1)]
 
 
 def _require_contents(stray: bool) -> None:

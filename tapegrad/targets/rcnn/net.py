@@ -1,6 +1,7 @@
 """The recurrent convolution of a grid machine, as a net: one step is one application of the filter."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -17,7 +18,7 @@ from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.build import Filter, build_filter, filter_from
 from tapegrad.targets.rcnn.encoding import COMPUTE, ENCODINGS, HEAD, Cells, Encoding, Grid, clauses_of
 from tapegrad.targets.rcnn.exactness import claims
-from tapegrad.targets.rcnn.fast import Roller
+from tapegrad.targets.rcnn.fast import Rolled, Roller, around, inside
 from tapegrad.targets.rcnn.network import ENGINES
 
 _PLACES = {
@@ -34,7 +35,9 @@ _PLACES = {
 
 IN_ROWS = 4
 """Rows and columns of a grid are padded to a multiple of this."""
-LARGEST_GRID = 1 << 24
+MOST_PRODUCTS = 10**11
+"""Steps times cells times weights that are left to the reference engine: some seconds."""
+LARGEST_GRID = 1 << 25
 """Most numbers (cells times channels) on a grid."""
 
 
@@ -45,6 +48,29 @@ class Sheet(NamedTuple):
     corner: Cell
     steps: int = 0
     """How many layers led here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tracked:
+    """A sheet as the engine `fast` has it: contents by number, and which cells changed last. So a step, and
+    what it leads to, cost as much as has changed."""
+
+    rolled: Rolled
+    corner: Cell
+    steps: int
+    encoding: Encoding
+    marks: dict[Cell, str] | None = None
+    """The symbols on the grid, where they are known."""
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The numbers, as on every sheet."""
+        return self.encoding.encode(self.rolled.numbers)
+
+    def cell(self, place: int) -> Cell:
+        """Of a place of the padded grid, the cell of the machine's plane."""
+        row, column = divmod(place, self.rolled.padded.shape[1])
+        return row - 1 + self.corner[0], column - 1 + self.corner[1]
 
 
 class RcnnNet(Net):
@@ -90,54 +116,92 @@ class RcnnNet(Net):
         numbers[r, c] = cells.number(False, under, HEAD + self.states.index(state.state))
         return Sheet(self.encoding.encode(numbers), (int(corner[0]), int(corner[1])))
 
-    def step(self, carry: Sheet) -> Sheet:
+    def step(self, carry: Sheet | Tracked) -> Sheet:
         """One application of the filter to every cell."""
         grid, _ = _layer(self._in_room, carry.grid)
         if not self._heads(grid) and (before := self._heads(carry.grid)):
             raise self._left(carry, before[0])
         return Sheet(grid, carry.corner, carry.steps + 1)
 
-    def advance(self, carry: Sheet, steps: int, engine: str = "reference") -> Sheet:
+    def advance(self, carry: Sheet | Tracked, steps: int, engine: str = "reference") -> Sheet | Tracked:
         """With `fast`, only the cells whose 3x3 patch has changed are computed."""
         if engine != "fast":
             return super().advance(carry, steps, engine)
-        rolled = self.roller.run(self.encoding.decode(carry.grid), steps)
+        if isinstance(carry, Tracked):
+            rolled = self.roller.go_on(carry.rolled.padded, carry.rolled.changed, steps)
+        else:
+            rolled = self.roller.run(self.encoding.decode(carry.grid), steps)
         if rolled.lost:
             raise self._left(carry, rolled.head)
         taken = rolled.layers - rolled.settled  # the layer that changed nothing is no step
-        return Sheet(self.encoding.encode(rolled.numbers), carry.corner, carry.steps + taken)
+        after = Tracked(rolled, carry.corner, carry.steps + taken, self.encoding)
+        if isinstance(carry, Tracked) and carry.marks is not None and taken == 1:
+            after = replace(after, marks=self._remarked(carry.marks, after))
+        return after
 
-    def decode(self, carry: Sheet) -> GridConfiguration | None:
+    def _remarked(self, before: dict[Cell, str], carry: Tracked) -> dict[Cell, str]:
+        """The symbols after one step: only changed cells are looked at."""
+        marks, flat = dict(before), carry.rolled.padded.reshape(-1)
+        for place in carry.rolled.changed.tolist():
+            symbol, cell = self.encoding.cells.facts[flat[place], 1], carry.cell(place)
+            if symbol > 0:
+                marks[cell] = self.symbols[symbol]
+            else:
+                marks.pop(cell, None)
+        return marks
+
+    def decode(self, carry: Sheet | Tracked) -> GridConfiguration | None:
         """Symbols, head and state, read off the numbers."""
-        facts = self.encoding.cells.facts[self.encoding.decode(carry.grid)]
+        if isinstance(carry, Tracked) and carry.marks is not None:
+            modes = self.encoding.cells.facts[:, 2]
+            heads = np.flatnonzero(modes[carry.rolled.padded.reshape(-1)] >= HEAD)
+            if len(heads) != 1:
+                return None
+            mode = modes[carry.rolled.padded.reshape(-1)[heads[0]]]
+            return GridConfiguration(self.states[mode - HEAD], carry.marks, carry.cell(int(heads[0])))
+        numbers = carry.rolled.numbers if isinstance(carry, Tracked) else self.encoding.decode(carry.grid)
+        facts = self.encoding.cells.facts[numbers]
         heads = np.argwhere(facts[:, :, 2] >= HEAD)
-        if len(heads) != 1:
-            return None
-        r, c = (int(i) for i in heads[0])
         down, right = carry.corner
         marks = {
             (int(i) + down, int(j) + right): self.symbols[facts[i, j, 1]]
             for i, j in np.argwhere(facts[:, :, 1] > 0)
         }
+        if isinstance(carry, Tracked):
+            object.__setattr__(carry, "marks", marks)
+        if len(heads) != 1:
+            return None
+        r, c = (int(i) for i in heads[0])
         return GridConfiguration(self.states[facts[r, c, 2] - HEAD], marks, (r + down, c + right))
 
-    def done(self, carry: Sheet) -> bool:
-        """Whether no unit of a rule is active: the machine has halted, and the grid is a fixed point."""
-        return not _layer(self._in_room, carry.grid)[1]
+    def done(self, carry: Sheet | Tracked) -> bool:
+        """Whether no unit of a rule is active: the machine has halted, and the grid is a fixed point. A rule
+        applies where the head is, and that has just come there, or all is as it was."""
+        if isinstance(carry, Tracked) and len(carry.rolled.changed):
+            padded = carry.rolled.padded
+            return not self.roller.running(padded, around(padded, carry.rolled.changed))
+        numbers = carry.rolled.numbers if isinstance(carry, Tracked) else self.encoding.decode(carry.grid)
+        return not self.roller.running(np.pad(numbers, 1), inside(numbers))
+
+    def engine_for(self, carry: Sheet | Tracked, steps: int) -> str:
+        """`fast` where the other, which computes every cell at every step, would take minutes."""
+        products = steps * carry.grid[0].size * self.parameters
+        return "fast" if products > MOST_PRODUCTS else "reference"
 
     @cached_property
     def _in_room(self) -> Filter:
         """The filter as it is compiled."""
         return in_double(jax.device_put)(self.filter.in_room())
 
-    def deviation(self, carry: Sheet) -> float:
-        return self.encoding.deviation(carry.grid)
+    def deviation(self, carry: Sheet | Tracked) -> float:
+        """The engine `fast` has compared every number with the one that it stands for, and keeps that."""
+        return 0.0 if isinstance(carry, Tracked) else self.encoding.deviation(carry.grid)
 
     def _heads(self, grid: Grid) -> list[Cell]:
         modes = self.encoding.cells.facts[self.encoding.decode(grid)][:, :, 2]
         return [(int(r), int(c)) for r, c in np.argwhere(modes >= HEAD)]
 
-    def _left(self, carry: Sheet, last: Cell) -> Refused:
+    def _left(self, carry: Sheet | Tracked, last: Cell) -> Refused:
         rows, columns = carry.grid.shape[1:]
         cell = (last[0] + carry.corner[0], last[1] + carry.corner[1])
         return Refused(

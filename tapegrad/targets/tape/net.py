@@ -29,8 +29,8 @@ from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 from tapegrad.targets.tape.loss import TapeLoss
 
 _NO_PRIMARY = NoPrimary()
-MOST_EDGE_STEPS = 10**10
-"""Edges times steps that are left to the reference engine: some minutes."""
+MOST_EDGE_STEPS = 2 * 10**7
+"""Edges times steps that are left to the reference engine, at half a microsecond each: ten seconds."""
 
 
 class TapeNet(DescentNet):
