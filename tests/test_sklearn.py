@@ -194,7 +194,7 @@ def test_grids_over_the_parameters_of_a_learner(processes: int) -> None:
         assert found == np.mean(expected == numbers(y)[test])
     classifier = EmulatedClassifier(DecisionTree(depth=3))
     assert classifier.get_params()["learner__depth"] == 3
-    copy: Any = clone(classifier).set_params(learner__depth=1)
+    copy = cast(Any, clone(classifier)).set_params(learner__depth=1)
     assert (copy.learner.depth, classifier.learner) == (1, DecisionTree(depth=3))
     with pytest.raises(ValueError, match="has no parameter 'deep'"):
         copy.set_params(learner__deep=1)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import issparse, sparray, spmatrix
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,6 +19,9 @@ from tapegrad.learners.data import bits_of, classes_of, numbers_of, thresholds_o
 from tapegrad.machines.model import GridMachine
 from tapegrad.targets.net import Net
 from tapegrad_check.folder import Folder
+
+Points = ArrayLike | sparray | spmatrix
+"""One row for each point."""
 
 _SOURCE = "source."
 """Prefix of the arrays that belong to the learner or machine."""
@@ -45,7 +48,7 @@ class CompiledClassifier(ClassifierMixin, BaseEstimator):
 
     def _checked(
         self,
-        X: ArrayLike,
+        X: Points,
         y: ArrayLike,
         *,
         reset: bool,
@@ -68,7 +71,7 @@ class CompiledClassifier(ClassifierMixin, BaseEstimator):
             self.classes_ = classes_of(named, bool((X == 0).any()), self.most_classes)
         return bits, numbers_of(y, self.classes_)
 
-    def _points(self, X: ArrayLike) -> NDArray[np.uint8]:
+    def _points(self, X: Points) -> NDArray[np.uint8]:
         """Points to be classified, as bits."""
         check_is_fitted(self)
         X = validate_data(self, cast(Any, X), reset=False, accept_sparse="csr")

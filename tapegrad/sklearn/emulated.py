@@ -19,7 +19,7 @@ from tapegrad.errors import BrokenNet, DataError
 from tapegrad.learners import CircuitLearner, Learner, parity
 from tapegrad.learners.asked import Questions, questions_of
 from tapegrad.learners.recipes import RECIPES, Recipe
-from tapegrad.sklearn.common import CompiledClassifier, read_classifier
+from tapegrad.sklearn.common import CompiledClassifier, Points, read_classifier
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 
 
@@ -95,7 +95,7 @@ class EmulatedClassifier(CompiledClassifier):
 
     # Training
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: Points, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Starts afresh and trains until the learner has finished."""
         bits, labels = self._checked(X, y, reset=True, weights=sample_weight)
         self._begin(len(bits))
@@ -114,7 +114,7 @@ class EmulatedClassifier(CompiledClassifier):
     @available_if(_knows_how_many)
     def partial_fit(
         self,
-        X: ArrayLike,
+        X: Points,
         y: ArrayLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -182,22 +182,21 @@ class EmulatedClassifier(CompiledClassifier):
 
     # Answers
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: Points) -> NDArray[Any]:
         """The class that the network answers; the first one where it has not finished learning."""
         points = self._points(X)
         if len(self.trainees_) > 1:
             return self.classes_[self._decision(points).argmax(axis=1)]
-        (trainee,) = self.trainees_
-        found = trainee.labels(points)
+        found = self._first.labels(points)
         return self.classes_[np.minimum(found, len(self.classes_) - 1)]
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+    def decision_function(self, X: Points) -> NDArray[np.float64]:
         """The learner's score: above 0 for the second of two classes, else the highest for the class that is
         the answer. Of a learner without scores, the output of the network: -1 or 1."""
         return self._decision(self._points(X))
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: Points) -> NDArray[np.float64]:
         """The probability of each class by the learner's scores. The network is asked for their bits, one by
         one. Of networks for one class against the rest, what they say is divided by its sum."""
         points = self._points(X)
@@ -226,16 +225,21 @@ class EmulatedClassifier(CompiledClassifier):
     # What has been learned
 
     @property
+    def _first(self) -> Trainee:
+        networks: tuple[Trainee, ...] = self.trainees_
+        return networks[0]
+
+    @property
     def net_(self) -> PracticalNet:
         """The compiled network, before training."""
         check_is_fitted(self)
-        return self.trainees_[0].net
+        return self._first.net
 
     @property
     def carry_(self) -> EmulatorCarry:
         """The network as trained so far; the first one where there is one for each class."""
         check_is_fitted(self)
-        return self.trainees_[0].carry
+        return self._first.carry
 
     @property
     def finished_(self) -> bool:

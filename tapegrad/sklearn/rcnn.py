@@ -12,7 +12,7 @@ from tapegrad._files import what_is_broken
 from tapegrad.errors import BrokenNet, InputError
 from tapegrad.learners.on_grid import GridLearner
 from tapegrad.machines.model import GridMachine
-from tapegrad.sklearn.common import CompiledClassifier, read_classifier
+from tapegrad.sklearn.common import CompiledClassifier, Points, read_classifier
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import predict
@@ -55,7 +55,7 @@ class RCNNClassifier(CompiledClassifier):
         """A copy without what was learned; machines are immutable and shared."""
         return RCNNClassifier(**self.get_params(deep=False))
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: Points, y: ArrayLike) -> Self:
         """Algorithm 1: one SGD step for each sample, and one for the dummy sample."""
         learner = self._learner()
         bits, labels = self._checked(X, y, reset=True)
@@ -65,7 +65,7 @@ class RCNNClassifier(CompiledClassifier):
         self.memory_ = last.memory
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: Points) -> NDArray[Any]:
         """What the machine answers for each row; `layers_` says how many layers each took."""
         signs = _signs(self._points(X))
         found = predict(self.network_, self.memory_, signs, engine=self.engine, roller=self._roller)
