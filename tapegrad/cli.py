@@ -11,7 +11,20 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tapegrad
-from tapegrad.commands import campaign, demo, disguise, listing, nets, player, run, search, train, vnn, zoo
+from tapegrad.commands import (
+    campaign,
+    conformance,
+    demo,
+    disguise,
+    listing,
+    nets,
+    player,
+    run,
+    search,
+    train,
+    vnn,
+    zoo,
+)
 from tapegrad.commands.output import BAD_INPUT, console
 from tapegrad.errors import InputError, TapegradError
 from tapegrad_check.boundary import TRACEBACK, complain, guarded
@@ -119,6 +132,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(vnn.app, name="vnn")
+app.add_typer(conformance.app, name="conformance")
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ PROOFS = [
 WALKS = [f"tests/check/test_{name}.py" for name in ("walks", "reaching")]
 INSTRUCTION = ["tests/check/test_one_instruction.py"]
 TOKENS = ["tests/check/test_rv32_records.py"]
+BITS = ["tests/check/test_rv32_bits.py"]
 DISGUISE = ["tests/interop/test_disguise.py"]
 ON_TAPES = [f"tests/check/test_{name}.py" for name in ("programs_on_tapes", "refusals_of_tables")]
 TEXTS = ["tests/targets/test_decoder.py", "tests/attention/test_tokens.py"]
@@ -92,12 +93,12 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.on_tapes.rounds": ["tests/check/test_ends_of_instructions.py", *INSTRUCTION],
     "tapegrad_check.on_tapes.one_instruction": ["tests/check/test_ends_of_instructions.py", *INSTRUCTION],
     "tapegrad_check.on_tapes.rv32": ["tests/check/test_rv32_on_tapes.py", *INSTRUCTION],
-    "tapegrad_check.in_tokens.rv32_proof": ["tests/check/test_rv32_parts.py", *TOKENS],
-    "tapegrad_check.in_tokens.rv32_rounds": ["tests/check/test_rv32_parts.py", *TOKENS],
+    "tapegrad_check.in_tokens.rv32_proof": [*BITS, "tests/check/test_rv32_parts.py", *TOKENS],
+    "tapegrad_check.in_tokens.rv32_rounds": [*BITS, "tests/check/test_rv32_parts.py", *TOKENS],
     "tapegrad_check.in_tokens.rv32_results": TOKENS,
     "tapegrad_check.in_tokens.rv32_operands": TOKENS,
     "tapegrad_check.in_tokens.rv32_stages": TOKENS,
-    "tapegrad_check.in_tokens.rv32_tokens": ["tests/check/test_rv32_parts.py", *TOKENS],
+    "tapegrad_check.in_tokens.rv32_tokens": [*BITS, "tests/check/test_rv32_parts.py", *TOKENS],
     "tapegrad_check.in_tokens.rv32_records": TOKENS,
     "tapegrad_check.in_tokens.page_formulas": TOKENS,
     "tapegrad_check.rasp.drift": ["tests/check/test_drift.py"],

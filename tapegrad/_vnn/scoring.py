@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tapegrad._files import only_writer, write_atomically
+from tapegrad._limits import WAITING, Ended, run_limited
 from tapegrad._vnn.folder import ANSWERS, opened
-from tapegrad._vnn.limits import WAITING, Ended, run_limited
 from tapegrad.errors import FormatError, InputError
 
 RIGHT, WRONG, UNKNOWN, TIMEOUT, CRASH, ABSENT = "right", "wrong", "unknown", "timeout", "crash", "absent"

@@ -24,6 +24,8 @@ _SCRIPTS = (
     "curve.js",
     "words.js",
     "player.js",
+    "live.js",
+    "live_frames.js",
     "share.js",
     "open.js",
 )

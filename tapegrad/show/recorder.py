@@ -9,7 +9,7 @@ from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_a
 from tapegrad._panels import plain
 from tapegrad._sources import Found, inputs_for, kind_of
 from tapegrad.show.plain_words import plain_words
-from tapegrad.show.views import described, net_view
+from tapegrad.show.views import RunsInThePage, described, net_view
 from tapegrad.targets import target_named
 
 # A run as plain data: what the page needs to show it, and nothing else.
@@ -44,6 +44,8 @@ class Recording:
     """Whether every decoded state, also those looked at between frames, was the interpreter's."""
     leaps: bool
     """Whether only the steps that are shown were compared."""
+    live: dict[str, Any] | None
+    """What the page needs to run another input by itself; None where it cannot."""
     notes: list[str]
     panels: list[dict[str, Any]]
     frames: list[dict[str, Any]]
@@ -133,6 +135,7 @@ def record(
         ended=run.ended,
         agreed=run.parted is None,
         leaps=leaps,
+        live=network.live() if isinstance(network, RunsInThePage) else None,
         notes=notes,
         panels=panels,
         frames=[

@@ -2,14 +2,15 @@
 
 Whoever knows the address with its token may use it, from this machine and from its own page alone: the token
 keeps out other users and programs, the checks of Host and Origin keep out other web pages (also those
-that reach 127.0.0.1 under a name of their own). Every request is carried out in a process that is
-killed when its time is up.
+that reach 127.0.0.1 under a name of their own). Requests are carried out, one at a time, in a process that
+stays warm, and that is killed and replaced when the time for one is up.
 """
 
 import contextlib
 import html
 import json
 import os
+import queue
 import secrets
 import select
 import socket
@@ -54,6 +55,7 @@ class Studio(ThreadingHTTPServer):
         self.seconds = seconds
         self.token = secrets.token_urlsafe(24)
         self.folder = self._temporary.name
+        self.worker = Worker(self.folder)
         self.one_at_a_time = threading.Lock()
         self.page = _page()
 
@@ -70,6 +72,8 @@ class Studio(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Frees the port and removes the folder."""
         super().server_close()
+        if hasattr(self, "worker"):  # not where the port could not be had
+            self.worker.end()
         self._temporary.cleanup()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -78,44 +82,83 @@ class Studio(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def carry_out(self, request: bytes, asker: socket.socket) -> tuple[HTTPStatus, dict[str, Any]]:
-        """The answer of a fresh process to one request, which is ended when its time is up or nobody waits
-        for the answer any more."""
-        quiet = {"NUMBA_CACHE_DIR": self.folder, "PYTHONDONTWRITEBYTECODE": "1"}
-        with (
-            tempfile.TemporaryFile() as written,
-            subprocess.Popen(
-                [sys.executable, "-m", "tapegrad.show.studio_job"],
-                stdin=subprocess.PIPE,
-                stdout=written,
-                stderr=subprocess.DEVNULL,
-                cwd=self.folder,
-                env=os.environ | quiet,
-            ) as job,
-        ):
-            try:
-                assert job.stdin is not None
-                with contextlib.suppress(BrokenPipeError):  # it has failed, as its exit code will say
-                    job.stdin.write(request.replace(b"\n", b" ") + b"\n")
-                    job.stdin.flush()
-                end = time.monotonic() + self.seconds
-                while job.poll() is None:
-                    if time.monotonic() > end:
-                        said = f"This took longer than {self.seconds:g} seconds and was stopped."
-                        return HTTPStatus.GATEWAY_TIMEOUT, {"error": f"{said} Try something smaller."}
-                    if _is_gone(asker):
-                        raise ConnectionAbortedError("the page was closed")
-                    time.sleep(0.02)
-            finally:
-                job.kill()
-            if os.fstat(written.fileno()).st_size > LARGEST_ANSWER:
-                return HTTPStatus.UNPROCESSABLE_ENTITY, {"error": "The recording is too large to be shown."}
-            written.seek(0)
-            try:
-                answer = json.loads(written.read())
-            except ValueError:
-                said = "The request could not be carried out: its process failed, perhaps for want of memory."
-                return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": said}
+        """The worker's answer to one request. The worker is ended when its time is up or nobody waits for the
+        answer any more, and a new one begins to warm up."""
+        worker, end = self.worker, time.monotonic() + self.seconds
+        worker.ask(request)
+        while (content := worker.answer()) is None:
+            if time.monotonic() > end:
+                self.renew()
+                said = f"This took longer than {self.seconds:g} seconds and was stopped."
+                return HTTPStatus.GATEWAY_TIMEOUT, {"error": f"{said} Try something smaller."}
+            if _is_gone(asker):
+                self.renew()
+                raise ConnectionAbortedError("the page was closed")
+            time.sleep(0.01)
+        if len(content) > LARGEST_ANSWER:
+            return HTTPStatus.UNPROCESSABLE_ENTITY, {"error": "The recording is too large to be shown."}
+        try:
+            answer = json.loads(content)
+        except ValueError:
+            self.renew()
+            said = "The request could not be carried out: its process failed, perhaps for want of memory."
+            return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": said}
         return HTTPStatus.UNPROCESSABLE_ENTITY if "error" in answer else HTTPStatus.OK, answer
+
+    def renew(self) -> None:
+        """Another worker in place of one that hangs, or has failed."""
+        self.worker.end()
+        self.worker = Worker(self.folder)
+
+
+class Worker:
+    """A process that carries out requests, one after the other. As soon as it starts it imports and compiles
+    what most of them need, so that it is warm when someone asks. It reads no files, and writes to its folder
+    only."""
+
+    def __init__(self, folder: str) -> None:
+        quiet = {"NUMBA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tapegrad.show.studio_job"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=os.environ | quiet,
+        )
+        self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._listen, daemon=True)
+        self._reader.start()
+
+    def ask(self, request: bytes) -> None:
+        """Hands over a request; one that has failed will answer with nothing."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(request.replace(b"\n", b" ") + b"\n")
+            self._process.stdin.flush()
+
+    def answer(self) -> bytes | None:
+        """The answer, once it is there; of a process that has failed, an empty one."""
+        try:
+            return self._answers.get_nowait()
+        except queue.Empty:
+            return None
+
+    def end(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        while line := self._process.stdout.readline(LARGEST_ANSWER + 2):
+            self._answers.put(line)
+        self._answers.put(b"")
 
 
 def _is_gone(asker: socket.socket) -> bool:

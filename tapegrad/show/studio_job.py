@@ -1,11 +1,12 @@
-"""One request of the studio, carried out in a process of its own: JSON in, a recording or an error out.
+"""Requests of the studio, carried out in a process of their own: JSON in, a recording or an error out.
 
-`python -m tapegrad.show.studio_job` reads the request, one line, from standard input. The studio kills it
-when its time is up or the page is closed. When the studio itself ends, so does standard input, and it ends.
+`python -m tapegrad.show.studio_job` warms up, then reads requests from standard input. The studio kills it
+when the time for one is up or the page is closed. When the studio ends, so does standard input, and it ends.
 """
 
 import json
 import os
+import queue
 import sys
 import threading
 from typing import Any
@@ -70,16 +71,27 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
-def _end_with_the_studio() -> None:
-    """Standard input stays open as long as the studio wants an answer."""
-    sys.stdin.buffer.read()
-    os._exit(1)
+WARM_UP = {"source": "1RB1LB_1LA1RZ", "target": "tape", "input": "", "options": ""}
+"""A small run, made before anyone asks: what it imports and compiles is what most runs need."""
+
+
+def _requests() -> "queue.SimpleQueue[bytes]":
+    """Lines of standard input, as they come. It stays open as long as the studio wants answers."""
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def read() -> None:
+        while line := sys.stdin.buffer.readline():
+            lines.put(line)
+        os._exit(1)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
 
 
 if __name__ == "__main__":
     _limit_memory()
-    asked = sys.stdin.buffer.readline()
-    threading.Thread(target=_end_with_the_studio, daemon=True).start()
-    sys.stdout.write(json.dumps(answer(asked), allow_nan=False))
-    sys.stdout.flush()
-    os._exit(0)  # the thread still reads
+    requests = _requests()
+    answer(json.dumps(WARM_UP).encode())
+    while True:
+        sys.stdout.write(json.dumps(answer(requests.get()), allow_nan=False) + "\n")
+        sys.stdout.flush()

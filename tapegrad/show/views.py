@@ -1,6 +1,6 @@
 """What the right side of the page shows: a view of the net, made for its target."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tapegrad._compile import Compiled
 from tapegrad._panels import Fields, Panel
@@ -47,6 +47,15 @@ class NetView(Protocol):
 
     def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
         """What each panel shows, and the height of the curve."""
+        ...
+
+
+@runtime_checkable
+class RunsInThePage(Protocol):
+    """A view of a net that is simple enough for the page to run it on other inputs, from its arrays."""
+
+    def live(self) -> dict[str, Any] | None:
+        """All that takes, as JSON; None if this one is too large after all."""
         ...
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Panel
-from tapegrad.circuits.inputs import named_bits
+from tapegrad.circuits.inputs import BUS, named_bits
 from tapegrad.show.drawing.layers import Units, skyline
 from tapegrad.show.drawing.scene import HERE, LATER, Drawing, Node, Picture
 from tapegrad.targets.relu.compact.net import CompactNet, RunningState
@@ -22,6 +22,13 @@ LEGEND = (
     ("flow", "carries something, with a positive weight"),
     ("against", "with a negative one"),
 )
+INPUTS_IN = "The inputs are in: {}. No layer has been computed yet."
+OUTPUTS_READ = "All layers are computed, and the outputs are read: {}."
+LAYER_COMPUTED = (
+    "Layer {} of {}: units computed as max(0, weighted sum) of what the coloured lines carry: {}. "
+    "Of these, above 0: {}."
+)
+"""Captions; the page fills them in as well."""
 LARGE_LEGEND = (("plus", "units that are on: the more, the darker"), ("here", "computed in this step"))
 
 
@@ -141,28 +148,51 @@ class CompactView:
     def _caption(self, carry: RunningState, places: list[int], outputs: list[float]) -> str:
         net = self.net
         if outputs:
-            return outputs_read(net.output_names, np.array(outputs) > 0)
+            return OUTPUTS_READ.format(listed(net.output_names, np.array(outputs) > 0))
         if carry.steps == 0:
-            return inputs_in(net.input_names, np.array([self.known[place] for place in places]) > 0.5)
+            bits = np.array([self.known[place] for place in places]) > 0.5
+            return INPUTS_IN.format(listed(net.input_names, bits))
         on = sum(self.known[place] > 0.5 for place in places)
-        units = f"{len(places)} units are" if len(places) != 1 else "1 unit is"
-        return (
-            f"Layer {carry.steps} of {net.depth}: {units} computed from what the coloured lines carry, each "
-            f"max(0, weighted sum); {on} {'is' if on == 1 else 'are'} on."
-        )
+        return LAYER_COMPUTED.format(carry.steps, net.depth, len(places), on)
+
+    def live(self) -> dict[str, Any] | None:
+        """Units as bias, places and weights; names and widths of the inputs."""
+        if self.units is None:
+            return None
+        net, own = self.net, self.net.own
+        units = [
+            [int(bias), *(number for read in net.reads(unit) for number in read)]
+            for unit, bias in enumerate(own.biases.tolist())
+        ]
+        bits = [_bit(name) for name in net.input_names]
+        widths: dict[str, int] = {}
+        for name, place in bits:
+            widths[name] = max(widths.get(name, 0), place + 1)
+        outputs = zip(own.out_biases.tolist(), own.out_places.tolist(), own.out_weights.tolist(), strict=True)
+        return {
+            "kind": "relu",
+            "example": " ".join(f"{name}=1" for name in widths),
+            "units": units,
+            "outputs": [list(output) for output in outputs],
+            "bounds": own.bounds.tolist(),
+            "bits": bits,
+            "widths": widths,
+            "results": [_bit(name) for name in net.output_names],
+            "ends": [
+                [a, b, weight] for (a, b), weight in zip(self.units.ends, self.units.weights, strict=True)
+            ],
+            "captions": {"inputs": INPUTS_IN, "outputs": OUTPUTS_READ, "layer": LAYER_COMPUTED},
+        }
 
 
-def inputs_in(names: tuple[str, ...], bits: np.ndarray) -> str:
-    """The caption of the first step."""
-    return f"The inputs are in: {_listed(names, bits)}. No layer has been computed yet."
+def _bit(name: str) -> tuple[str, int]:
+    """`a[3]` as bit 3 of a."""
+    bus = BUS.fullmatch(name)
+    return (bus[1], int(bus[2])) if bus else (name, 0)
 
 
-def outputs_read(names: tuple[str, ...], bits: np.ndarray) -> str:
-    """The caption of the last step."""
-    return f"All layers are computed, and the outputs are read: {_listed(names, bits)}."
-
-
-def _listed(names: tuple[str, ...], bits: np.ndarray) -> str:
+def listed(names: tuple[str, ...], bits: np.ndarray) -> str:
+    """Some of the values that these bits are."""
     return ", ".join(f"{name} = {value}" for name, value in list(named_bits(names, bits).items())[:4])
 
 

@@ -13,7 +13,7 @@ from tapegrad.circuits.model import ARITY, Gate
 from tapegrad.networks.jax import room, run_stack
 from tapegrad.show.drawing.layers import Units, skyline
 from tapegrad.show.drawing.scene import HERE, LATER, Drawing, Node, Picture
-from tapegrad.show.views_compact import LARGE_LEGEND, inputs_in, outputs_read
+from tapegrad.show.views_compact import INPUTS_IN, LARGE_LEGEND, OUTPUTS_READ, listed
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.relu.net import Activations, ReluNet
 
@@ -147,9 +147,9 @@ class ReluView:
     def _caption(self, carry: Activations, outputs: list[float]) -> str:
         net = self.net
         if outputs:
-            return outputs_read(net.output_names, np.array(outputs) > 0)
+            return OUTPUTS_READ.format(listed(net.output_names, np.array(outputs) > 0))
         if carry.steps == 0:
-            return inputs_in(net.input_names, self.values[0] > 0.5)
+            return INPUTS_IN.format(listed(net.input_names, self.values[0] > 0.5))
         on, all_, of = int((self.values[-1] > 0.5).sum()), len(self.values[-1]), net.circuit_layers
         return (
             f"Layer {carry.steps} of {of} of the circuit, as {self.each} layers of ReLU units: "

@@ -10,7 +10,7 @@ from tapegrad.machines.kind import rule_words
 from tapegrad.machines.model import Configuration
 from tapegrad.show.drawing.configurations import RingOfConfigurations
 from tapegrad.show.drawing.scene import Picture
-from tapegrad.show.drawing.states import drawn_machine
+from tapegrad.show.drawing.states import drawn_machine, state_decoded
 from tapegrad.show.views_tape import BEGINNING, FIRST_STEP
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.simplex.net import SimplexNet
@@ -60,8 +60,7 @@ class SimplexView:
         rule = None
         if self.drawn is not None:
             machine, passes = self.drawn
-            for rewriting in reversed(passes):
-                meant = None if meant is None else rewriting.decode(meant)
+            meant = state_decoded(meant, passes)
             rule = None if meant is None else machine.rules.get((meant.state, machine.read(meant)))
         if self.net.done(carry):
             caption = (

@@ -7,9 +7,17 @@ import numpy as np
 from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Panel, Simplex
 from tapegrad.machines.kind import rule_words
-from tapegrad.machines.model import Configuration
+from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.show.drawing.scene import HERE, NEXT, Drawing, Node, Picture
-from tapegrad.show.drawing.states import BETWEEN, StateDiagram, drawn_machine, state_diagram, state_meant
+from tapegrad.show.drawing.states import (
+    BETWEEN,
+    StateDiagram,
+    drawn_machine,
+    state_decoded,
+    state_diagram,
+    state_meant,
+)
+from tapegrad.targets.descent.loss import LONE_FINAL_LOSS
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.tape.net import TapeNet, state_of, symbols
 
@@ -18,11 +26,17 @@ BEGINNING = (
     "Training is about to begin. The first gradient step only copies the labels into the network; "
     "the machine stands still."
 )
+STEEPEST = "The gradient is steepest towards {}: {}."
+HALTED = "The loss has dropped under its threshold: the machine has halted{}, and training ends."
+ON_THE_WAY = "the network is on its way between two steps of the machine"
+"""Captions; the page fills them in as well."""
 LEGEND = (
     ("here", "the state the machine is in, and the weight of s that is 1"),
     ("next", "the weight that the gradient is steepest towards"),
     ("taken", "the rule that this gradient step carries out"),
 )
+MOST_LIVE_EDGES = 4_000
+"""Edges of a net up to which the page can run it."""
 MOST_SLOPES = 20_000
 """Edges of a net up to which the gradient is computed for every frame."""
 
@@ -38,7 +52,7 @@ class TapeView:
     def __init__(self, compiled: Compiled, carry: Descent) -> None:
         net = compiled.net
         assert isinstance(net, TapeNet)
-        self.net = net
+        self.net, self.compiled = net, compiled
         self.notes = [FIRST_STEP]
         self.drawn = drawn_machine(compiled)
         edges = zip(net.graph.edge_from.tolist(), net.graph.edge_to.tolist(), strict=True)
@@ -108,9 +122,7 @@ class TapeView:
         assert self.drawn is not None
         assert self.diagram is not None
         machine, passes = self.drawn
-        meant: Configuration | None = self.net.decode(carry)
-        for rewriting in reversed(passes):
-            meant = None if meant is None else rewriting.decode(meant)
+        meant = state_decoded(self.net.decode(carry), passes)
         rule = None if meant is None else machine.rules.get((meant.state, machine.read(meant)))
         nodes, edges = ([], []) if meant is None else self.diagram.lit(meant.state, rule)
         vertex, towards = int(s.argmax()), self._steepest(carry)
@@ -119,20 +131,21 @@ class TapeView:
             nodes.append((self.dots[towards], 0.0, NEXT))
         return Picture(self._caption(carry, meant, rule, towards), nodes, edges)
 
-    def _caption(self, carry: Descent, meant: Configuration | None, rule: Any, towards: int | None) -> str:
+    def _caption(
+        self, carry: Descent, meant: Configuration | None, rule: Rule | None, towards: int | None
+    ) -> str:
         if carry.steps == 0:
             return BEGINNING
         if self.net.done(carry):
-            where = "" if meant is None else f" in state {meant.state}"
-            return (
-                f"The loss has dropped under its threshold: the machine has halted{where}, and training ends."
-            )
-        steepest = "" if towards is None else f"The gradient is steepest towards {self._name(towards)}: "
+            return HALTED.format("" if meant is None else f" in state {meant.state}")
+        return STEEPEST.format("nowhere" if towards is None else self._name(towards), self._says(meant, rule))
+
+    def _says(self, meant: Configuration | None, rule: Rule | None) -> str:
         if meant is None or rule is None:
-            return f"{steepest}the network is on its way between two steps of the machine."
+            return ON_THE_WAY
         assert self.drawn is not None
         reads = " ".join(self.drawn[0].read(meant))
-        return _sentence(f"{steepest}in {meant.state}, reading {reads}, the machine will {rule_words(rule)}.")
+        return f"in {meant.state}, reading {reads}, the machine will {rule_words(rule)}"
 
     def _steepest(self, carry: Descent) -> int | None:
         """The vertex that the next gradient step moves s to; None where it moves nothing, or costs too much
@@ -144,6 +157,59 @@ class TapeView:
         if (places < 0).any() or (places >= self.net.cells).any():
             return None  # the next step leaves the tape, and will say so
         return int(self.net.fast_gradient(carry).s.argmin())
+
+    def live(self) -> dict[str, Any] | None:
+        """The graph, what each vertex means, and how symbols stand on the tapes, if cell by cell."""
+        net, graph = self.net, self.net.graph
+        if self.diagram is None or not self.dots or len(graph.edge_from) > MOST_LIVE_EDGES or net.read_only:
+            return None
+        symbols = cellwise(self.compiled)
+        if symbols is None:
+            return None
+        first = self.compiled.encode(self.compiled.source.start())
+        c = net.constants
+        ends = zip(graph.edge_from.tolist(), graph.edge_to.tolist(), graph.edge_weight.tolist(), strict=True)
+        machine = self.compiled.source
+        assert isinstance(machine, TuringMachine)
+        return {
+            "kind": "tape",
+            "example": "".join(symbol for symbol in symbols if symbol != machine.blank)[:8],
+            "down": graph.down.tolist(),
+            "written": graph.written.tolist(),
+            "moves": graph.moves.tolist(),
+            "weight": graph.vertex_weight.tolist(),
+            "edges": [list(edge) for edge in ends],
+            "b": c.b,
+            "c": c.c,
+            "low": c.low,
+            "idle": LONE_FINAL_LOSS,
+            "start": net.states.index(first.state),
+            "symbols": symbols,
+            "meant": {"".join("1" if sign > 0 else "0" for sign in signs): s for s, signs in symbols.items()},
+            "blank": machine.blank,
+            "vertices": [self._vertex_meant(v, symbols) for v in range(net.vertex_count)],
+            "names": [self._name(v) for v in range(net.vertex_count)],
+            "captions": {"begin": BEGINNING, "steepest": STEEPEST, "halted": HALTED},
+        }
+
+    def _vertex_meant(self, vertex: int, symbols: dict[str, list[int]]) -> list[Any]:
+        """The nodes of its dot and its state, the edge of its rule, the node that leads to, and what is said:
+        of a machine that halts, where."""
+        assert self.drawn is not None
+        assert self.diagram is not None
+        machine, passes = self.drawn
+        under = [{0: self.net.symbols[1]} if sign > 0 else {} for sign in self.net.graph.down[vertex]]
+        lowered = Configuration(state_of(self.net, vertex), tuple(under), (0,) * self.net.tapes)
+        known = self.net.graph.down[vertex].tolist() in symbols.values()  # else they stand for no symbol
+        meant = state_decoded(lowered, passes) if known else None
+        rule = None if meant is None else machine.rules.get((meant.state, machine.read(meant)))
+        box = -1 if meant is None else self.diagram.box[meant.state]
+        if meant is None or rule is None:
+            halted = self.net.graph.vertex_weight[vertex] < 0
+            said = ("" if meant is None else f" in state {meant.state}") if halted else ON_THE_WAY
+            return [self.dots[vertex], box, -1, -1, said]
+        edge, then = self.diagram.way[meant.state, rule.state], self.diagram.box[rule.state]
+        return [self.dots[vertex], box, edge, then, self._says(meant, rule)]
 
     def _name(self, vertex: int) -> str:
         return f"{state_of(self.net, vertex)} {symbols(self.net, self.net.graph.down[vertex])}"
@@ -157,5 +223,24 @@ class TapeView:
         return self.net.explain(f"{'TH'[row]}/{tape}/{cell}")
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def cellwise(compiled: Compiled) -> dict[str, list[int]] | None:
+    """For each symbol of a machine with one tape the signs that stand for it on the tapes of the lowered
+    machine, if a word is encoded symbol by symbol, each in its own cell; None otherwise."""
+    machine, lowered = compiled.source, compiled.lowered
+    if not (isinstance(machine, TuringMachine) and isinstance(lowered, TuringMachine)) or machine.tapes != 1:
+        return None
+    if any(len(symbol) != 1 for symbol in machine.alphabet) or any(p.covers for p in compiled.passes):
+        return None
+    signs = {}
+    for symbol in machine.alphabet:
+        alone = compiled.encode(machine.start(symbol))
+        signs[symbol] = [1 if tape.get(0, lowered.blank) != lowered.blank else -1 for tape in alone.tapes]
+    word = "".join(machine.alphabet) * 2
+    whole, empty = compiled.encode(machine.start(word)), compiled.encode(machine.start())
+    expected = tuple(
+        {place for place, symbol in enumerate(word) if signs[symbol][tape] > 0}
+        for tape in range(lowered.tapes)
+    )
+    fits = tuple(map(set, whole.tapes)) == expected and not any(empty.tapes)
+    still = whole.heads == empty.heads == (0,) * lowered.tapes and whole.state == empty.state
+    return signs if fits and still else None

@@ -167,16 +167,16 @@ def train_raw(network: RawNetwork, X: NDArray[Any], y: NDArray[Any]) -> NDArray[
     """Algorithm 1: from memory 0, one step of SGD on the squared loss for each sample and one for the dummy
     sample. What overflows stays so: most random filters blow every number up."""
     Z, labels = with_dummy(X.astype(float), y.astype(float))
-    return np.asarray(_train(network, jnp.asarray(Z), jnp.asarray(labels)))
+    return np.asarray(_train(network, jnp.asarray(Z), jnp.asarray(labels), jnp.asarray(RATE)))
 
 
 @eqx.filter_jit
-def _train(network: RawNetwork, Z: jax.Array, labels: jax.Array) -> jax.Array:
+def _train(network: RawNetwork, Z: jax.Array, labels: jax.Array, rate: jax.Array) -> jax.Array:
     def loss(memory: jax.Array, z: jax.Array, label: jax.Array) -> jax.Array:
         return (label - recur(network.form, memory, z)) ** 2 / 2
 
     def step(memory: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-        return memory - RATE * jax.grad(loss)(memory, *sample), None
+        return memory - rate * jax.grad(loss)(memory, *sample), None
 
     return jax.lax.scan(step, jnp.zeros(Z.shape), (Z, labels))[0]
 

@@ -103,7 +103,10 @@ def _predictions_agree(case: TrainedNetwork) -> tuple[bool, int, int]:
     """Whether the network answers as the machine does, and as the rule in NumPy, on all points; the most
     layers, and the most steps."""
     points = all_points(case.X.shape[1])
-    found = predict_many([case.network.with_layers(MOST_STEPS)], [case.steps[-1].memory], points)
+    try:
+        found = predict_many([case.network.with_layers(MOST_STEPS)], [case.steps[-1].memory], points)
+    except Refused:  # the memory holds no signs
+        return False, 0, 0
     own = [by_interpreter(case.learner.machine, case.X, case.y, x) for x in points]
     rule = [single_coordinate_rule(case.X, case.y, x) for x in points]
     agreed = found.labels[0].tolist() == [answer for answer, _ in own] == rule
@@ -296,7 +299,7 @@ def _as_printed(drawn: RawNetwork, x: NDArray[np.float64]) -> NDArray[np.float64
 def _drawn_learns(case: tuple[GridMachine, Signs, Signs, Signs, int]) -> bool:
     """Whether the embedded filter, trained by Algorithm 1, has Lemma 2's memory and gives these answers."""
     machine, X, y, answers, layers = case
-    drawn = embedded(Rcnn.of(machine, *X.shape, layers, encoding="ternary"))
+    drawn = embedded(Rcnn.of(machine, len(X), X.shape[1], layers, encoding="ternary"))
     memory = train_raw(drawn, X, y)
     said = predict_raw(drawn, memory, all_points(X.shape[1]))
     written = np.abs(memory - lemma_2_memory(X, y, len(X) + 1)).max() < CLOSE

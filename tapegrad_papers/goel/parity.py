@@ -61,10 +61,10 @@ class Learned:
 
 def learn(features: int, samples: int, seed: int, points: int = 8) -> Learned:
     """Draws a hidden set and samples, trains the network of the parity machine, and runs it on test points.
-    If it takes more layers than the bound, it has no answer."""
-    rng = np.random.default_rng([features, samples, seed])
+    Fewer samples are the first of more. If it takes more layers than the bound, it has no answer."""
+    rng = np.random.default_rng([features, seed])
     hidden = rng.permutation(features) < max(1, features // 2)
-    X, T = (rng.choice([-1, 1], (count, features)) for count in (samples, points))
+    T, X = (1 - 2 * (rng.random((count, features)) < 0.5) for count in (points, samples))
     y, truth = (np.where(hidden, part, 1).prod(axis=1) for part in (X, T))
     learner = parity()
     layers = most_steps(samples, features) + samples + features

@@ -1,6 +1,8 @@
 """What the tests of all four papers do with claims: run them, and see which fail once something is broken."""
 
+import inspect
 import json
+import textwrap
 
 import pytest
 
@@ -45,3 +47,12 @@ def failing(paper, *statements):
         for statement, outcome in outcomes.items()
         if outcome.status is Status.FAILED and "did not come out" in outcome.note
     ]
+
+
+def mutated(function, old, new):
+    """The function with one piece of its source replaced, which must be there."""
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {function.__name__}"
+    names = dict(function.__globals__)
+    exec(compile(source.replace(old, new), function.__code__.co_filename, "exec"), names)
+    return names[function.__name__]

@@ -142,8 +142,11 @@ def test_studio_paste_run_scrub_and_errors(browser):
         thread.start()
         browser.problems.clear()
         browser.open(server.url)
+        browser.wait("!document.getElementById('player').hidden")  # a result as the page opens
+        assert browser.value("run.recording.steps") == 108
+        browser.wait("!document.getElementById('go').disabled")
         _submit(browser, "1RB1RZ_1LB0RC_1LC1LA", "cells=32")
-        browser.wait("!document.getElementById('player').hidden")
+        browser.wait("run.recording.steps === 22")
         machine = find("busy-beaver-3x2").source
         assert isinstance(machine, TuringMachine)
         for step, state in enumerate(machine.run(machine.start())):
@@ -153,6 +156,9 @@ def test_studio_paste_run_scrub_and_errors(browser):
         _submit(browser, "this is no machine", "")
         browser.wait("!document.getElementById('error').hidden")
         assert "known format" in browser.value("document.getElementById('error').textContent")
+        browser.value("document.getElementById('source-text').value = 'one\\ntwo\\nthree'")
+        browser.value("complain('state Q is not defined (line 2)')")
+        assert browser.value("getSelection().toString()") == "two"
         server.shutdown()
         thread.join()
 

@@ -46,7 +46,8 @@ STICKING_OUT = """[...document.querySelectorAll('#stage .node')].filter((node) =
 # Whatever is wider than the room it has.
 PARTS = "body, #room, .side, .panel, .cells, .rules, .fields, .legend, .deck, h1, .words"
 CUT_OFF = f"""[...document.querySelectorAll('{PARTS}')]
-  .filter((part) => part.offsetParent !== null && part.scrollWidth > part.clientWidth + 1)
+  .filter((part) => part.offsetParent !== null && (part.scrollWidth > part.clientWidth + 1
+    || part.id === 'title' && part.scrollHeight > part.clientHeight + 2))
   .map((part) => [part.className || part.tagName, part.scrollWidth, part.clientWidth].join(' '))"""
 
 # The curve's height in pixels.

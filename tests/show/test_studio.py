@@ -184,6 +184,17 @@ def test_a_run_that_takes_too_long_is_stopped():
     assert not Path(server.folder).exists()
 
 
+def test_one_worker_stays_warm_and_a_failed_one_is_replaced(studio):
+    first = studio.worker
+    assert run(studio)[0] == run(studio)[0] == 200
+    assert studio.worker is first
+    first._process.kill()
+    status, answer = run(studio)
+    assert (status, "process failed" in answer["error"]) == (500, True)
+    assert studio.worker is not first
+    assert run(studio)[0] == 200
+
+
 def test_one_run_at_a_time(studio):
     with studio.one_at_a_time:
         status, answer = run(studio)

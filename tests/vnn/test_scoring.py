@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tapegrad._limits import run_limited
 from tapegrad._vnn.folder import Plan, make, opened
-from tapegrad._vnn.limits import run_limited
 from tapegrad._vnn.report import by_size
 from tapegrad._vnn.scoring import Limits, score
 from tapegrad.cli import app
@@ -99,7 +99,7 @@ def test_a_tool_that_waits_is_ended(tmp_path: Path) -> None:
 
 SCORING = """
 import sys
-from tapegrad._vnn.limits import run_limited
+from tapegrad._limits import run_limited
 run_limited([sys.executable, "-c", sys.argv[1]], seconds=600, memory=1 << 32)
 """
 

@@ -49,6 +49,7 @@ function show(number) {
   at("scrubber").setAttribute("aria-valuetext", step);
   at("step").textContent = step;
   at("network-step").textContent = `after ${recording.step_name} ${frame.step.toLocaleString("en")}`;
+  at("source-heading").parentElement.hidden = Boolean(recording.computed);  // here runs the network, not its source
   at("source-step").textContent = `step ${frame.source_step.toLocaleString("en")} of its interpreter${frame.agrees ? "" : " — differs"}`;
   at("curve-value").textContent = frame.curve === null ? "–" : String(frame.curve).replace("-", "−");
   if (!at("words").classList.contains("said")) say("");

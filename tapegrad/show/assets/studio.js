@@ -2,16 +2,23 @@
 
 const token = new URLSearchParams(location.search).get("token");
 
+// An error that names a line has that line selected in the editor.
 function complain(text) {
   at("error").textContent = text;
   at("error").hidden = !text;
+  if (!text) return;
+  at("editor").open = true;
+  const named = /\bline (\d+)/.exec(text), lines = at("source-text").value.split("\n");
+  if (!named || Number(named[1]) > lines.length) return;
+  const start = lines.slice(0, Number(named[1]) - 1).reduce((sum, line) => sum + line.length + 1, 0);
+  at("source-text").focus();
+  at("source-text").setSelectionRange(start, start + lines[Number(named[1]) - 1].length);
 }
 
 async function ask(event) {
-  event.preventDefault();
+  if (event) event.preventDefault();
   complain("");
   pause();
-  at("player").hidden = true;
   at("go").disabled = true;
   at("busy").textContent = "compiling and running …";
   try {
@@ -29,7 +36,7 @@ async function ask(event) {
     if (said.error) complain(said.error);
     else {
       play(said.recording);
-      at("player").scrollIntoView({ block: "start" });
+      at("editor").open = false;
     }
   } catch (problem) {
     complain(`The studio does not answer: ${problem.message}. Is it still running?`);
@@ -43,3 +50,4 @@ at("studio").addEventListener("submit", ask);
 at("ready").addEventListener("change", (event) => {
   if (event.target.value) at("source-text").value = event.target.value;
 });
+ask();  // a result as the page opens

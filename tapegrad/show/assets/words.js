@@ -4,10 +4,12 @@ function tell(recording) {
   at("lead").textContent = recording.lead;
   at("answers").replaceChildren(...recording.answers.flatMap(([question, answer]) => [element("h3", "", question), element("p", "", answer)]));
   at("paper").replaceChildren("For experts: ", recording.paper, ...(recording.link ? [" — ", anchor(recording.link)] : []), ".");
-  at("verdict").textContent = recording.agreed
+  at("live").hidden = !recording.live;
+  if (recording.live) at("live-input").placeholder = recording.live.example;
+  at("verdict").textContent = recording.computed ? "computed in this page by the network's own arithmetic" : recording.agreed
     ? `✓ equal to its interpreter at every step${recording.leaps ? " shown" : ""}`
     : "✗ differs from its interpreter";
-  at("verdict").className = `verdict ${recording.agreed ? "good" : "bad"}`;
+  at("verdict").className = `verdict ${recording.computed ? "" : recording.agreed ? "good" : "bad"}`;
   at("facts").replaceChildren(...facts(recording));
   at("notes").replaceChildren(...recording.notes.map((note) => element("li", "", note)));
 }

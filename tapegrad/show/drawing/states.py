@@ -38,13 +38,16 @@ def drawn_machine(compiled: Compiled) -> tuple[TuringMachine, Sequence[Rewriting
     return None
 
 
+def state_decoded(state: Configuration | None, passes: Sequence[Rewriting]) -> Configuration | None:
+    """A configuration of the lowered machine as one of the drawn machine; None between two of its steps."""
+    for rewriting in reversed(passes):
+        state = None if state is None else rewriting.decode(state)
+    return state
+
+
 def state_meant(state: str, passes: Sequence[Rewriting], tapes: int) -> str | None:
     """The state of the drawn machine that one of the lowered machine stands for, whatever the tapes hold."""
-    found: Configuration | None = Configuration(state, ({},) * tapes, (0,) * tapes)
-    for rewriting in reversed(passes):
-        if found is None:
-            return None
-        found = rewriting.decode(found)
+    found = state_decoded(Configuration(state, ({},) * tapes, (0,) * tapes), passes)
     return None if found is None else found.state
 
 

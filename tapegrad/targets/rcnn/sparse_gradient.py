@@ -122,7 +122,7 @@ def _local_maps(part: Rcnn) -> LocalMaps:
     return LocalMaps(
         np.where(away.min(axis=1) <= CLOSE, nearest, -1),
         by_cell,
-        by_cell.any(axis=(1, 3)),
+        np.asarray(by_cell.any(axis=(1, 3))),
         least < SLACK[part.encoding.name],
         answers[:, 0],
         answer_slopes[:, 0],
