@@ -2,16 +2,20 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._sources import as_source, kind_of, parse_inputs, route
-from tapegrad.errors import Refused
+from tapegrad.errors import InputError, Refused
 from tapegrad.source import Lowering, Rewriting, Source, State, imported
 from tapegrad.targets import Carry, Estimate, Target, target_named
 
 if TYPE_CHECKING:
+    from tapegrad._training import Fitted
     from tapegrad.targets.net import Net
 
 Defaults = Mapping[str, Any]
@@ -48,6 +52,8 @@ class Compiled:
     source: Source
     passes: tuple[Rewriting, ...]
     options: dict[str, Any]
+    fitted: "Fitted | None" = field(default=None, init=False, compare=False)
+    """What the last `fit` has left, of a learner."""
 
     def __repr__(self) -> str:
         way = " -> ".join([self.source.name, *(p.name for p in self.passes), self.target.name])
@@ -133,6 +139,37 @@ class Compiled:
             deviation=self.net.deviation(carry),
             seconds=time.perf_counter() - began,
         )
+
+    # Learners, as scikit-learn has them
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        passes: int = 20,
+        threshold: float | str | None = None,
+        guesses: str = "both",
+        seed: int = 0,
+        engine: str | None = None,
+    ) -> Self:
+        """Trains the net of a learner on samples until it has finished, afresh: each pass, `passes` at most,
+        shows every sample twice, with both guesses, so that it is learned from once. Features are bits, or
+        numbers with a threshold; labels are any two values, or as many as the learner tells apart."""
+        settings = {"passes": passes, "threshold": threshold, "guesses": guesses, "seed": seed}
+        found = imported("tapegrad._training:fit")(self, X, y, engine=engine, **settings)
+        object.__setattr__(self, "fitted", found)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The class that the trained net answers for each row of X."""
+        if self.fitted is None:
+            raise InputError("the net has not been trained", advice="Call `fit` first.")
+        return imported("tapegrad._training:predict")(self, self.fitted, X)
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """The part of the rows of X whose class the trained net gets right."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
 
     def explain(self, unit: str) -> str:
         """What a weight or unit stands for, in words."""

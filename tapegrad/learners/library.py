@@ -8,42 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.circuits import Array, Bit, Int, UInt, all_of, any_of, array, count_ones, smallest, total, where
+from tapegrad.circuits import Array, Bit, UInt, all_of, any_of, array, smallest, where
 from tapegrad.circuits import parity as parity_of
-from tapegrad.circuits.types import Layout
 from tapegrad.errors import InputError, SourceError
+from tapegrad.learners.bayes import naive_bayes
+from tapegrad.learners.counted import learner_of
 from tapegrad.learners.functions import FunctionLearner
-
-# Learners that stop after a given number of samples: a counter beside their own memory.
-
-
-def learner_of(
-    samples: int,
-    *,
-    name: str,
-    x: Layout,
-    memory: dict[str, Layout],
-    update: Callable[[Any, Any, Any, Any], dict[str, Any]],
-    predict: Callable[[Any, Any], Any],
-) -> FunctionLearner:
-    """A learner that is done once it has learned from `samples` samples, as the proof of Theorem 4 has it.
-    `update` finds the count in `memory["seen"]`, and need not return it."""
-    if samples < 1:
-        raise SourceError(f"the learner {name!r} needs at least one sample")
-    count = UInt(samples.bit_length())
-
-    def counted(memory: Any, x: Any, y: Any, r: Any) -> Any:
-        return {**update(memory, x, y, r), "seen": memory["seen"] + 1}
-
-    return FunctionLearner(
-        name=name,
-        x=x,
-        memory={**memory, "seen": count},
-        update=counted,
-        predict=predict,
-        done=lambda memory: memory["seen"] == samples,
-    )
-
+from tapegrad.learners.linear import perceptron, winnow
+from tapegrad.learners.neighbours import nearest
+from tapegrad.learners.tree import decision_stump, decision_tree
 
 # Decision lists: if x3 then 1, else if not x1 then 0, ... else 1.
 
@@ -126,40 +99,6 @@ def dictator(n: int, checks: int) -> FunctionLearner:
     )
 
 
-# Look-up: remember every sample, answer by the k nearest.
-
-
-def nearest(n: int, samples: int, k: int = 1) -> FunctionLearner:
-    """Remembers `samples` samples and answers by a vote of the k nearest in Hamming distance; of two at
-    the same distance the earlier counts as nearer. With k = 1 this is a look-up table."""
-    if k % 2 == 0 or not 1 <= k <= samples:
-        raise SourceError(f"the number of neighbours must be odd and at most {samples}, not {k}")
-
-    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
-        xs, ys = memory["xs"].copy(), memory["ys"].copy()
-        xs[memory["seen"]] = x
-        ys[memory["seen"]] = UInt(1)(0) | y
-        return {"xs": xs, "ys": ys}
-
-    def predict(memory: Any, x: Any) -> Any:
-        distances = [count_ones(stored ^ x) for stored in memory["xs"]]
-        chosen = []
-        for i, d in enumerate(distances):
-            nearer = [other <= d for other in distances[:i]] + [other < d for other in distances[i + 1 :]]
-            chosen.append(count_ones(nearer) < k if nearer else d >= 0)
-        votes = count_ones(c & y[0] for c, y in zip(chosen, memory["ys"], strict=True))
-        return votes > k // 2
-
-    return learner_of(
-        samples,
-        name=f"{k} nearest of {samples} samples of {n} bits",
-        x=UInt(n),
-        memory={"xs": Array(UInt(n), samples), "ys": Array(UInt(1), samples)},
-        update=update,
-        predict=predict,
-    )
-
-
 # Parities, learned by online Gaussian elimination (Example 1).
 
 
@@ -207,37 +146,6 @@ def parity(n: int) -> FunctionLearner:
         predict=predict,
         done=done,
         online=True,  # with every row present there is nothing left to change
-    )
-
-
-# The perceptron, with integer weights.
-
-
-def perceptron(n: int, samples: int) -> FunctionLearner:
-    """Rosenblatt's rule: where sign(w x + b) is wrong, add the sample to the weights or subtract it.
-
-    After t samples no weight exceeds t in size and no score exceeds (n + 1) t, which gives the widths.
-    """
-    weight = Int(samples.bit_length() + 1)
-    score = Int((samples * (n + 1)).bit_length() + 1)
-
-    def predict(memory: Any, x: Any) -> Any:
-        terms = [where(bit, w, weight(0)).to(score) for bit, w in zip(x, memory["weights"], strict=True)]
-        return total([*terms, memory["bias"].to(score)]) >= 0
-
-    def update(memory: Any, x: Any, y: Any, r: Any) -> dict[str, Any]:
-        wrong = predict(memory, x) ^ y
-        change = where(wrong, where(y, weight(1), weight(-1)), weight(0))
-        moved = [w + where(bit, change, weight(0)) for bit, w in zip(x, memory["weights"], strict=True)]
-        return {"weights": array(moved), "bias": memory["bias"] + change}
-
-    return learner_of(
-        samples,
-        name=f"perceptron of {n} bits",
-        x=Array(Bit, n),
-        memory={"weights": Array(weight, n), "bias": weight},
-        update=update,
-        predict=predict,
     )
 
 
@@ -341,6 +249,8 @@ class ReadyLearner:
     summary: str
     build: Callable[[int], FunctionLearner]
     label: Labelling
+    shown: int = 0
+    """Samples that an example has at least, where the learner needs many: it loses about half of them."""
 
 
 def _every_third(x: np.ndarray) -> np.ndarray:
@@ -359,14 +269,28 @@ KINDS: Mapping[str, ReadyLearner] = {
         "the more frequent label", lambda n: majority(n, 15), lambda x: x.sum(1) > x.shape[1] // 3
     ),
     "perceptron": ReadyLearner(
-        "a threshold of integer weights", lambda n: perceptron(n, 64), lambda x: x[:, 0] | x[:, -1]
+        "a threshold of integer weights", lambda n: perceptron(n, 127), lambda x: x[:, 0] | x[:, -1], 300
     ),
     "decision-list": ReadyLearner(
         "if this bit then that, else ...",
         lambda n: decision_list(n, 64),
         lambda x: np.where(x[:, 0], 1, 1 - x[:, -1]),
+        160,
     ),
     "nearest": ReadyLearner("the label of the nearest sample", lambda n: nearest(n, 32), lambda x: x[:, 0]),
+    "winnow": ReadyLearner(
+        "weights doubled and halved at mistakes", lambda n: winnow(n, 64), lambda x: x[:, 0] | x[:, -1], 160
+    ),
+    "naive-bayes": ReadyLearner("naive Bayes from counts", lambda n: naive_bayes(n, 31), lambda x: x[:, -1]),
+    "stump": ReadyLearner(
+        "the one bit that tells most", lambda n: decision_stump(n, 31), lambda x: 1 - x[:, -1]
+    ),
+    "tree": ReadyLearner(
+        "a decision tree of depth 2",
+        lambda n: decision_tree(n, 31),
+        lambda x: np.where(x[:, -1], x[:, 0], 0),
+        260,
+    ),
 }
 
 
@@ -397,8 +321,8 @@ def ready(name: str) -> FunctionLearner:
 
 
 def example_samples(name: str, count: int | None = None, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Random samples, labelled by the hidden concept of this learner; default 100 for 8 bits."""
-    count = 4 + 12 * _width(name) if count is None else count
+    """Random samples, labelled by the hidden concept of this learner; default 100 for 8 bits, or more."""
+    count = max(4 + 12 * _width(name), READY[name].shown) if count is None else count
     x = np.random.default_rng(seed).integers(0, 2, (count, _width(name)), np.uint8)
     return x, READY[name].label(x).astype(np.uint8)
 

@@ -98,8 +98,11 @@ def _check_practical(
     if noisy:
         statements.append(_noise(net, config["noise"], certificate["error"], drift, steps))
     if TRAINED in arrays:
-        _same_but_for_cells(arrays, vanish)
-        statements.append("the weights after training are those before, but for the signs of the cells")
+        count = _same_but_for_cells(arrays, vanish)
+        each = "" if count == 1 else f" of each of {count:,} networks"
+        statements.append(
+            f"the weights{each} after training are those before, but for the signs of the cells"
+        )
     names, finished = texts(config["names"], "the names of inputs"), whole(config["finished"], "finished")
     compute = _computation(net)
     require(len(names) == net.cells + net.graph.given - 1, "there are more or fewer names than inputs")
@@ -113,14 +116,18 @@ def _check_practical(
     return statements
 
 
-def _same_but_for_cells(arrays: Arrays, vanish: bool) -> None:
+def _same_but_for_cells(arrays: Arrays, vanish: bool) -> int:
+    """Where there is a network for each class, there is a row of weights for each; gives their number."""
     weights, trained = arrays["weights"], arrays[TRAINED]
-    alike = trained.dtype == weights.dtype and trained.shape == weights.shape
+    rows = trained.reshape(1, -1) if trained.ndim == 1 else trained
+    alike = trained.dtype == weights.dtype and rows.shape[1:] == weights.shape and len(rows) > 0
     require(vanish and alike, "the training is not exact")
-    expected = weights.copy()
     cells = arrays["cells"]
-    expected[cells] = np.where(np.signbit(trained[cells]), -1, 1) * np.abs(weights[cells])
-    require(np.array_equal(trained, expected), "training has changed more than the signs of the cells")
+    for row in rows:
+        expected = weights.copy()
+        expected[cells] = np.where(np.signbit(row[cells]), -1, 1) * np.abs(weights[cells])
+        require(np.array_equal(row, expected), "training has changed more than the signs of the cells")
+    return len(rows)
 
 
 def _shape(config: dict[str, Any], arrays: Arrays) -> _Net:

@@ -63,8 +63,8 @@ def test_binarising_is_offered() -> None:
 def test_compositions_that_do_not_fit() -> None:
     with pytest.raises(SourceError, match="same number"):
         best_of([parity(2), parity(3)], 1, 1)
-    with pytest.raises(SourceError, match="odd"):
-        nearest(3, 4, 2)
+    with pytest.raises(SourceError, match="5 neighbours cannot be found among 4 samples"):
+        nearest(3, 4, 5)
     with pytest.raises(SourceError, match="at least one sample"):
         conjunction(3, 0)
 

@@ -140,7 +140,7 @@ def test_perceptron_has_the_weights_of_a_numpy_perceptron() -> None:
     y = (x @ np.array([2, -1, 1, 1]) >= 2) * 1
     w, b = np.zeros(n, int), 0
     for row, label in zip(x, y, strict=True):
-        if int(row @ w + b >= 0) != label:
+        if (2 * label - 1) * (row @ w + b) <= 0:
             w, b = w + (2 * label - 1) * row, b + (2 * label - 1)
     found = memory(learner, after(learner, x, y))
     width = len(found["bias"])

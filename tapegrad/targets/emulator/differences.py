@@ -275,7 +275,7 @@ def _advance(
             to_wide_numbers, wide, totals, units, pending, levels, sloping, computed,
         )  # fmt: skip
         outputs[t], seen[t] = _value(values, records, len(values) - 1), _value(values, records, watched)
-        slope_of_loss = 2 * (outputs[t] - labels[t])
+        slope_of_loss = 2 * (outputs[t] - labels[t]) if len(labels) > 0 else rate * 0
         if slope_of_loss != 0:
             _backward(
                 slope_of_loss, rate, rows.shape[1], offsets, sources, weights, values, errors, records,
@@ -286,8 +286,9 @@ def _advance(
 def advance(
     state: Carried, rows: NDArray[Any], labels: NDArray[Any], rate: float, watched: int
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """One step of SGD on (output - label)^2 for each row of inputs, which are between -2 and 2, in place.
-    Gives the values of the output and of the vertex `watched` at every step."""
+    """One step of SGD on (output - label)^2 for each row of inputs, which are between -2 and 2, in place;
+    without labels, the forward passes alone. Gives the values of the output and of the vertex `watched` at
+    every step."""
     kind = state.weights.dtype
     outputs, seen = np.zeros(len(rows), kind), np.zeros(len(rows), kind)
     rows, labels = np.ascontiguousarray(rows, kind), np.ascontiguousarray(labels, kind)

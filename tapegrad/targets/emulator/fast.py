@@ -144,7 +144,7 @@ def train(
     outputs, seen = np.zeros(len(rows), kind), np.zeros(len(rows), kind)
     if state is not None and not np.array_equal(state.weights.view(bits), weights.view(bits)):
         state = None
-    if state is None and len(labels) > 0 and (whole + len(labels)) * graph.edges >= MUCH:
+    if state is None and (whole + len(rows)) * graph.edges >= MUCH:
         state = carried(graph, weights)
     begin = 0
     while state is not None and begin < len(rows):  # at first a few steps, to see whether they pay
