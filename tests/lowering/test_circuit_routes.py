@@ -104,7 +104,7 @@ def test_refusals_name_the_numbers():
     wide = circuits.ready("parity5000")
     with pytest.raises(Refused, match="on 5,000 tokens, and the limits are 16,384 and 4,096"):
         circuit_rasp.circuit_rasp(wide)
-    with pytest.raises(Refused, match=r"214 of 4,999 gates take 1,0\d\d,\d+ cells, .* limit is 1,048,576"):
+    with pytest.raises(Refused, match=r"215 of 4,999 gates take 1,0\d\d,\d+ cells, .* limit is 1,048,576"):
         circuit_grid.circuit_drawing(wide)
 
 
