@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from tapegrad.learners.on_grid import parity, single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.model import MOVES, GridMachine, GridRule
-from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.sklearn import RCNNClassifier
 from tapegrad.targets.rcnn import RcnnNet
-from tapegrad.targets.rcnn.exactness import count_weights
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.predicting import outcomes_on, predict, predict_many
 from tapegrad.targets.rcnn.training import memorise, memorise_many
+from tapegrad_papers.goel.drawn import embedded, regrouped, success, width_of
 
 Row = dict[str, Any]
 
@@ -43,12 +42,15 @@ def sizes() -> list[Row]:
     """Width and weight set beside the paper's claims, for s states."""
     found = []
     for s in (2, 3, 5, 10, 20, 50, 100, 200):
-        counted = count_weights(random_grid_machine(s, states=s, symbols=3))
+        network = Rcnn.of(_random_learner(np.random.default_rng(s), s), 1, 1, 4, encoding="ternary")
+        width = max(len(part) for part in regrouped(network.filter))
+        chance = success(s)
+        if s <= 20:
+            embedded(network)
         found += [
-            _row(f"filter width, s = {s}", counted.width, "units", counted.claimed_width, "100 s"),
-            _row(f"weight set, s = {s}", counted.values, "values", counted.claimed_values, "24 * 16 s + 5"),
-            _row(f"places of the five matrices, s = {s}", counted.dense_parameters, "numbers"),
-            _row(f"of them not zero, s = {s}", counted.nonzero_weights, "numbers"),
+            _row(f"filter width, s = {s}", width, "units", width_of(s), "100 s"),
+            _row(f"weight set, s = {s}", chance.values, "values", 24 * 16 * s + 5, "24 * 16 s + 5"),
+            _row(f"weights of the architecture, s = {s}", chance.parameters, "numbers"),
         ]
     return found
 

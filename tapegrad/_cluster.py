@@ -3,9 +3,11 @@ finished, and take a job only when there is somebody to work on it, so that jobs
 
 import multiprocessing
 import os
+import signal
 import threading
-from collections.abc import Callable, Generator, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
@@ -34,7 +36,8 @@ def on_processes(
             here, there = context.Pipe()
             core = cores[number] if workers == len(cores) else None
             process = context.Process(target=_serve, args=(there, work, prepare, core), daemon=True)
-            process.start()
+            with _ctrl_c_left_to_us():
+                process.start()
             there.close()
             served[here] = process, job
             here.send(job)
@@ -60,6 +63,28 @@ def on_processes(
     finally:
         for process, _ in served.values():
             process.terminate()
+        for process, _ in served.values():
+            process.join()
+
+
+@contextmanager
+def _ctrl_c_left_to_us() -> Iterator[None]:
+    """A terminal sends Ctrl-C to all processes of a command. Those that are started in this block never hear
+    of it: this one does, once they are started, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    resource_tracker.ensure_running()  # which the first process would start, and hear Ctrl-C again for it
+    came: list[int] = []
+    heard = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a new process inherits
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGINT, heard)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def _serve(
@@ -75,7 +100,7 @@ def _serve(
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # an accelerator is shared by all
     if prepare is not None:
         prepare()
-    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+    with suppress(EOFError, BrokenPipeError):
         while True:
             here.send(work(here.recv()))
 

@@ -102,7 +102,7 @@ def verify(
     """
     exhaustive, chosen = False, inputs is None
     if inputs is None:
-        inputs, exhaustive = _chosen(compiled, np.random.default_rng(seed))
+        inputs, exhaustive = default_inputs(compiled, np.random.default_rng(seed))
     seen = _Seen(every)
     no_room: TapegradError | None = None
     for one in inputs:
@@ -123,7 +123,7 @@ def verify(
     return replace(report, coverage=Coverage(len(seen.rules), rules.count(compiled.source)))
 
 
-def _chosen(compiled: Compiled, random: np.random.Generator) -> tuple[Iterable[Inputs], bool]:
+def default_inputs(compiled: Compiled, random: np.random.Generator) -> tuple[Iterable[Inputs], bool]:
     """The inputs where none are given, and whether there are no others."""
     built_for = compiled.built_for()
     if built_for is None:

@@ -8,22 +8,18 @@ import contextlib
 import io
 import json
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import IO, Protocol
+
+from tapegrad_check.signals import Terminated, stopped_by_signals
 
 INTERNAL_ERROR, INTERRUPTED, TERMINATED = 70, 130, 143
 """A fault of ours, by the code that sysexits.h has for it; Ctrl-C and SIGTERM, by the codes of shells."""
 
 TRACEBACK = "TAPEGRAD_TRACEBACK"
 """The environment variable that asks for tracebacks."""
-
-
-class Terminated(BaseException):
-    """The system has asked the program to stop. It is no error, so no `except Exception` holds it up."""
 
 
 class Mendable(Protocol):
@@ -83,14 +79,12 @@ def silence(stream: IO[str]) -> None:
 def guarded(program: Callable[[], int], *, as_json: bool = False) -> int:
     """Runs a program and gives its exit code, whatever happens in it."""
     _prepare_streams()
-    previous = None
-    with contextlib.suppress(ValueError):  # not the main thread: signals are not ours to handle
-        previous = signal.signal(signal.SIGTERM, _stop)
     try:
-        code = program()
-        with silent_when_closed():
-            sys.stdout.flush()
-        return code
+        with stopped_by_signals():
+            code = program()
+            with silent_when_closed():
+                sys.stdout.flush()
+            return code
     except SystemExit as left:
         if isinstance(left.__context__, BrokenPipeError):  # for which libraries have a code of their own
             return 0
@@ -111,8 +105,6 @@ def guarded(program: Callable[[], int], *, as_json: bool = False) -> int:
             sys.stdout.flush()
         except OSError:  # Python would complain about it once more
             silence(sys.stdout)
-        if previous is not None:
-            signal.signal(signal.SIGTERM, previous)
 
 
 def _internal_error(error: Exception, as_json: bool) -> None:
@@ -135,10 +127,6 @@ def _say(text: str, label: str = "") -> None:
         label = f"\x1b[1;31m{label}\x1b[0m"
     with contextlib.suppress(OSError):
         print(label + printable(text, keep="\n\t"), file=sys.stderr, flush=True)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    raise Terminated
 
 
 def _prepare_streams() -> None:

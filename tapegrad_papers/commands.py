@@ -43,8 +43,12 @@ PAPERS = (welper.PAPER, goel.PAPER, abbe_sandon.PAPER, wei.PAPER)
 COLOURS = {
     Status.HOLDS: "green",
     Status.CORRECTED: "cyan",
+    Status.IN_PART: "magenta",
+    Status.NOT_SHOWN: "white",
     Status.FAILS_AS_PRINTED: "yellow",
     Status.ASYMPTOTIC: "blue",
+    Status.IN_PART: "blue",
+    Status.NOT_SHOWN: "magenta",
     Status.FAILED: "bold red",
 }
 
@@ -264,7 +268,7 @@ def restarts(
 
 
 def _about_raw(states: int) -> dict[str, Any]:
-    from tapegrad_papers.goel.restarts import success
+    from tapegrad_papers.goel.drawn import success
 
     chance = success(states)
     return {

@@ -25,6 +25,8 @@ class Status(Enum):
 
     HOLDS = "holds"
     CORRECTED = "holds corrected"
+    IN_PART = "holds in part"
+    NOT_SHOWN = "not shown"
     FAILS_AS_PRINTED = "fails as printed"
     ASYMPTOTIC = "asymptotic"
     FAILED = "FAILED"
@@ -94,6 +96,17 @@ def holds(checks: Checks, stated: str, measured: str, note: str = "", **values: 
 def holds_corrected(checks: Checks, stated: str, measured: str, correction: str, **values: Any) -> Outcome:
     """The statement after a slip is put right; the checks should show the slip as well."""
     return _outcome(Status.CORRECTED, checks, stated, measured, correction, values)
+
+
+def holds_in_part(checks: Checks, stated: str, measured: str, part: str, **values: Any) -> Outcome:
+    """Some of the statement; `part` says which, and what becomes of the rest."""
+    return _outcome(Status.IN_PART, checks, stated, measured, part, values)
+
+
+def not_shown(checks: Checks, stated: str, measured: str, why: str, **values: Any) -> Outcome:
+    """Nothing that was run would be otherwise if the statement were false; the checks are of what it rests
+    on."""
+    return _outcome(Status.NOT_SHOWN, checks, stated, measured, why, values)
 
 
 def fails_as_printed(
@@ -181,8 +194,12 @@ def _plain(value: Any) -> Any:
 NOTE_HEADINGS = {
     Status.HOLDS: "Note",
     Status.CORRECTED: "Correction",
+    Status.IN_PART: "Which part",
+    Status.NOT_SHOWN: "Why not",
     Status.FAILS_AS_PRINTED: "Counterexample",
     Status.ASYMPTOTIC: "Measured in its place",
+    Status.IN_PART: "Which part",
+    Status.NOT_SHOWN: "Why not",
     Status.FAILED: "What went wrong",
 }
 

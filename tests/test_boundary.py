@@ -135,6 +135,31 @@ def test_ctrl_c_while_the_program_is_loaded(
     assert capsys.readouterr().err == "interrupted\n"
 
 
+@pytest.mark.parametrize(("code", "at_once"), [(130, True), (143, True), (0, False), (1, False), (70, False)])
+def test_a_stopped_program_ends_before_python_takes_itself_apart(
+    code: int, at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX may crash there, with signal 11 for an exit code; what is registered for the end is done before."""
+    done: list[object] = []
+    monkeypatch.setattr("tapegrad.cli.main", lambda: sys.exit(code))
+    monkeypatch.setattr("atexit._run_exitfuncs", lambda: done.append("registered"))
+    monkeypatch.setattr(os, "_exit", done.append)
+    with pytest.raises(SystemExit) as left:
+        tapegrad_command.main()
+    assert left.value.code == code
+    assert done == (["registered", code] if at_once else [])
+
+
+def test_ctrl_c_is_heard_though_a_shell_has_set_it_to_be_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    monkeypatch.setattr("tapegrad.cli.main", lambda: signal.raise_signal(signal.SIGINT))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tapegrad_command.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_program_that_is_stopped_leaves_no_half_written_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

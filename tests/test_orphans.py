@@ -23,6 +23,8 @@ LONG = {
     "steps": "10000000",
 }
 """A machine that never halts."""
+IN_THE_BACKGROUND = """trap '' INT; exec "$@" """
+"""As a script's shell starts what runs in the background: Ctrl-C is set to be ignored, and is to be heard."""
 
 
 def of_session(session: int) -> list[int]:
@@ -47,16 +49,15 @@ def soon(holds: Callable[[], bool], seconds: float = 120) -> bool:
 
 
 @contextmanager
-def started(*words: str) -> Iterator[subprocess.Popen[str]]:
+def started(*words: str, stderr: int = subprocess.DEVNULL) -> Iterator[subprocess.Popen[str]]:
     """A command in a session of its own, of which nothing is left in the end."""
+    program = [sys.executable, "-uc", "from tapegrad_command import main; main()", *words]
     process = subprocess.Popen(
-        [sys.executable, "-uc", "from tapegrad.cli import main; main()", *words],
+        ["sh", "-c", IN_THE_BACKGROUND, "sh", *program],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
         text=True,
         start_new_session=True,
-        # A shell starts what runs in the background without Ctrl-C, and children without it too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         yield process
@@ -97,6 +98,29 @@ def test_workers_of_a_campaign_end_with_it(number: signal.Signals) -> None:
         time.sleep(2)
         assert len(of_session(process.pid)) >= 3
         ends_alone(process, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 3, 4])
+def test_ctrl_c_at_a_terminal_is_one_line(processes: int, tmp_path: Path) -> None:
+    """A terminal sends it to all processes of a command: workers that start, and that work, say nothing."""
+    words = (
+        "campaign",
+        "--target",
+        "relu",
+        "--programs",
+        "100000",
+        "--workers",
+        "3",
+        "-o",
+        str(tmp_path / "kept"),
+    )
+    with started(*words, stderr=subprocess.PIPE) as process:
+        assert soon(lambda: process.poll() is not None or len(of_session(process.pid)) >= processes)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert said == f"interrupted; the same command goes on from {tmp_path / 'kept'}\n"
 
 
 @pytest.mark.slow

@@ -370,7 +370,7 @@ def test_progress_and_states_are_shown_on_the_way() -> None:
 def test_inputs_without_room_are_left_out_if_they_were_chosen_here(monkeypatch: pytest.MonkeyPatch) -> None:
     other = BEAVER.start("1")
     net = compiled(Played(STATES, no_room=(other,)), BEAVER)
-    monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([("1",), (), ("1",)], True))
+    monkeypatch.setattr(_verify, "default_inputs", lambda compiled, random: ([("1",), (), ("1",)], True))
     report = verify(net)
     assert (report.inputs, report.agreed, report.exhaustive) == (1, True, False)
     assert report.coverage is not None
@@ -378,13 +378,13 @@ def test_inputs_without_room_are_left_out_if_they_were_chosen_here(monkeypatch: 
     for given in ([("1",)], [(), ("1",)]):
         with pytest.raises(Refused, match="no room"):
             verify(net, given)
-    monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([("1",), ("11",)], True))
+    monkeypatch.setattr(_verify, "default_inputs", lambda compiled, random: ([("1",), ("11",)], True))
     with pytest.raises(Refused, match=r"no room for \[0\]"):  # the first that was left out
         verify(compiled(Played(STATES, no_room=(other, BEAVER.start("11"))), BEAVER))
-    monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([()], True))
+    monkeypatch.setattr(_verify, "default_inputs", lambda compiled, random: ([()], True))
     assert verify(net).exhaustive
     wrong = compiled(Played(STATES[:3]), BEAVER)
-    monkeypatch.setattr(_verify, "_chosen", lambda compiled, random: ([(), ()], True))
+    monkeypatch.setattr(_verify, "default_inputs", lambda compiled, random: ([(), ()], True))
     report = verify(wrong)
     assert (report.inputs, report.exhaustive) == (1, False)  # nothing after the first mismatch
 
@@ -393,9 +393,9 @@ def test_a_net_is_tried_on_inputs_that_it_was_built_for() -> None:
     words = [["1" * n] for n in range(70)]
     built = Compiled(Played(STATES), target_named("simplex"), BEAVER, (), {"inputs": words})  # type: ignore[arg-type]
     assert built.built_for() is not None
-    chosen, exhaustive = _verify._chosen(built, np.random.default_rng(0))
+    chosen, exhaustive = _verify.default_inputs(built, np.random.default_rng(0))
     found = [len(word) for (word,) in chosen]
     assert (len(found), exhaustive) == (64, False)
     assert found == sorted(set(found))
     few = replace(built, options={"inputs": words[:3]})
-    assert [len(word) for (word,) in _verify._chosen(few, np.random.default_rng(0))[0]] == [0, 1, 2]
+    assert [len(word) for (word,) in _verify.default_inputs(few, np.random.default_rng(0))[0]] == [0, 1, 2]

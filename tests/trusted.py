@@ -40,6 +40,8 @@ TRUSTED: dict[str, list[str]] = {
     ],
     "tapegrad_check.targets.attention": HEADS,
     "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
+    "tapegrad_check.products": ["tests/check/test_products.py"],
+    "tapegrad_check.signals": ["tests/check/test_boundary.py"],
     "tapegrad_check.instructions.cases": PAGE,
     "tapegrad_check.passes.circuits": CHECK,
     "tapegrad_check.passes.clocked": CLOCKED,

@@ -9,6 +9,7 @@ score; one that waits for nothing is stopped too, after a few times as long on t
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,9 @@ WAITING = 5
 """Times the limit on processor time that a program may take on the clock."""
 PAUSE = 0.05
 """Seconds between two looks at a program."""
+LEASH = "import os, signal, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
+"""A small process beside a program: its input ends when this process does, even killed outright, and then it
+ends the program, which nobody watches any more."""
 TAIL = 4000
 """Characters that are kept of what it prints."""
 
@@ -57,6 +61,9 @@ def run_limited(
             start_new_session=True,
             env=None if environment is None else {**os.environ, **environment},
         )
+        leash = subprocess.Popen(
+            [sys.executable, "-ISc", LEASH, str(process.pid)], stdin=subprocess.PIPE, start_new_session=True
+        )
         used, most, stopped, began = 0.0, 0, "", time.monotonic()
         try:
             while process.poll() is None:
@@ -70,6 +77,8 @@ def run_limited(
                     break
                 time.sleep(PAUSE)
         finally:
+            leash.kill()
+            leash.communicate()
             _end(process)
         output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL))
         printed = output.read().decode(errors="replace")

@@ -21,6 +21,7 @@ from tapegrad.attention.packed import Arrays, packed_model
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.form import Affine
 from tapegrad.networks.language import Layer, LookBack
+from tapegrad.networks.numpy import quietly
 from tapegrad.networks.sequences import SequenceModel
 from tapegrad.targets.decoder.sequences import SequenceNet
 
@@ -117,6 +118,7 @@ def _require(holds: bool) -> None:
         raise BrokenNet("the matrices are not those of the net")
 
 
+@quietly
 def logits(tensors: Tensors, causal: bool, words: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """The logits at all tokens, for words of one length whose tokens are numbered from 1 on."""
     x = tensors["embed"][np.array([[0, *word] for word in words])]

@@ -13,24 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.circuits.types import Array, Bit, BitType, Int, IntType, UInt, is_number
-from tapegrad.circuits.values import (
-    BitValue,
-    NotForNumpy,
-    Scalar,
-    choose,
-    evaluate,
-    flags,
-    pick,
-    same_type,
-    scalar,
+from tapegrad.circuits.fixed import FixedValue
+from tapegrad.circuits.operations import NotForNumpy, Scalar, choose, evaluate, same_type, scalar
+from tapegrad.circuits.scalars import (
+    Bit,
+    Float,
+    Float16,
+    Float32,
+    Float64,
+    Int,
+    ScalarType,
+    UInt,
+    is_number,
+    is_real,
 )
+from tapegrad.circuits.types import Array
+from tapegrad.circuits.values import BitValue, flags, pick
 from tapegrad.circuits.words import add_columns
 from tapegrad.errors import SourceError, calling_line
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """`a` if the condition holds, else `b`: bits, integers, arrays, and tuples, lists and dictionaries of
+    """`a` if the condition holds, else `b`: single values, arrays, and tuples, lists and dictionaries of
     them. An array of conditions chooses element by element. With an ordinary truth value as condition it
     works on anything at all."""
     if isinstance(condition, list):
@@ -44,8 +48,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 def _where(bit: BitValue, a: Any, b: Any) -> Any:
     if isinstance(a, Scalar) or isinstance(b, Scalar):
         return choose(bit, a, b)
-    if is_number(a) and is_number(b):
-        return a if a == b else _number_choice(bit, int(a), int(b))
+    if is_real(a) and is_real(b):
+        return a if a == b else _number_choice(bit, a, b)
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
         return {key: _where(bit, a[key], b[key]) for key in a}
     if isinstance(a, tuple | list) and isinstance(b, tuple | list) and len(a) == len(b):
@@ -55,11 +59,11 @@ def _where(bit: BitValue, a: Any, b: Any) -> Any:
     raise SourceError(f"`where` cannot choose between {a!r} and {b!r}", where=calling_line())
 
 
-def _number_choice(bit: BitValue, a: int, b: int) -> Any:
-    """Plain numbers have no width; only 0 and 1, taken for bits, need none."""
-    if {a, b} != {0, 1}:
+def _number_choice(bit: BitValue, a: Any, b: Any) -> Any:
+    """Plain numbers have no type; only 0 and 1, taken for bits, need none."""
+    if {a, b} != {0, 1} or not (is_number(a) and is_number(b)):
         raise SourceError(
-            f"`where` cannot tell the width of {a} and {b}",
+            f"`where` cannot tell the type of {a} and {b}",
             where=calling_line(),
             advice="Give one of them a type, such as UInt(8)(3).",
         )
@@ -105,7 +109,7 @@ class ArrayValue(NotForNumpy, list[Any]):
             self[first][tuple(deeper) or slice(None)] = value
         else:
             old = self[first]
-            number = is_number(value) and isinstance(old, Scalar)
+            number = is_real(value) and isinstance(old, Scalar)
             super().__setitem__(first, scalar(value, old.type) if number else value)
 
     def __bool__(self) -> bool:
@@ -146,17 +150,44 @@ class ArrayValue(NotForNumpy, list[Any]):
     def __floordiv__(self, other: Any) -> Any:
         return _each(operator.floordiv, self, other)
 
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _each(lambda a, b: b // a, self, other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _each(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _each(lambda a, b: b / a, self, other)
+
     def __mod__(self, other: Any) -> Any:
         return _each(operator.mod, self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _each(lambda a, b: b % a, self, other)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
 
     def __pow__(self, other: Any) -> Any:
         return _each(operator.pow, self, other)
 
+    def __rpow__(self, other: Any) -> Any:
+        return _each(lambda a, b: b**a, self, other)
+
     def __lshift__(self, other: Any) -> Any:
         return _each(operator.lshift, self, other)
 
+    def __rlshift__(self, other: Any) -> Any:
+        return _each(lambda a, b: b << a, self, other)
+
     def __rshift__(self, other: Any) -> Any:
         return _each(operator.rshift, self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _each(lambda a, b: b >> a, self, other)
 
     def __eq__(self, other: Any) -> Any:
         return _each(operator.eq, self, other)
@@ -186,11 +217,11 @@ class ArrayValue(NotForNumpy, list[Any]):
         return ArrayValue([abs(item) for item in self])
 
     def __matmul__(self, other: Any) -> Any:
-        """The product of vectors or matrices, modulo 2^width."""
-        return _product(self, array(other))
+        """The product of vectors or matrices; NumPy's numbers follow the others, as in `+`."""
+        return _product(self, _untyped(other))
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _product(array(other), self)
+        return _product(_untyped(other), self)
 
 
 Array.value = ArrayValue
@@ -207,11 +238,16 @@ def array(values: Any) -> ArrayValue:
     return ArrayValue(rows)
 
 
-def _element(dtype: np.dtype[Any]) -> BitType | IntType:
-    kinds = {"b": lambda _: Bit, "u": UInt, "i": Int}
-    if dtype.kind not in kinds:
+def _untyped(values: Any) -> ArrayValue:
+    return array(values.tolist() if isinstance(values, np.ndarray) else values)
+
+
+def _element(dtype: np.dtype[Any]) -> ScalarType:
+    floats = {2: Float16, 4: Float32, 8: Float64}
+    kinds = {"b": lambda _: Bit, "u": UInt, "i": Int, "f": lambda width: floats.get(width // 8)}
+    if dtype.kind not in kinds or kinds[dtype.kind](8 * dtype.itemsize) is None:
         raise SourceError(
-            f"an array of {dtype} holds no bits or integers",
+            f"an array of {dtype} holds no bits or numbers",
             where=calling_line(),
             advice="Convert it, as in values.astype(np.uint8).",
         )
@@ -219,13 +255,17 @@ def _element(dtype: np.dtype[Any]) -> BitType | IntType:
 
 
 def total(values: Iterable[Any]) -> Any:
-    """The sum, modulo 2^width of the widest term."""
+    """The sum in the type common to all terms: modulo 2^width, or of floats from left to right."""
     terms = listed(values)
     if not any(isinstance(term, Scalar) for term in terms):
         return sum(terms)
     typed = same_type(terms)
     if typed[0].type == Bit:
         raise SourceError("bits have no sum", where=calling_line(), advice="Use count_ones.")
+    if isinstance(typed[0].type, Float):
+        return sum(typed[1:], typed[0])
+    if isinstance(typed[0], FixedValue):
+        return typed[0].of_steps(total([term.steps for term in typed]))
     return evaluate(
         typed[0].type,
         lambda g, *own: add_columns(g, zip(*own, strict=True)),

@@ -1,8 +1,8 @@
 """How to write a branch on a traced value without branching: the user's own line, rewritten.
 
-Python asks a value for its truth in `if`, `while`, `and`, `or`, `not`, chains of comparisons, `min`, `max`
-and `sorted`. What asked is found from the position of the instruction in the user's file, and only that part
-of the line is changed.
+Python asks a value for its truth in `if`, `while`, `and`, `or`, `not`, chains of comparisons, `in`, `min`,
+`max`, `sorted`, `any` and `all`, and for its number where it is the index of an ordinary list. What asked is
+found from the position of the instruction in the user's file, and only that part of the line is changed.
 """
 
 import ast
@@ -14,18 +14,28 @@ from tapegrad.errors import calling_frame
 IN_GENERAL = (
     "Use `where(condition, a, b)` instead, & | ~ instead of and, or, not, and `smallest`, `largest`, `sort`."
 )
+LOOKUP = "Use `where(condition, a, b)` to choose, `array(table)[x]` to look x up in a table."
 LARGEST_FILE = 1 << 20
 """Characters; in larger files nothing is looked for."""
-FUNCTIONS = {"min": "smallest", "max": "largest", "sorted": "sort"}
+FUNCTIONS = {"min": "smallest", "max": "largest", "sorted": "sort", "any": "any_of", "all": "all_of"}
 LONGEST = 200
 """Characters of a line that is shown."""
 
 
 def rewritten_branch() -> str:
     """What to write instead of the line that branches, or advice in general where that is not found."""
+    return _advice(IN_GENERAL)
+
+
+def rewritten_lookup(otherwise: str = LOOKUP) -> str:
+    """The same for a line that looks a traced value up in a list, bytes or an array of NumPy's."""
+    return _advice(otherwise)
+
+
+def _advice(otherwise: str) -> str:
     frame = calling_frame()
     line = _rewritten(frame) if frame is not None else None
-    return f"Write `{line}` instead." if line and len(line) <= LONGEST else IN_GENERAL
+    return f"Write `{line}` instead." if line and len(line) <= LONGEST else otherwise
 
 
 def _rewritten(frame: FrameType) -> str | None:
@@ -81,7 +91,9 @@ def _branches(node: ast.AST, place: tuple[int | None, ...]) -> bool:
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Not) and _at(node, place)
     if isinstance(node, ast.Compare):
-        return len(node.ops) > 1 and _at(node, place)
+        return (len(node.ops) > 1 or isinstance(node.ops[0], ast.In)) and _at(node, place)
+    if isinstance(node, ast.Subscript):
+        return _at(node, place)
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
     return called and _at(node, place)
 
@@ -106,9 +118,14 @@ def _without_branch(node: ast.AST) -> ast.AST:
     if isinstance(node, ast.UnaryOp):
         return ast.UnaryOp(ast.Invert(), node.operand)
     if isinstance(node, ast.Compare):
+        if isinstance(node.ops[0], ast.In) and len(node.ops) == 1:
+            equal = ast.Compare(_call("array", node.comparators[0]), [ast.Eq()], [node.left])
+            return _call("any_of", equal)
         sides = [node.left, *node.comparators]
         pairs = zip(sides, node.ops, sides[1:], strict=False)
         return _joined(ast.BitAnd(), [ast.Compare(a, [op], [b]) for a, op, b in pairs])
+    if isinstance(node, ast.Subscript):
+        return ast.Subscript(_call("array", node.value), node.slice, node.ctx)
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
     values = node.args[0] if len(node.args) == 1 else ast.List(node.args, ast.Load())

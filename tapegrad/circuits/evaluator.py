@@ -95,17 +95,42 @@ class Evaluator:
 
 def packed(bits: Bits) -> Words:
     """Patterns in rows to words; the last word is filled up with zeros."""
-    count = -(-len(bits) // 64)
-    octets = np.zeros((bits.shape[1], 8 * count), np.uint8)
-    some = np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little")
-    octets[:, : some.shape[1]] = some
-    return octets.view("<u8").astype(np.uint64, copy=False)
+    patterns, inputs = bits.shape
+    count, groups = -(-patterns // 64), -(-inputs // 8)
+    buffer = np.zeros(64 * count * inputs + 8, np.uint8)  # the last eight bytes of all may reach beyond
+    buffer[: bits.size] = bits.reshape(-1).view(np.uint8)
+    words = np.empty((8 * groups, count), np.uint64)
+    _pack(np.ndarray((64 * count, groups), "<u8", buffer, 0, (inputs, 8)), words)
+    return words[:inputs]
 
 
 def unpacked(words: Words, patterns: int) -> Bits:
     """The first so many patterns, in rows."""
     octets = np.ascontiguousarray(words.astype("<u8", copy=False)).view(np.uint8)
     return np.unpackbits(octets, axis=1, count=patterns, bitorder="little").view(bool).T
+
+
+@njit(nogil=True)
+def _pack(octets, words):
+    """Eight inputs of a pattern are the eight bytes of a number; of the last ones, what is too much belongs to
+    the next pattern and goes to words that nobody reads. Eight of these, each shifted by one bit more
+    than the one before, make a number whose bytes are eight patterns of each input; and the bytes of eight
+    such numbers, taken in turn, are the words."""
+    eights = np.empty(8, np.uint64)
+    low = np.uint64(0xFF)
+    for word in range(words.shape[1]):
+        for group in range(octets.shape[1]):
+            for eight in range(8):
+                gathered = np.uint64(0)
+                for place in range(8):
+                    row = octets[64 * word + 8 * eight + place, group]
+                    gathered |= row << np.uint64(place)
+                eights[eight] = gathered
+            for own in range(8):
+                found = np.uint64(0)
+                for eight in range(8):
+                    found |= (eights[eight] >> np.uint64(8 * own) & low) << np.uint64(8 * eight)
+                words[8 * group + own, word] = found
 
 
 @njit()

@@ -5,6 +5,7 @@ values of its types. Arrays with one axis more than the type has are batches: a 
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.tracer import Traced
-from tapegrad.circuits.types import Array, BitType, IntType, Layout
+from tapegrad.circuits.types import Array, BitType, IntType, Layout, ScalarType
 from tapegrad.errors import InputError
 from tapegrad.source import Call
 
@@ -130,15 +131,24 @@ def parse_arguments(traced: Traced, texts: Sequence[str]) -> tuple[NDArray[np.ui
 
 def result_json(traced: Traced, rows: Bits) -> Any:
     """The result, or a list of them."""
-    results = [traced.decode(row) for row in rows]
+    results = [_plain_json(traced.decode(row)) for row in rows]
     return results[0] if len(results) == 1 else results
 
 
+def _plain_json(value: Any) -> Any:
+    """Infinities and NaN as text, which JSON has no numbers for."""
+    if isinstance(value, dict):
+        return {key: _plain_json(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain_json(part) for part in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else str(value)
+
+
 def _parsed(layout: Layout, text: str, where: str) -> Any:
-    if isinstance(layout, BitType | IntType):
-        return _number(text, where)
+    if isinstance(layout, ScalarType):
+        return _number(text, where) if isinstance(layout, BitType | IntType) else _real(text, where)
     if text.lstrip()[:1] not in ("[", "{"):
-        return [_number(part, where) for part in text.split(",")]
+        return [_parsed(layout.element, part, where) for part in text.split(",")]
     try:
         return json.loads(text[:LONGEST_TEXT])
     except (ValueError, RecursionError):
@@ -149,7 +159,7 @@ def _axes(layout: Layout) -> int:
     """Axes of an array of this type; of tuples and dictionaries there are no batches."""
     if isinstance(layout, Array):
         return 1 + _axes(layout.element)
-    return 0 if isinstance(layout, BitType | IntType) else 1 << 16
+    return 0 if isinstance(layout, ScalarType) else 1 << 16
 
 
 # Arguments in order and by name, and batches of them.
@@ -203,6 +213,13 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise InputError(f"{text!r} has no name", advice="Write name=number for each input, or for none.")
     return name.strip(), value
+
+
+def _real(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{text[:60]!r} is not a number", where=where) from None
 
 
 def _number(text: str, where: str) -> int:

@@ -20,7 +20,7 @@ from tapegrad.circuits.inputs import (
     result_json,
 )
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
-from tapegrad.circuits.library import READY, ready
+from tapegrad.circuits.library import FUNCTIONS, READY, ready
 from tapegrad.circuits.model import Bits, Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit, random_function
 from tapegrad.circuits.tracer import Traced
@@ -280,6 +280,9 @@ FUNCTION = SourceKind(
     type=Traced,
     to_json=_function_to_json,
     from_json=_function_from_json,
+    ready=ReadyBy(
+        FUNCTIONS, lambda name, entry: Ready(entry.summary, lambda: entry.traced(name), lambda: entry.example)
+    ),
     parse_input=parse_arguments,
     input_needed="Write a value for each parameter, in order or as name=value.",
     call=call_function,

@@ -1,6 +1,8 @@
-"""Ready circuits by name, such as `adder8` or `parity64`: a kind and a number of bits, traced on demand."""
+"""Ready circuits by name, such as `adder8` or `parity64`: a kind and a number of bits, traced on demand; and
+ready functions, which take and give numbers with a fraction."""
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from tapegrad.circuits.arrays import where
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.reductions import any_of, concat, count_ones, parity
 from tapegrad.circuits.tracer import Traced, trace
-from tapegrad.circuits.types import Int, UInt
+from tapegrad.circuits.types import Float16, Int, UInt
 from tapegrad.errors import InputError
 
 
@@ -168,3 +170,24 @@ def _parsed(name: str) -> tuple[str, int] | None:
     if match is None or match[1] not in KINDS or int(match[2]) > KINDS[match[1]].largest:
         return None
     return match[1], int(match[2])
+
+
+@dataclass(frozen=True)
+class ReadyFunction:
+    """A function of two values of one type."""
+
+    function: Callable[[Any, Any], Any]
+    type: Any
+    summary: str
+    example: tuple[Any, Any]
+
+    def traced(self, name: str) -> Traced:
+        """The function as a circuit, with the function itself beside it."""
+        return trace(lambda a, b: self.function(a, b), self.type, self.type, name=name)
+
+
+FUNCTIONS: dict[str, ReadyFunction] = {
+    "float16-add": ReadyFunction(operator.add, Float16, "a + b as IEEE 754 rounds it", (1.5, 2.25)),
+    "float16-multiply": ReadyFunction(operator.mul, Float16, "a * b as IEEE 754 rounds it", (1.5, 2.25)),
+    "float16-less": ReadyFunction(operator.lt, Float16, "a < b; false where one is NaN", (1.5, 2.25)),
+}

@@ -147,9 +147,9 @@ def batch_of_bits(bits: ArrayLike, inputs: tuple[str, ...], name: str) -> Bits:
             f"the circuit {name!r} has {len(inputs)} inputs, but {batch.shape[-1]} bits were given",
             advice=f"Its inputs are {_some(inputs)}.",
         )
-    if batch.dtype != bool and not np.isin(batch, (0, 1)).all():
+    if batch.dtype != bool and not ((batch == 0) | (batch == 1)).all():
         raise InputError("inputs of a circuit are bits, 0 or 1")
-    return batch.astype(bool)
+    return batch.astype(bool, copy=False)
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -8,17 +8,9 @@ from typing import Any
 
 from tapegrad.circuits import words
 from tapegrad.circuits.arrays import ArrayValue, listed, where
+from tapegrad.circuits.operations import Scalar, evaluate, same_type
 from tapegrad.circuits.types import Bit
-from tapegrad.circuits.values import (
-    BitValue,
-    IntValue,
-    Scalar,
-    a_bit,
-    evaluate,
-    join_bits,
-    ones_among,
-    same_type,
-)
+from tapegrad.circuits.values import BitValue, IntValue, a_bit, join_bits, ones_among
 
 
 def any_of(values: Iterable[Any]) -> BitValue:

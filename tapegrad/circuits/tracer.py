@@ -19,19 +19,9 @@ import numpy as np
 from tapegrad.circuits.arrays import ArrayValue
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Bits, Circuit
-from tapegrad.circuits.types import (
-    Array,
-    Bit,
-    BitType,
-    IntType,
-    Layout,
-    from_bits,
-    is_number,
-    names,
-    parts,
-    to_bits,
-)
-from tapegrad.circuits.values import BitValue, IntValue, Scalar, same_type
+from tapegrad.circuits.operations import Scalar, same_type
+from tapegrad.circuits.scalars import is_number
+from tapegrad.circuits.types import Array, Bit, Layout, ScalarType, from_bits, names, parts, to_bits
 from tapegrad.errors import InputError, SourceError
 
 
@@ -77,30 +67,29 @@ class Traced:
             *_, outputs = self.circuit.run(bits)
             yield outputs
             return
-        layouts = tuple(self.inputs.values())
-        rows = []
-        for row in bits.tolist():
-            wires = iter(row)
-            result = self.plain(*[from_bits(layout, wires) for layout in layouts])
-            rows.append(list(to_bits(self.output, result)))
+        rows = [list(self._plain_bits(iter(row))) for row in bits.tolist()]
         yield np.array(rows, bool).reshape(len(bits), len(self.circuit.outputs))
 
     def plain(self, *arguments: Any) -> Any:
-        """The result, computed by the function on concrete values: Python's integers, no gates."""
-        layouts = self._matched(arguments)
+        """The result, computed by the function on concrete values: Python's numbers, no gates."""
+        return self.decode(self._plain_bits(iter(self.encode(*arguments))))
+
+    def _plain_bits(self, bits: Iterator[int]) -> Iterator[int]:
+        """The bits of the result for the bits of all arguments. No value leaves its type on the way, so that
+        a NaN keeps whatever bits it has."""
         if self.function is None:
             raise InputError(
                 f"the code of {self.name!r} was not saved with its circuit",
                 advice="Call it without `.plain`.",
             )
-        values = [_concrete(layout, argument) for layout, argument in zip(layouts, arguments, strict=True)]
-        result = self.function(*values)
+        result = self.function(*[_concrete(layout, bits) for layout in self.inputs.values()])
         if (found := _layout(result, "the result")) != self.output:
             raise SourceError(
                 f"{self.name} gives {found} here, and {self.output} when it was traced",
                 advice="It depends on something that is not among its arguments.",
             )
-        return _python(self.output, result)
+        leaves = _leaves(self.output, result)
+        return (leaf.raw >> i & 1 for leaf in leaves for i in range(leaf.type.width))
 
     def encode(self, *arguments: Any) -> list[int]:
         """The circuit's input bits for these arguments."""
@@ -174,22 +163,15 @@ def _signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _traced(build: CircuitBuilder, layout: Layout, name: str) -> Any:
-    if isinstance(layout, BitType):
-        return BitValue(layout, [build.input(name)], build)
-    if isinstance(layout, IntType):
-        return IntValue(layout, [build.input(bit) for bit in names(layout, name)], build)
+    if isinstance(layout, ScalarType):
+        return layout.value(layout, [build.input(bit) for bit in names(layout, name)], build)
     return _assembled(layout, [_traced(build, part, part_name) for part_name, part in parts(layout, name)])
 
 
-def _concrete(layout: Layout, value: Any) -> Any:
-    bits = iter(list(to_bits(layout, value)))
-
-    def assemble(layout: Layout) -> Any:
-        if isinstance(layout, BitType | IntType):
-            return layout(from_bits(layout, bits))
-        return _assembled(layout, [assemble(part) for _, part in parts(layout, "")])
-
-    return assemble(layout)
+def _concrete(layout: Layout, bits: Iterator[int]) -> Any:
+    if isinstance(layout, ScalarType):
+        return layout.value(layout, sum(int(next(bits)) << i for i in range(layout.width)))
+    return _assembled(layout, [_concrete(part, bits) for _, part in parts(layout, "")])
 
 
 def _assembled(layout: Layout, items: list[Any]) -> Any:
@@ -214,24 +196,18 @@ def _layout(value: Any, place: str) -> Layout:
     if isinstance(value, dict):
         return {str(key): _layout(item, f"{place}.{key}") for key, item in value.items()}
     raise SourceError(
-        f"the traced function gives {value!r}, which is no bit, integer or array",
+        f"the traced function gives {value!r}, which is no bit, number or array with a type",
         where=place,
         advice="Give plain numbers a type, such as UInt(8)(3).",
     )
 
 
 def _leaves(layout: Layout, value: Any) -> Iterator[Scalar]:
-    """The bits and integers of a result, in order, each in the type the layout says."""
-    if isinstance(layout, BitType | IntType):
+    """The single values of a result, in order, each in the type the layout says."""
+    if isinstance(layout, ScalarType):
         leaf = value if isinstance(value, Scalar) else layout(value)
-        yield leaf.to(layout) if isinstance(layout, IntType) and leaf.type != layout else leaf
+        yield leaf.to(layout) if leaf.type != layout else leaf
         return
     items = value.values() if isinstance(value, dict) else value
     for (_, part), item in zip(parts(layout, ""), items, strict=True):
         yield from _leaves(part, item)
-
-
-def _python(layout: Layout, value: Any) -> Any:
-    """A concrete result as Python numbers, truth values and lists."""
-    leaves = _leaves(layout, value)
-    return from_bits(layout, (leaf.raw >> i & 1 for leaf in leaves for i in range(leaf.type.width)))

@@ -1,8 +1,4 @@
-"""Values with operators: bits and integers that are either traced (wires) or concrete (a Python number).
-
-The type of a result depends on the types of the operands alone, traced or not: it is decided first, here, and
-then `evaluate` finds the bits. Concrete values follow Python's integers modulo 2^width and traced ones build
-gates, so that the same function computes by two independent routes, and one checks the other.
+"""Bits and integers with operators.
 
     + - * & | ^ // % divmod    modulo 2^width, in the type common to both sides
     << >> **                   modulo 2^width, in the type of the left side
@@ -15,143 +11,93 @@ Division rounds down and the remainder has the sign of the divisor, as in Python
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, Self
 
 from tapegrad.circuits import words
-from tapegrad.circuits.branches import rewritten_branch
 from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.types import Bit, BitType, Int, IntType, UInt, common_type, holding_both, is_number
+from tapegrad.circuits.operations import (
+    Gates,
+    Numbers,
+    Operation,
+    Scalar,
+    choose,
+    combine,
+    evaluate,
+    plain,
+    same_type,
+)
+from tapegrad.circuits.scalars import (
+    Bit,
+    BitType,
+    IntType,
+    ScalarType,
+    UInt,
+    holding_both,
+    is_number,
+    least_type,
+)
 from tapegrad.errors import SourceError, calling_line
 
 WIDEST_BY_ITSELF = 64
 """Bits of `3 << a`, whose width nobody has given; more is refused."""
 
-Gates = Callable[..., Sequence[Wire]]
-"""An operation on words of wires; the circuit that it builds comes first."""
-Numbers = Callable[..., int]
-"""The same operation on Python integers."""
+
+def _divided(part: int, numbers: Numbers) -> Operation:
+    def operation(signed: bool) -> tuple[Gates, Numbers]:
+        way = words.divide_signed if signed else words.divide
+        return lambda g, a, b: way(g, a, b)[part], numbers
+
+    return operation
 
 
-class NotForNumpy:
-    """What leaves operators to us, and refuses NumPy's functions: they would take a value for its bits."""
+_ADD = plain(words.add, operator.add)
+_SUBTRACT = plain(words.subtract, operator.sub)
+_MULTIPLY = plain(words.multiply, operator.mul)
+_DIVIDE = _divided(0, lambda a, b: a // b if b else -1)
+_REMAINDER = _divided(1, lambda a, b: a % b if b else a)
+_AND = plain(lambda g, a, b: list(map(g.and_, a, b)), operator.and_)
+_OR = plain(lambda g, a, b: list(map(g.or_, a, b)), operator.or_)
+_XOR = plain(lambda g, a, b: list(map(g.xor, a, b)), operator.xor)
+
+
+class _Logic(Scalar):
+    """Bits and integers: they have logic, bit by bit, and Python's integers for numbers."""
 
     __slots__ = ()
-    __array_ufunc__ = None
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise _numpy_refused("NumPy")
-
-    def __array_function__(self, function: Any, *_: Any) -> Any:
-        raise _numpy_refused(f"np.{getattr(function, '__name__', 'function')}")
-
-
-def _numpy_refused(what: str) -> SourceError:
-    return SourceError(
-        f"{what} cannot compute with traced values",
-        where=calling_line(),
-        advice="Use operators, @ for products, and `total`, `smallest`, `largest`, `sort`, `where`.",
-    )
-
-
-class Scalar(NotForNumpy):
-    """A bit or an integer. `raw` is the number (bits of two's complement) of a concrete value, or the
-    wires of a traced one, least significant first; `build` is the circuit that is being traced."""
-
-    __slots__ = ("build", "raw", "type")
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, type: Any, raw: Any, build: CircuitBuilder | None = None) -> None:
-        self.type: BitType | IntType = type
-        self.raw, self.build = raw, build
-
-    @property
-    def number(self) -> int:
-        """The Python integer of a concrete value."""
-        if self.build is not None:
-            raise SourceError(
-                "a traced value has no number yet: it differs from run to run",
-                where=calling_line(),
-                advice="Use `where(condition, a, b)` to choose, `array(table)[x]` to look x up in a table.",
-            )
-        sign = self.type.signed and self.raw >> self.type.width - 1
-        return self.raw - (1 << self.type.width) if sign else self.raw
-
-    def wires(self, build: CircuitBuilder) -> Sequence[Wire]:
-        """The wires in this circuit; a concrete value becomes constants."""
-        if self.build is None:
-            return words.constant(build, self.raw, self.type.width)
-        if self.build is not build:
-            raise SourceError("a value of one trace is used in another", where=calling_line())
-        return self.raw
-
-    def __bool__(self) -> bool:
-        if self.build is None:
-            return self.number != 0
-        raise SourceError(
-            "the traced function branches (if, while, and, or, not, min, max) on a traced value",
-            where=calling_line(),
-            advice=rewritten_branch(),
-        )
 
     def __int__(self) -> int:
         return self.number
 
     __index__ = __int__
 
-    def __repr__(self) -> str:
-        return f"{self.type}({self.number})" if self.build is None else f"<traced {self.type}>"
-
     def __and__(self, other: Any) -> Any:
-        return combine(_AND, self, other)
+        return self._logic(_AND, other)
 
     def __or__(self, other: Any) -> Any:
-        return combine(_OR, self, other)
+        return self._logic(_OR, other)
 
     def __xor__(self, other: Any) -> Any:
-        return combine(_XOR, self, other)
+        return self._logic(_XOR, other)
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def _logic(self, operation: Operation, other: Any) -> Any:
+        fits = not isinstance(other, Scalar) or isinstance(other, _Logic)
+        return combine(operation, self, other) if fits else NotImplemented
 
     def __invert__(self) -> Any:
         return evaluate(self.type, lambda g, a: [g.not_(w) for w in a], lambda a: ~a, self)
 
-    def __eq__(self, other: Any) -> Any:
-        return compare(_EQUAL, self, other)
-
-    def __ne__(self, other: Any) -> Any:
-        equal = compare(_EQUAL, self, other)
-        return equal if equal is NotImplemented else ~equal
-
-    def __lt__(self, other: Any) -> Any:
-        return compare(_LESS, self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return compare(_LESS, self, other, swapped=True)
-
-    def __le__(self, other: Any) -> Any:
-        greater = self > other
-        return greater if greater is NotImplemented else ~greater
-
-    def __ge__(self, other: Any) -> Any:
-        less = self < other
-        return less if less is NotImplemented else ~less
-
-    def to(self, type: IntType) -> "IntValue":
-        """The same value in another integer type: extended by its own sign, or cut off at the top."""
-        if not isinstance(type, IntType):
-            raise SourceError(
-                f"cannot turn a {self.type} into {type!r}", advice="Write x[0] or x != 0 for a bit."
-            )
-        if isinstance(self, IntValue) and self.type == type:
-            return self
-        return evaluate(
-            type, lambda _, a: words.resized(_, a, type.width, signed=self.type.signed), lambda a: a, self
-        )
+    def times_power(self, of: IntType, power: int) -> Any:
+        if power > 0:
+            return self.times_power(of, 0) << power
+        signed = self.type.signed
+        return evaluate(of, lambda g, a: words.resized(g, a, of.width, signed=signed), lambda a: a, self)
 
 
-class BitValue(Scalar):
+class BitValue(_Logic):
     """A truth value. Bits have logic and comparisons; together with an integer they count as 0 or 1."""
 
     __slots__ = ()
@@ -163,16 +109,18 @@ class BitValue(Scalar):
             advice="Use count_ones, ^ or &, or give the bit a width with .to(UInt(8)).",
         )
 
-    def _left_to_integers(self, other: Any) -> Any:
-        return NotImplemented if isinstance(other, IntValue) else self._no_arithmetic()
+    def _left_to_numbers(self, other: Any) -> Any:
+        number = isinstance(other, Scalar) and not isinstance(other, BitValue)
+        return NotImplemented if number else self._no_arithmetic()
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _left_to_integers
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _left_to_integers
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _left_to_numbers
+    __truediv__ = __rtruediv__ = _left_to_numbers
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _left_to_numbers
     __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __pow__ = __rpow__ = _no_arithmetic
     __neg__ = __abs__ = _no_arithmetic
 
 
-class IntValue(Scalar):
+class IntValue(_Logic):
     """An integer of fixed width."""
 
     __slots__ = ()
@@ -211,6 +159,20 @@ class IntValue(Scalar):
         quotient = self.__rfloordiv__(other)
         return quotient if quotient is NotImplemented else (quotient, self.__rmod__(other))
 
+    def __truediv__(self, other: Any) -> Any:
+        raise SourceError(
+            "integers are divided by //, which rounds down",
+            where=calling_line(),
+            advice="Write a // b, or cast to a Fixed or Float type with .to(type).",
+        )
+
+    __rtruediv__ = __truediv__
+
+    @classmethod
+    def converted(cls, of: IntType, value: Scalar) -> "IntValue":
+        """A value of another type in this one: rounded down, and cut off at the top."""
+        return value.times_power(of, 0)
+
     def __neg__(self) -> "IntValue":
         return self.type(0) - self
 
@@ -219,19 +181,25 @@ class IntValue(Scalar):
             return self
         return evaluate(UInt(self.type.width), words.magnitude, lambda a: abs(a), self)
 
-    def __pow__(self, exponent: Any) -> Any:
+    def __pow__(self, exponent: Any, modulus: Any = None) -> Any:
+        if modulus is not None:
+            raise SourceError(
+                "a power modulo another number is not known as such",
+                where=calling_line(),
+                advice="Multiply step by step, with % after each product.",
+            )
         if is_number(exponent):
             exponent = _unsigned_number(exponent, "a power")
         elif not isinstance(exponent, Scalar):
             return NotImplemented
         by = _unsigned(exponent, "a power")
-        modulus = 1 << self.type.width
-        return evaluate(self.type, words.power, lambda a, n: pow(a, n, modulus), self, by)
+        residues = 1 << self.type.width
+        return evaluate(self.type, words.power, lambda a, n: pow(a, n, residues), self, by)
 
     def __rpow__(self, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
-        base, largest = int(other), (1 << self.unsigned("a power").type.width) - 1
+        base, largest = int(other), (1 << _unsigned(self, "a power").type.width) - 1
         if base < 0 or base.bit_length() * largest > 2 * WIDEST_BY_ITSELF:
             raise _width_unknown(f"{base} **", f"UInt(8)({base}) **")
         return _of_width(f"{base} **", base, base**largest) ** self
@@ -246,7 +214,7 @@ class IntValue(Scalar):
     def __rlshift__(self, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
-        number, largest = int(other), (1 << self.unsigned("a shift").type.width) - 1
+        number, largest = int(other), (1 << _unsigned(self, "a shift").type.width) - 1
         if number < 0 or largest >= WIDEST_BY_ITSELF:
             raise _width_unknown(f"{number} <<", f"UInt(8)({number}) <<")
         return _of_width(f"{number} <<", number, number << largest) << self
@@ -255,7 +223,7 @@ class IntValue(Scalar):
         if not is_number(other):
             return NotImplemented
         number = int(other)
-        return _least_type(number)(number) >> self
+        return least_type(number)(number) >> self
 
     def _shifted(self, amount: Any, *, right: bool) -> Any:
         of = self.type
@@ -310,102 +278,28 @@ class IntValue(Scalar):
         """How many bits are 1, as Python's integers have it; of a negative one, of its two's complement."""
         return ones_among(self.bits())
 
-    def unsigned(self, what: str) -> Self:
-        """This value, if it is unsigned."""
-        if self.type.signed:
-            raise SourceError(
-                f"{what} needs an unsigned integer, not {self.type}",
-                where=calling_line(),
-                advice="Cast with .to(UInt(width)).",
-            )
-        return self
-
-
-# How the bits of a result are found, once its type is known.
-
-
-def evaluate(of: Any, gates: Gates, numbers: Numbers, *operands: Scalar) -> Any:
-    """A value of this type: by gates if an operand is traced, else by Python's integers, modulo 2^width."""
-    build = next((x.build for x in operands if x.build is not None), None)
-    kind = BitValue if isinstance(of, BitType) else IntValue
-    if build is None:
-        return kind(of, int(numbers(*(x.number for x in operands))) & (1 << of.width) - 1)
-    return kind(of, gates(build, *(x.wires(build) for x in operands)), build)
-
-
-Operation = Callable[[bool], tuple[Gates, Numbers]]
-"""Signed or not: the same operation twice, on words of wires and on Python integers."""
-
-
-def _plain(gates: Gates, numbers: Numbers) -> Operation:
-    """An operation that is the same for signed and unsigned words."""
-    return lambda signed: (gates, numbers)
-
-
-def _divided(part: int, numbers: Numbers) -> Operation:
-    def operation(signed: bool) -> tuple[Gates, Numbers]:
-        way = words.divide_signed if signed else words.divide
-        return lambda g, a, b: way(g, a, b)[part], numbers
-
-    return operation
-
-
-_ADD = _plain(words.add, operator.add)
-_SUBTRACT = _plain(words.subtract, operator.sub)
-_MULTIPLY = _plain(words.multiply, operator.mul)
-_DIVIDE = _divided(0, lambda a, b: a // b if b else -1)
-_REMAINDER = _divided(1, lambda a, b: a % b if b else a)
-_AND = _plain(lambda g, a, b: list(map(g.and_, a, b)), operator.and_)
-_OR = _plain(lambda g, a, b: list(map(g.or_, a, b)), operator.or_)
-_XOR = _plain(lambda g, a, b: list(map(g.xor, a, b)), operator.xor)
-_EQUAL = _plain(lambda g, a, b: [words.equal(g, a, b)], operator.eq)
-
-
-def _LESS(signed: bool) -> tuple[Gates, Numbers]:
-    return lambda g, a, b: [words.less(g, a, b, signed=signed)], operator.lt
-
-
-def combine(operation: Operation, a: Scalar, other: Any, *, swapped: bool = False) -> Any:
-    """One operation on two values, in the type common to them."""
-    if is_number(other):
-        other = scalar(other, a.type)
-    elif not isinstance(other, Scalar):
-        return NotImplemented
-    a, b = same_type([other, a] if swapped else [a, other])
-    return evaluate(a.type, *operation(a.type.signed), a, b)
-
-
-def compare(operation: Operation, a: Scalar, other: Any, *, swapped: bool = False) -> Any:
-    """A comparison of two numbers: both are widened until the type holds either."""
-    if is_number(other):
-        other = _least_type(int(other))(int(other))
-    elif not isinstance(other, Scalar):
-        return NotImplemented
-    of = holding_both(a.type, other.type)
-    a, b = (other, a) if swapped else (a, other)
-    return evaluate(Bit, *operation(of.signed), a.to(of), b.to(of))
-
-
-def choose(condition: Scalar, a: Any, b: Any) -> Any:
-    """`a` if the condition is 1, else `b`, in their common type."""
-    a, b = same_type([a, b])
-    build = condition.build
-    if build is None:
-        return a if condition.raw else b
-    chosen = words.choose(build, condition.raw[0], a.wires(build), b.wires(build))
-    return a.__class__(a.type, chosen, build)
+    def bit_length(self) -> "IntValue":
+        """How many bits the absolute value has without leading zeros, as Python's integers have it."""
+        bits = abs(self).bits()
+        seen = [bits[-1]]
+        for bit in reversed(bits[:-1]):
+            seen.append(seen[-1] | bit)
+        return ones_among(seen)
 
 
 def pick(items: Sequence[Any], index: Scalar) -> Any:
-    """The item at an unsigned index; zero beyond the end."""
-    items = same_type(items)
-    return evaluate(
-        items[0].type,
-        lambda g, at, *own: words.pick(g, own, at),
-        lambda at, *own: own[at] if at < len(own) else 0,
-        _unsigned(index, "an index"),
-        *items,
-    )
+    """The item at an unsigned index; zero beyond the end. Plain numbers alone are a table of the least type
+    that holds all of them."""
+    if all(is_number(item) for item in items):
+        of = reduce(holding_both, (least_type(int(item)) for item in items))
+        items = [of(item) for item in items]
+    items, place = same_type(items), _unsigned(index, "an index")
+    of = items[0].type
+    build = next((x.build for x in (place, *items) if x.build is not None), None)
+    if build is None:
+        return items[place.number] if place.number < len(items) else of.value(of, 0)
+    picked = words.pick(build, [item.wires(build) for item in items], place.wires(build))
+    return of.value(of, picked, build)
 
 
 def flags(index: Scalar, count: int) -> list[BitValue]:
@@ -424,7 +318,7 @@ def join_bits(bits: Sequence[BitValue]) -> IntValue:
     return _joined(UInt(len(bits)), bits)
 
 
-def _joined(of: BitType | IntType, bits: Sequence[BitValue]) -> Any:
+def _joined(of: ScalarType, bits: Sequence[BitValue]) -> Any:
     return evaluate(
         of,
         lambda g, *own: [wire for (wire,) in own],
@@ -452,59 +346,26 @@ def ones_among(bits: Sequence[BitValue]) -> IntValue:
     return evaluate(of, gates, lambda *own: sum(own), *bits)
 
 
-# Python numbers among values, and the types of results.
-
-
-def scalar(value: Any, like: BitType | IntType) -> Scalar:
-    """A Python number as a concrete value of this type; -1 stands for all ones in unsigned types too."""
-    number = int(value)
-    if not -(1 << like.width - 1) <= number < 1 << like.width:
-        raise SourceError(
-            f"{number} does not fit {like}",
-            where=calling_line(),
-            advice="Cast the other operand to a wider type with .to(type).",
-        )
-    return (BitValue if like == Bit else IntValue)(like, number & (1 << like.width) - 1)
-
-
-def same_type(values: Sequence[Any]) -> list[Any]:
-    """All values brought to the one type that is common to them; Python numbers follow the others."""
-    first = values[0].type if isinstance(values[0], Scalar) else None
-    if first is not None and all(isinstance(x, Scalar) and x.type == first for x in values):
-        return list(values)
-    types = {x.type for x in values if isinstance(x, Scalar)}
-    if not all(isinstance(x, Scalar) or is_number(x) for x in values):
-        raise SourceError("only bits and integers can be chosen from", where=calling_line())
-    if not types:
-        of = reduce(holding_both, (_least_type(int(number)) for number in values))
-        raise SourceError(
-            "all choices are plain numbers, so their width is unknown",
-            where=calling_line(),
-            advice=f"Give them a type, such as {of}({values[0]}), or Array({of}, {len(values)})([...]).",
-        )
-    of = reduce(common_type, types)
-    typed = [x if isinstance(x, Scalar) else scalar(x, of) for x in values]
-    return [x.to(of) if isinstance(of, IntType) and x.type != of else x for x in typed]
-
-
-def _least_type(number: int) -> IntType:
-    """The least type that holds a number."""
-    return Int(number.bit_length() + 1) if number < 0 else UInt(max(number.bit_length(), 1))
-
-
 def _unsigned(value: Scalar, what: str) -> Scalar:
-    return value.unsigned(what) if isinstance(value, IntValue) else value
+    """This value, if it is an unsigned integer or a bit."""
+    if not isinstance(value.type, UInt | BitType):
+        raise SourceError(
+            f"{what} needs an unsigned integer, not {value.type}",
+            where=calling_line(),
+            advice="Cast with .to(UInt(width)).",
+        )
+    return value
 
 
 def _unsigned_number(number: Any, what: str) -> Scalar:
     if int(number) < 0:
         raise SourceError(f"{what} cannot be by {int(number)}", where=calling_line())
-    return _least_type(int(number))(int(number))
+    return least_type(int(number))(int(number))
 
 
 def _of_width(what: str, number: int, largest: int) -> IntValue:
     """A number in the least type that holds the largest result."""
-    of = _least_type(largest)
+    of = least_type(largest)
     if of.width > WIDEST_BY_ITSELF:
         raise _width_unknown(what, f"UInt(8)({number}){what.removeprefix(str(number))}")
     return of(number)

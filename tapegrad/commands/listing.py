@@ -111,7 +111,9 @@ def show(
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Show a run on this target, as a page.")
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The page to write.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The page to write, or with .gif an animation.")
+    ] = None,
     input: InputOption = None,
     steps: StepsOption = MOST_STEPS,
     settings: SetOption = None,

@@ -46,7 +46,7 @@ class SafeConsole(Console):
 
 _on_terminal = sys.stdout is not None and sys.stdout.isatty()
 console = SafeConsole(highlight=False, emoji=False, soft_wrap=True, width=None if _on_terminal else 120)
-errors = SafeConsole(stderr=True, highlight=False, emoji=False)
+errors = SafeConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 SUCCESS, DISAGREED, BAD_INPUT, UNFINISHED = 0, 1, 2, 3
 """Exit codes: done and verified; net and source disagree; bad input; stopped at the step limit. Those

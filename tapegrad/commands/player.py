@@ -23,16 +23,18 @@ def write_page(
     settings: Sequence[str] | None,
     as_json: bool,
 ) -> None:
-    """Runs a source on a target, or a saved net, and writes the page of the run."""
-    from tapegrad.show.page import page  # both bring what draws, which only pages need
+    """Runs a source on a target, or a saved net, and writes the page of the run, or an animation of it."""
+    from tapegrad.show.animation import gif  # all of them bring what draws, which only pages need
+    from tapegrad.show.page import page
     from tapegrad.show.recorder import record
 
     if output is None:
         raise InputError("there is no place for the page", advice="Say where it goes, as in -o page.html.")
+    animated = output.suffix.lower() == ".gif"
     compiled, inputs = _opened(source, target, input, settings, steps)
     with steps_progress("recording", steps) as progress:
         recording = record(compiled, *inputs, steps=steps, progress=progress)
-    content = page(recording).encode()
+    content = gif(recording) if animated else page(recording).encode()
     write_atomically(output, content)
     if as_json:
         print_json(
@@ -54,7 +56,8 @@ def write_page(
             f"{len(recording.frames):,} frames, {len(content) / 1024:.0f} KiB",
             markup=False,
         )
-        console.print(f"written to {output}; open it in a browser", markup=False)
+        use = "put it on a slide" if animated else "open it in a browser"
+        console.print(f"written to {output}; {use}", markup=False)
     if not recording.agreed:
         raise typer.Exit(DISAGREED)
 

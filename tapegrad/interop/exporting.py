@@ -153,7 +153,7 @@ def _to_huggingface(subject: Subject, family: str | None) -> Files:
 
     if isinstance(subject.source, RaspProgram):
         return sequences.files(subject.net, subject.source, family)
-    return files(subject.net, subject.source, family or FAMILY)
+    return files(subject.net, family or FAMILY)
 
 
 def _circuit_as(name: str) -> Callable[[Subject, str | None], Files]:

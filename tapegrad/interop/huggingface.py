@@ -2,23 +2,27 @@
 
 import json
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
+import numpy as np
 from safetensors.numpy import save as tensors_to_bytes
 
 from tapegrad._compile import Compiled
+from tapegrad._verify import default_inputs
 from tapegrad.attention.tokens import BEGIN, END
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import FAMILY, net_of
 from tapegrad.interop.rotary import GptNeox, Llama
 from tapegrad.interop.stock import Gpt2, Stock
-from tapegrad.source import Source, State
 from tapegrad.targets.decoder.fast import Fast, read_tables
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.net import Net
 
 CANARY = 200
 """Most tokens of the run that the model card shows."""
+TRIED = 16
+"""Inputs that one is chosen from."""
 
 
 def decoder_net(compiled: Compiled | Net) -> DecoderNet:
@@ -47,7 +51,7 @@ def stock_of(compiled: Compiled | Net, family: str) -> Stock:
     return FAMILIES[family](decoder_net(compiled))
 
 
-def files(compiled: Compiled | Net, source: Source, family: str = FAMILY) -> dict[str, bytes]:
+def files(compiled: Compiled, family: str = FAMILY) -> dict[str, bytes]:
     """The folder of a stock checkpoint, file by file."""
     stock = stock_of(compiled, family)
     net = stock.net
@@ -89,7 +93,7 @@ def files(compiled: Compiled | Net, source: Source, family: str = FAMILY) -> dic
             }
         ),
         "labels.json": _json(labels(stock)),
-        "README.md": _card(stock, source).encode(),
+        "README.md": _card(stock, compiled).encode(),
     }
 
 
@@ -119,26 +123,37 @@ def labels(stock: Stock) -> dict[str, Any]:
     }
 
 
-def canary(net: DecoderNet, first: State) -> tuple[str, str]:
-    """A prompt, and the words that must follow, or the first of them."""
-    prompt = net.words.prompt(first, net.tokens)
-    most = min(len(prompt) + CANARY, net.tokens)
-    text = Fast(read_tables(net.model, net.tokens)).advance(prompt, most)
+def canary(compiled: Compiled) -> tuple[str, str]:
+    """A prompt, and the words that must follow, or the first of them. Of the inputs that `verify` would
+    choose, it is the one with the longest run to an end: that shows a fault in few of the weights sooner."""
+    net = decoder_net(compiled)
+    tables = read_tables(net.model, net.tokens)
+    longest: tuple[bool, int, list[int], list[int]] | None = None
+    for given in islice(default_inputs(compiled, np.random.default_rng(0))[0], TRIED):
+        try:
+            prompt = net.words.prompt(compiled.encode(compiled.source.start(*given)), net.tokens)
+        except (InputError, Refused):  # no room for it
+            continue
+        follows = Fast(tables).advance(prompt, min(len(prompt) + CANARY, net.tokens))[len(prompt) :]
+        found = END in follows, len(follows), prompt, follows
+        longest = found if longest is None else max(longest, found, key=lambda one: one[:2])
+    if longest is None:
+        raise Refused(
+            f"no input that was tried fits into {net.tokens:,} tokens", advice="Compile with more `tokens`."
+        )
     words = [token.word for token in net.words.program.tokens]
-    return (
-        " ".join(words[number] for number in prompt),
-        " ".join(words[number] for number in text[len(prompt) :]),
-    )
+    prompt, follows = (" ".join(words[number] for number in text) for text in longest[2:])
+    return prompt, follows
 
 
-def _card(stock: Stock, source: Source) -> str:
+def _card(stock: Stock, compiled: Compiled) -> str:
     """The model card."""
     net = stock.net
     claims = net.certificate()
-    prompt, follows = canary(net, source.start())
+    prompt, follows = canary(compiled)
     heads = "\n".join(f"| {name} | {does} |" for name, does in labels(stock)["heads"].items())
     return CARD.format(
-        name=source.name,
+        name=compiled.source.name,
         architecture=stock.architecture,
         places=stock.places.format(finding=len(stock.layers) - len(net.model.layers)),
         copies=" and ".join(["x", "-x"][: stock.copies]),

@@ -12,6 +12,7 @@ from tapegrad.interop.exporting import net_of
 from tapegrad.networks.form import Dense
 from tapegrad.networks.language_onnx import add_language_model
 from tapegrad.networks.onnx import LARGEST, GraphWriter
+from tapegrad.targets.decoder import sequences
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
@@ -35,6 +36,8 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
             return rcnn_model(net)
         case MemoryNet():
             raise Refused(NO_FORM.format("ONNX"), advice=ADVICE)
+        case sequences.SequenceNet():
+            raise Refused(sequences.NO_FORM.format("ONNX"), advice=sequences.ADVICE)
         case DecoderNet():
             return decoder_model(net)
     raise Refused(

@@ -18,6 +18,7 @@ from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.networks.language_pytorch import LanguageModule
 from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, SkipsModule, StackModule, convolution
+from tapegrad.targets.decoder import sequences
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError
 from tapegrad.targets.descent.net import Descent
@@ -295,6 +296,8 @@ def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
             return RcnnModule(net)
         case MemoryNet():
             raise Refused(NO_FORM.format("PyTorch"), advice=ADVICE)
+        case sequences.SequenceNet():
+            raise Refused(sequences.NO_FORM.format("PyTorch"), advice=sequences.ADVICE)
         case DecoderNet():
             return DecoderNetModule(net)
     raise Refused(f"target {net.target!r} has no form in PyTorch")

@@ -75,26 +75,47 @@ def times(*signs: str) -> str:
 
 
 def undo_xor_form(b: GridBuilder) -> None:
-    """From the start to above the last column, training rows upwards: row i times the test row and times its
-    own label is `x_i`."""
+    """From the start to above the last column: row i times its own label and times the test row is `x_i`.
+    Every row is gone through once, then every column: 2 (m + 1)(d + 1) steps there and as many back."""
     b.move("up")
     with b.until(BLANK):
-        for label in b.each(*SIGNS):
+        with b.if_(MINUS):
             b.move("left")
-            with b.until(BLANK):
-                for symbol in b.each(*SIGNS):
-                    b.write(BLANK)
-                    b.move("down")
-                    b.seek("down", BLANK)
-                    b.move("up")
-                    for test in b.each(*SIGNS):
-                        b.seek("up", BLANK)
-                        b.write(times(label, symbol, test))
-                b.move("left")
+            _flip(b, "left")
             b.move("right")
             b.seek("right", BLANK)
             b.move("left")
         b.move("up")
+    b.move("left", "down")
+    b.seek("down", BLANK)
+    b.move("up")
+    with b.until(BLANK):
+        with b.if_(MINUS):
+            b.move("up")
+            _flip(b, "up")
+            b.move("down")
+            b.seek("down", BLANK)
+            b.move("up")
+        b.move("left")
+    b.move("right")
+    b.seek("right", BLANK)
+    b.move("left")
+    b.seek("up", BLANK)
+
+
+def _flip(b: GridBuilder, direction: str) -> None:
+    """Changes every sign up to the next blank."""
+    with b.until(BLANK):
+        for sign in b.each(*SIGNS):
+            b.write(times(sign, MINUS))
+        b.move(direction)
+
+
+def _erase(b: GridBuilder, direction: str) -> None:
+    """Blanks every sign up to the next blank."""
+    with b.until(BLANK):
+        b.write(BLANK)
+        b.move(direction)
 
 
 def finish(b: GridBuilder, answer: str) -> None:
@@ -105,9 +126,7 @@ def finish(b: GridBuilder, answer: str) -> None:
     b.seek("down", BLANK)
     b.move("up")
     with b.loop():
-        with b.until(BLANK):
-            b.write(BLANK)
-            b.move("left")
+        _erase(b, "left")
         b.move("up", "right")
         with b.if_(BLANK):
             b.move("down")
@@ -244,123 +263,80 @@ def nearest_neighbour() -> GridLearner:
 
 # Parity of an unknown set of coordinates, by Gaussian elimination, with states that do not depend on sizes.
 #
-# Signs stand for bits, products for sums. Row by row from the top: the first - among a row's features is its
-# pivot, and the row is added to every other row, the test row included, that has - in that column. In the
-# end the label of the test row is the prediction. Marks inside the grid are blanks, whose symbols the
-# state remembers; the row just above the grid is a register for the pivot row.
+# Signs stand for bits, products for sums. A head that carried each bit of a pivot row to every other row
+# would walk past m cells for it. So rows that are combined stand next to each other: the pivot row of a
+# column changes places with the row below it again and again, and each row that it passes is added to on
+# the way, in 4 steps for each cell. Below the test row it is erased. So the grid loses its first column,
+# and its last row with it if the column has a pivot: the steps are of the order m d^2, and not m^2 d^2.
 
 
 def parity() -> GridLearner:
-    """The coordinates that no pivot was found in count as absent from the set."""
+    """The coordinates that no pivot was found in count as absent from the set. What remains at the end are
+    labels; the test row's, at the bottom, is the prediction."""
     b = builder("parity")
     undo_xor_form(b)
-    _fill_register(b)
-    with b.loop() as rows:
-        b.move("down")
-        with b.if_(BLANK):  # the row is the test row, the last one
-            b.break_(rows)
-        b.move("up")
-        b.skip("right", PLUS)
-        with b.if_(MINUS):
-            b.move("right")
-            with b.if_(*SIGNS):  # else it is the label
-                b.move("left")
-                _eliminate(b)
-        with b.if_(BLANK):
-            b.move("left")
-        b.seek("left", BLANK)
-        b.move("down", "right")
-    _clear_register(b)
-    for answer in b.each(*SIGNS):
-        finish(b, answer)
-    return GridLearner(b.machine(), Frame(top=2))
-
-
-def _fill_register(b: GridBuilder) -> None:
-    """From above the last column to the top left cell, writing + all along."""
-    with b.loop():
-        b.write(PLUS)
-        b.move("left", "down")
-        with b.if_(BLANK):
-            b.break_()
-        b.move("up")
-    b.move("right")
-
-
-def _eliminate(b: GridBuilder) -> None:
-    """From the pivot and back to it. The pivot's cell is blank meanwhile, and so divides its column."""
-    _copy_row_to_register(b)
-    b.move("left")
-    b.seek("left", BLANK)
-    b.move("right")
-    b.skip("right", PLUS)
-    b.write(BLANK)
-    b.move("up")
-    b.seek("up", BLANK)
-    b.move("down", "down")
-    for half in ("above the pivot", "below it"):
-        if half == "below it":
-            b.move("down")
-        with b.until(BLANK):
-            with b.if_(MINUS):
-                b.write(BLANK)
-                _add_register(b)
-            b.move("down")
-    b.move("up")
-    b.seek("up", BLANK)
-    b.write(MINUS)
-
-
-def _copy_row_to_register(b: GridBuilder) -> None:
-    """From anywhere in the row to the frame on its right."""
-    b.seek("left", BLANK)
-    b.move("right")
-    with b.until(BLANK):
-        for symbol in b.each(*SIGNS):
-            b.write(BLANK)
-            b.move("up")
-            b.seek("up", BLANK)
-            b.move("down")
-            b.write(symbol)
-            b.seek("down", BLANK)
-            b.write(symbol)
-        b.move("right")
-
-
-def _add_register(b: GridBuilder) -> None:
-    """From a row's blank cell in the pivot column, to be + in the end, over the cells on both its sides."""
-    b.move("left")
-    b.seek("left", BLANK)
-    b.move("right")
-    for half in ("before the pivot column", "after it"):
-        if half == "after it":
-            b.move("right")
-        with b.until(BLANK):
-            for symbol in b.each(*SIGNS):
-                b.write(BLANK)
-                b.move("up")
-                b.seek("up", BLANK)
-                b.move("down")
-                for other in b.each(*SIGNS):
-                    b.seek("down", BLANK)
-                    b.write(times(symbol, other))
-            b.move("right")
-    b.move("left")
-    b.seek("left", BLANK)
-    b.write(PLUS)
-
-
-def _clear_register(b: GridBuilder) -> None:
-    """From below the first column to the label of the test row."""
-    b.move("up")
-    b.seek("up", BLANK)
     b.move("down")
-    with b.until(BLANK):
-        b.write(BLANK)
+    b.seek("left", BLANK)
+    b.move("up")
+    b.write(PLUS)  # above and before the top left cell, to find it again
+    b.move("right", "down")
+    with b.loop() as columns:  # from the top of the first column that is left
         b.move("right")
-    b.move("down", "left")
+        with b.if_(BLANK):  # it is that of the labels
+            b.break_(columns)
+        b.move("left")
+        with b.while_(PLUS):
+            b.write(BLANK)
+            b.move("down")
+        with b.if_(MINUS):
+            b.move("down")
+            with b.if_(BLANK):  # in the test row, so there is no pivot
+                b.move("up")
+                b.write(BLANK)
+                b.move("down")
+            with b.else_():
+                b.move("up")
+                _sink(b)
+        b.move("right", "up")
+        b.seek("up", BLANK)
+        b.move("down")
+    b.move("left")
     b.seek("down", BLANK)
     b.move("up")
+    for answer in b.each(*SIGNS):
+        _erase(b, "up")
+        b.seek("left", PLUS)
+        b.move("down", "right")
+        b.write(answer)
+        b.halt("done")
+    return GridLearner(b.machine())
+
+
+def _sink(b: GridBuilder) -> None:
+    """From a pivot to below the column, which is then blank: the pivot's row goes down past all others."""
+    with b.loop() as rows:
+        b.write(BLANK)
+        b.move("down")
+        for bit in b.each(*SIGNS):
+            b.write(MINUS)
+            b.move("up", "right")
+            with b.until(BLANK):
+                for pivot in b.each(*SIGNS):
+                    b.move("down")
+                    for other in b.each(*SIGNS):
+                        b.write(pivot)
+                        b.move("up")
+                        b.write(times(other, pivot) if bit == MINUS else other)
+                b.move("right")
+        b.move("down", "left", "down")
+        with b.if_(BLANK):
+            b.break_(rows)
+        b.move("up")
+        b.seek("left", BLANK)
+        b.move("right")
+    b.move("up")
+    _erase(b, "left")
+    b.move("right")
 
 
 # The label is one coordinate of the sample, and the samples tell which.

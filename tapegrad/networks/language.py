@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float32, Int
 
 from tapegrad.networks.form import Affine, Numbers, static, tree
+from tapegrad.networks.numpy import quietly
 
 CHUNK = 256
 """Tokens that are read at once."""
@@ -102,6 +103,7 @@ class Reading:
         )
         self._layers = [_Layer(layer) for layer in model.layers]
 
+    @quietly
     def feed(self, tokens: list[int], watch: list[Seen] | None = None) -> Float32[np.ndarray, " tokens"]:
         """Reads at least one more token; the logits after the last. `watch` is filled with what heads look
         at there."""

@@ -10,7 +10,12 @@ from tapegrad.networks.form import Activation, Affine, Attention, Decoder, Dense
 
 Vector = Float[np.ndarray, " width"]
 
+quietly = np.errstate(invalid="ignore")
+"""Decorates functions that multiply matrices. The library that does may compute beyond the ends of short
+vectors, and warn of what it finds there. A result that is NaN is a mismatch wherever it is compared."""
 
+
+@quietly
 def affine(own: Affine | Matrix, x: Float[np.ndarray, "columns ..."]) -> Float[np.ndarray, "rows ..."]:
     """`A x + b`, for a vector or for columns."""
     bias = np.asarray(own.bias).reshape(-1, *[1] * (x.ndim - 1))
@@ -95,6 +100,7 @@ class WatchedDecoder:
         self._steps += 1
         return seen
 
+    @quietly
     def _attend(
         self, attention: Attention, h: Vector, keys: list[Vector], values: list[Vector]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Vector]:

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 
 from tapegrad.networks.form import Affine, static, tree
 from tapegrad.networks.language import Layer, softmax
+from tapegrad.networks.numpy import quietly
 
 BEGIN = 0
 """The number of the first token."""
@@ -73,6 +74,7 @@ class Evaluator:
         ]
         self._unembedding = _sparse(model.unembedding)
 
+    @quietly
     def hidden(
         self,
         tokens: list[int],

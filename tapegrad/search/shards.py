@@ -4,9 +4,10 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,15 +201,37 @@ def on_threads(shards: list[Shard], quest: Quest, workers: int | None) -> Iterat
     """Shards as they are finished, on all cores; compiled code lets other threads run. Whoever stops asking
     for more stops the threads too, wherever they are."""
     stop = np.zeros(1, np.int8)
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        waiting: dict[Any, int] = {pool.submit(work, shard, quest, stop): shard.number for shard in shards}
+    # Ctrl-C may come between any two lines. A queue is then as it was or has one entry more; futures, of
+    # which the usual pool has one for every shard, may be left locked, and its threads wait for them forever.
+    left: SimpleQueue[Shard] = SimpleQueue()
+    found: SimpleQueue[tuple[int, ShardResult] | Exception] = SimpleQueue()
+
+    def serve() -> None:
         try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        finally:
-            stop[0] = 1
-            for future in waiting:
-                future.cancel()
+            while not stop[0]:
+                shard = left.get_nowait()
+                found.put((shard.number, work(shard, quest, stop)))
+        except Empty:
+            return
+        except Exception as error:  # whoever asks for results gets it
+            found.put(error)
+
+    threads = [Thread(target=serve) for _ in range(workers or os.cpu_count() or 1)]
+    try:
+        for shard in shards:
+            left.put(shard)
+        for thread in threads:
+            thread.start()
+        for _ in shards:
+            result = found.get()
+            if isinstance(result, Exception):
+                raise result
+            yield result
+    finally:
+        stop[0] = 1
+        for thread in threads:
+            if thread.ident is not None:  # it was started
+                thread.join()
 
 
 def on_ray(shards: list[Shard], quest: Quest) -> Iterator[tuple[int, ShardResult]]:

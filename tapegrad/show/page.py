@@ -17,7 +17,16 @@ from tapegrad._compile import Compiled
 from tapegrad._files import write_atomically
 from tapegrad.show.recorder import MOST_STEPS, Recording, record
 
-_SCRIPTS = ("panels.js", "player.js")
+_SCRIPTS = (
+    "elements.js",
+    "panels.js",
+    "drawing.js",
+    "curve.js",
+    "words.js",
+    "player.js",
+    "share.js",
+    "open.js",
+)
 
 
 def page(recording: Recording) -> str:
@@ -42,6 +51,7 @@ def assembled(*, title: str, data: str = "", studio: str = "", scripts: tuple[st
         "default-src 'none'",
         f"style-src '{_hash(style)}'",
         f"script-src '{_hash(script)}'",
+        "img-src blob:",  # a picture of the drawing, on its way to a file
         "base-uri 'none'",
         "form-action 'none'",
     ]

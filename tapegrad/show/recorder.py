@@ -8,6 +8,7 @@ from tapegrad._compile import Compiled, Progress, compile, compile_for
 from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_ahead
 from tapegrad._panels import plain
 from tapegrad._sources import Found, inputs_for, kind_of
+from tapegrad.show.plain_words import plain_words
 from tapegrad.show.views import described, net_view
 from tapegrad.targets import target_named
 
@@ -26,6 +27,12 @@ class Recording:
     target: str
     summary: str
     paper: str
+    lead: str
+    """What the run is, in a sentence or two for everybody."""
+    answers: list[tuple[str, str]]
+    """Questions of a newcomer, with their answers."""
+    link: str
+    """The paper's address."""
     passes: list[str]
     parameters: int
     steps: int
@@ -109,11 +116,15 @@ def record(
     if not run.ended:
         notes.append(f"The run was cut off after {run.steps:,} steps, before its end.")
     summary, paper = described(compiled)
+    words = plain_words(compiled)
     return Recording(
         title=compiled.source.name,
         target=compiled.target.name,
         summary=summary,
         paper=paper,
+        lead=words.lead,
+        answers=list(words.answers),
+        link=words.link,
         passes=[rewriting.name for rewriting in compiled.passes],
         parameters=compiled.net.parameters,
         steps=run.steps,

@@ -9,13 +9,13 @@ from tapegrad.source import imported
 from tapegrad.targets import Carry
 
 VIEWS = {
-    "relu": "tapegrad.show.views_forward:ReluView",
-    "transformer": "tapegrad.show.views_forward:TransformerView",
-    "decoder": "tapegrad.show.views_forward:DecoderView",
-    "rcnn": "tapegrad.show.views_forward:RcnnView",
-    "simplex": "tapegrad.show.views_trained:SimplexView",
-    "tape": "tapegrad.show.views_trained:TapeView",
-    "emulator": "tapegrad.show.views_trained:EmulatorView",
+    "relu": "tapegrad.show.views_relu:ReluView",
+    "transformer": "tapegrad.show.views_transformer:TransformerView",
+    "decoder": "tapegrad.show.views_decoder:DecoderView",
+    "rcnn": "tapegrad.show.views_rcnn:RcnnView",
+    "simplex": "tapegrad.show.views_simplex:SimplexView",
+    "tape": "tapegrad.show.views_tape:TapeView",
+    "emulator": "tapegrad.show.views_emulator:EmulatorView",
 }
 """One line for each target with a view of its own: a class made from the net and its first carry. Imported on
 first use, for its module loads the target."""
@@ -74,11 +74,11 @@ def net_view(compiled: Compiled, carry: Carry) -> NetView:
     """The view of the net's target, for one run."""
     other = OTHERS.get(type(compiled.net).__name__)
     if other is not None:
-        return imported(other[0])(compiled.net, carry)
+        return imported(other[0])(compiled, carry)
     place = VIEWS.get(compiled.target.name)
     if place is None or not isinstance(compiled.net, compiled.target.net):
         return DecodedView(compiled)
-    return imported(place)(compiled.net, carry)
+    return imported(place)(compiled, carry)
 
 
 def described(compiled: Compiled) -> tuple[str, str]:

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.errors import Refused
 from tapegrad.rasp.functions import Value
 from tapegrad.rasp.kind import titled, word_of
+from tapegrad.show.drawing.positions import RowsOfPositions
 from tapegrad.targets.decoder.sequences import Pass, SequenceNet
 
 MOST_HEADS = 16
@@ -24,7 +26,9 @@ class SequencesView:
     curve_name = "deviation of the output"
     sees_every_step = False
 
-    def __init__(self, net: SequenceNet, carry: Pass) -> None:
+    def __init__(self, compiled: Compiled, carry: Pass) -> None:
+        net = compiled.net
+        assert isinstance(net, SequenceNet)
         self.net, self.count = net, len(carry.tokens)
         program = net.program
         self.bits = _bits_of(net)
@@ -40,7 +44,11 @@ class SequencesView:
             else []
         )
         positions = tuple(f"{n} {word_of(token)}" for n, token in enumerate(carry.tokens, 1))
+        self.layers = [number for number, layer in enumerate(net.model.layers) for _ in layer.heads]
+        words = [word_of(token) for token in carry.tokens]
+        self.rows = RowsOfPositions(words, self.layers, [f"head {name}: {does}" for name, does in self.heads])
         self.panels: list[Panel] = [
+            self.rows.drawing,
             Cells(
                 "Sequences in the residual stream",
                 "text",
@@ -76,7 +84,13 @@ class SequencesView:
     def frame(self, carry: Pass) -> tuple[list[Any], float | None]:
         if carry.hidden is None:
             empty = [CellsFrame([], widths=[0] * self.count) for _ in self.heads[:MOST_HEADS]]
-            return [CellsFrame([], widths=[0] * len(self.bits)), *empty, CellsFrame([], widths=[0])], None
+            before = self.rows.picture("The tokens are in. One forward run computes all positions.", [], [])
+            return [
+                before,
+                CellsFrame([], widths=[0] * len(self.bits)),
+                *empty,
+                CellsFrame([], widths=[0]),
+            ], None
         found = [
             (row, place, self._text(node, carry.hidden[place]))
             for row, node in enumerate(self.bits)
@@ -87,7 +101,13 @@ class SequencesView:
             CellsFrame([(r, c, float(weights[r, c])) for r, c in np.argwhere(weights > 1e-6).tolist()])
             for weights in looked
         ]
-        return [CellsFrame(found), *heads, self._output(carry)], self.net.deviation(carry)
+        output = self._output(carry)
+        words = [str(word) for _, _, word in output.cells]
+        said = (
+            f"One forward run: every head looks where its program says, and the output is {' '.join(words)}."
+        )
+        picture = self.rows.picture(said, [look.weights[1:] for look in self.net.watch(carry.tokens)], words)
+        return [picture, CellsFrame(found), *heads, output], self.net.deviation(carry)
 
     def _text(self, node: int, hidden: np.ndarray) -> str:
         values = self.net.program.values[node]

@@ -66,7 +66,8 @@ def _layers_of_the_net(circuit: Circuit, step: Step) -> None:
         chosen = step.target_option(name, value)
         same = chosen == value or (name, chosen, value) == ("correction", None, "thirds")
         require(same, f"the option {name!r} is for another net")
-    require(step.target_option("form", "paper") == "paper", "the option 'form' is for another net")
+    form = step.target_option("form", "paper")
+    require(form in (None, "paper"), "the option 'form' is for another net")
 
 
 def _unroll(before: Model, step: Step) -> Model:

@@ -30,6 +30,7 @@ from tapegrad_check.fields import whole
 from tapegrad_check.folder import NotProved, require
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes.step import Step
+from tapegrad_check.products import times
 from tapegrad_check.sources import Circuit, Model
 from tapegrad_check.sources.rasp import SELECTORS, Rasp, Value, result
 
@@ -188,7 +189,7 @@ def _means(
     whole_ones = [int(own * base) for own in exact]
     if max(map(abs, whole_ones)) >= 1 << 48:
         raise NotProved("a mean is of numbers that are too large")
-    sums = rows.astype(np.int64) @ np.array(whole_ones)[values][:, :, None]
+    sums = times(rows.astype(np.int64), np.array(whole_ones)[values][:, :, None])
     pairs = np.stack([sums[:, :, 0], rows.sum(axis=2)], axis=-1)
     unique, which = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
     made = []

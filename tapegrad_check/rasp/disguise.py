@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad_check.folder import require
+from tapegrad_check.products import times
 from tapegrad_check.rasp.disguised_heads import DisguisedHeads, Form
 from tapegrad_check.rasp.drift import UP, Matrix, product, quantum, rounded
 from tapegrad_check.rasp.tables import MIXED, START, WORD, row_of
@@ -70,7 +71,7 @@ class Disguised(DisguisedHeads):
         }
         adds = np.concatenate([out[slots] * scale[:, None], out[list(erased.values())]])
         step = drift.grid * quantum(own) * quantum(adds) if not off.any() and not others else 0.0
-        total = np.abs(adds).T @ size + np.abs(out[others]).T @ sizes
+        total = times(np.abs(adds).T, size) + times(np.abs(out[others]).T, sizes)
         fits, more = np.zeros_like(adds), np.zeros_like(adds)
         if len(forms):
             shares = np.zeros((len(forms), len(places)))
@@ -80,8 +81,8 @@ class Disguised(DisguisedHeads):
             fits[: len(forms)], more[: len(forms)] = product(shares, drift.directions[places])
         fits[len(forms) :] = -drift.directions[list(erased)]
         self._next_layer(erased, off[len(forms) :])
-        drift.off = drift.off + drift.in_features((adds - fits).T, more.T) @ size
-        drift.off = (drift.off + self._directly(out[others]) @ sizes) * UP
+        drift.off = drift.off + times(drift.in_features((adds - fits).T, more.T), size)
+        drift.off = (drift.off + times(self._directly(out[others]), sizes)) * UP
         for place, error in made.items():
             self._is_set(place, error, row_of(terms, places.index(place))[0], forms, size)
         self._settle(rounded(np.count_nonzero(out, axis=0), total, step))
@@ -178,8 +179,8 @@ class Disguised(DisguisedHeads):
         if raw is not None:
             whole[self.drift.place[raw[0]]] = 0.0
         found, error = read.found[units], read.error[units]
-        off = self.drift.largest(found - read.wanted[units]) + error @ self.drift.most
-        return (off + (np.abs(found) + error) @ whole + read.rounding[units]) * UP
+        off = self.drift.largest(found - read.wanted[units]) + times(error, self.drift.most)
+        return (off + times(np.abs(found) + error, whole) + read.rounding[units]) * UP
 
     def _flag_drift(self, terms: Form, forms: list[Form], read: Read) -> float:
         """How far the flag for mixed values may be off: at values that are 0 or 1 it stays down, at mixtures,
@@ -222,8 +223,8 @@ class Disguised(DisguisedHeads):
             ((place, _),) = row_of(self.unembedding, 0)[0].items()
             column, whole = drift.place[place], drift.whole
             relative, absolute, whole[column] = drift.relative[column], drift.off[column], 0.0
-            other = drift.largest(found - wanted) + error @ drift.most + rounding
-            other = float((other + (np.abs(found) + error) @ whole)[0]) + 2 * float(absolute)
+            other = drift.largest(found - wanted) + times(error, drift.most) + rounding
+            other = float((other + times(np.abs(found) + error, whole))[0]) + 2 * float(absolute)
             for low, high in pairwise(sorted(self.brought(place)[0])):
                 room = (float(low + high) * float(relative) + other) * 2 * UP
                 require(float(high - low) > room, "numbers that are read cannot be told apart")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad_check.folder import Arrays, require
+from tapegrad_check.products import times
 from tapegrad_check.rasp.drift import SINGLE, UP, Drift, Matrix, product, quantum, rounded
 from tapegrad_check.rasp.heads import BETA
 from tapegrad_check.rasp.program import RaspNet
@@ -183,17 +184,17 @@ class DisguisedHeads(RaspNet):
         found, error = product(
             np.ascontiguousarray(drift.basis.T), query, np.ascontiguousarray(key.T), drift.basis
         )
-        wanted = asks.T @ answers  # bits times the temperature: exact
+        wanted = times(asks.T, answers)  # bits times the temperature: exact
         most, whole = drift.most, drift.whole
-        off = float(most @ (drift.largest(found - wanted) + error @ most))
-        off += float(whole @ (drift.largest(found) + error @ most))
-        off += float(whole @ (drift.largest(np.ascontiguousarray(found.T)) + error.T @ most))
-        off += float(whole @ (np.abs(found) + error) @ whole)
+        off = float(times(most, drift.largest(found - wanted) + times(error, most)))
+        off += float(times(whole, drift.largest(found) + times(error, most)))
+        off += float(times(whole, drift.largest(np.ascontiguousarray(found.T)) + times(error.T, most)))
+        off += float(times(times(whole, np.abs(found) + error), whole))
         asked, answered = drift.magnitude(query), drift.magnitude(key)
         first, second = drift.rounding(query), drift.rounding(key)
-        off += float(first @ answered + asked @ second)
+        off += float(times(first, answered) + times(asked, second))
         step = drift.grid**2 * quantum(query) * quantum(key) if not (first.any() or second.any()) else 0.0
-        off += float(rounded(query.shape[1], asked @ answered, step))
+        off += float(rounded(query.shape[1], times(asked, answered), step))
         return off * UP
 
     def _brings_off(self, places: list[int], rows: Matrix, value: Matrix, out: Matrix, copies: bool) -> None:
@@ -203,18 +204,18 @@ class DisguisedHeads(RaspNet):
         through = np.ascontiguousarray(out.T), np.ascontiguousarray(value.T), drift.basis
         (found, error), (right, more) = product(*through), product(onto, rows)
         apart, spare = drift.signed(found - right, error + more)
-        added.off += drift.largest(apart) + spare @ drift.most
-        added.off += drift.in_features(found, error) @ drift.whole
+        added.off += drift.largest(apart) + times(spare, drift.most)
+        added.off += times(drift.in_features(found, error), drift.whole)
         rounding, size = drift.rounding(value), drift.magnitude(value)
         # Where only the first position has a value, the others add zeros.
         one = not (rounding.any() or apart.any() or spare.any() or drift.whole.any())
         one = one and not np.delete(rows, drift.place[START], axis=1).any()
         terms = 0 if copies else 2 if one else self.program.length + 1
-        added.bound += np.abs(out).T @ (rounding + terms * SINGLE * size)
+        added.bound += times(np.abs(out).T, rounding + terms * SINGLE * size)
         self._takes_room(out, size, drift.grid * quantum(value) * quantum(out) if copies else 0.0)
 
     def _takes_room(self, out: Matrix, size: Matrix, step: float) -> None:
-        self.added.size += np.abs(out).T @ size
+        self.added.size += times(np.abs(out).T, size)
         self.added.terms += np.count_nonzero(out, axis=0)
         self.added.step = min(self.added.step, step)
 
@@ -226,7 +227,7 @@ class DisguisedHeads(RaspNet):
             _, _, value, out = self._sides(slot)
             if value.any() and out.any():
                 size = self.drift.magnitude(value) * (1 + (self.program.length + 32) * SINGLE)
-                self.added.off += self._directly(out) @ size
+                self.added.off += times(self._directly(out), size)
                 self._takes_room(out, size, 0.0)
 
     def _directly(self, out: Matrix) -> Matrix:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import require
+from tapegrad_check.products import times
 
 Matrix = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def product(*factors: Matrix) -> tuple[Matrix, Matrix]:
     terms, step = 0, quantum(factors[0])
     for factor in factors[1:]:
         terms += found.shape[1] + 2
-        found, size, step = found @ factor, size @ np.abs(factor), step * quantum(factor)
+        found, size, step = times(found, factor), times(size, np.abs(factor)), step * quantum(factor)
     if size.max(initial=0.0) * UP <= step * 2.0**53:
         return found, np.zeros_like(found)
     return found, size * (terms * DOUBLE * UP)
@@ -109,7 +110,7 @@ class Drift:
             to = self.place[before[column]]
             self.off[to], self.relative[to], self.most[to] = off[column], relative[column], most[column]
         lost = np.setdiff1d(np.arange(len(off)), kept)
-        self.off += self.in_features(basis[:, lost], np.zeros((len(off), len(lost)))) @ off[lost]
+        self.off += times(self.in_features(basis[:, lost], np.zeros((len(off), len(lost)))), off[lost])
         self.off *= UP
 
     @property
@@ -121,7 +122,7 @@ class Drift:
         """For each row the largest magnitude of its product with what the features should be. Bits of a group
         are 1 up to one of them, and 0 after it."""
         if self.loose:
-            return np.abs(rows) @ self.most * UP
+            return times(np.abs(rows), self.most) * UP
         high, low = np.zeros(len(rows)), np.zeros(len(rows))
         single = self.most > 0
         for group in self.groups:
@@ -133,13 +134,13 @@ class Drift:
                 low += np.minimum(sums.min(axis=1), 0)
         alone = rows[:, single] * self.most[single]
         high, low = high + np.maximum(alone, 0).sum(axis=1), low + np.minimum(alone, 0).sum(axis=1)
-        spare = np.abs(rows) @ self.most * (rows.shape[1] * DOUBLE)
+        spare = times(np.abs(rows), self.most) * (rows.shape[1] * DOUBLE)
         return (np.maximum(high, -low) + spare) * UP
 
     @property
     def size(self) -> Matrix:
         """How large coordinates of y can be."""
-        return (self.largest(self.basis) + np.abs(self.basis) @ self.whole) * UP
+        return (self.largest(self.basis) + times(np.abs(self.basis), self.whole)) * UP
 
     def read(self, weights: Matrix) -> tuple[Matrix, Matrix]:
         """What columns of weights read, as rows over features, and how far these may be off."""
@@ -147,30 +148,30 @@ class Drift:
 
     def rounding(self, weights: Matrix) -> Matrix:
         """How far the products of y with columns of weights are rounded."""
-        total = np.abs(weights).T @ self.size
+        total = times(np.abs(weights).T, self.size)
         return rounded(np.count_nonzero(weights, axis=0), total, self.grid * quantum(weights))
 
     def off_by(self, rows: Matrix, error: Matrix, wanted: Matrix) -> Matrix:
         """How far rows over features may be from those that are wanted, without rounding."""
-        apart = self.largest(rows - wanted) + error @ self.most
-        return (apart + (np.abs(rows) + error) @ self.whole) * UP
+        apart = self.largest(rows - wanted) + times(error, self.most)
+        return (apart + times(np.abs(rows) + error, self.whole)) * UP
 
     def magnitude(self, weights: Matrix) -> Matrix:
         """How large the products of y with columns of weights can be, as they are computed."""
         rows, error = self.read(weights)
-        drift = (np.abs(rows) + error) @ self.whole + error @ self.most
+        drift = times(np.abs(rows) + error, self.whole) + times(error, self.most)
         return (self.largest(rows) + drift + self.rounding(weights)) * UP
 
     def in_features(self, columns: Matrix, error: Matrix) -> Matrix:
         """Vectors of y in terms of features: the magnitudes of their components, at most."""
         found, own = product(self.inverse, columns)
-        most = np.abs(found) + own + np.abs(self.inverse) @ error
+        most = np.abs(found) + own + times(np.abs(self.inverse), error)
         return (most + self.rest * most.max(axis=0, initial=0.0)) * UP
 
     def signed(self, columns: Matrix, error: Matrix) -> tuple[Matrix, Matrix]:
         """Vectors of y in terms of features, and how far that may be off."""
         found, own = product(self.inverse, columns)
-        off = own + np.abs(self.inverse) @ error
+        off = own + times(np.abs(self.inverse), error)
         most = np.abs(found) + off
         return found, (off + self.rest * most.max(axis=0, initial=0.0)) * UP
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import NotProved, require
+from tapegrad_check.products import times
 from tapegrad_check.rasp.tables import MOST_WORK, START, UNIT, WORD, Key, Tables, row_of
 
 BETA = 256.0
@@ -74,7 +75,7 @@ class Heads(Tables):
             if first.shape[1] * second.shape[1] > MOST_WORK:
                 raise NotProved("a head has too many cases")
             # Products of bits with the temperature: sums stay far below 2^53.
-            found[pair] = first.T @ second
+            found[pair] = times(first.T, second)
         return found
 
     def _selects(self, selector: int, tables: Scores, count: int) -> None:

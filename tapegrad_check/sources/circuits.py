@@ -131,14 +131,27 @@ def _same_names(found: Iterator[str], wanted: tuple[str, ...]) -> bool:
     return tuple(islice(found, len(wanted) + 1)) == wanted
 
 
+def _width(scalar: str) -> int | None:
+    """The bits of a number of this type: of an integer, before and behind the point, or of the exponent and
+    the mantissa of a float, beside its sign. A bit has no number of bits."""
+    if scalar == "Bit":
+        return None
+    whole = re.fullmatch(r"U?Int\(([1-9][0-9]{0,5})\)", scalar)
+    parts = re.fullmatch(r"(U?Fixed|Float)\((0|[1-9][0-9]?), (0|[1-9][0-9]?)\)", scalar)
+    require(whole or parts, "a type is neither a bit nor a number")
+    if whole:
+        return int(whole[1])
+    assert parts is not None
+    return int(parts[2]) + int(parts[3]) + (parts[1] == "Float")
+
+
 def _bits(layout: Any, name: str, depth: int) -> Iterator[str]:
     """The names of the bits of a value of some type: a bit, a number, or a structure of them. Structures
     without any bits are refused, so that what is looked at is no more than the names that come out."""
     require(depth < 100, "a type is nested too deeply")
     if isinstance(layout, str):
-        number = re.fullmatch(r"U?Int\(([1-9][0-9]{0,5})\)", layout)
-        require(layout == "Bit" or number, "a type is neither a bit nor a number")
-        yield from (f"{name}[{i}]" for i in range(int(number[1]))) if number else [name]
+        width = _width(layout)
+        yield from [name] if width is None else (f"{name}[{i}]" for i in range(width))
         return
     require(isinstance(layout, dict), "a type is neither a text nor a structure")
     parts: Iterable[tuple[str, Any]]

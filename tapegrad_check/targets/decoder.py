@@ -39,6 +39,7 @@ from tapegrad_check.in_tokens.records import (
 )  # fmt: skip
 from tapegrad_check.in_tokens.token_nets import purposes, split
 from tapegrad_check.maps import Map, Row, maps_of
+from tapegrad_check.products import times
 from tapegrad_check.rasp import program as rasp
 from tapegrad_check.sources import Machine, Model, digest, model_of
 
@@ -310,13 +311,13 @@ class _Net:
             x = np.zeros((len(bits), len(columns)))
             for number, own in enumerate(bits):
                 x[number, [columns[self.at[key]] for key in own]] = 1
-            z = x @ weights + bias
+            z = times(x, weights) + bias
             plain, cut = z[:, ~reads_raw], z[:, reads_raw]
             require((np.abs(plain) >= 1 / 2).all(), "a unit is not sure whether it is on")
             # Values that are read raw may be off by 1/64, which must not matter to the sum of the two.
             safe = (cut <= -1 / 4) | np.isin(cut, (1 - LOW, 1 - HIGH))
             require(safe.all() and self._paired(used, reads_raw), "a recalled bit is not rounded")
-            found = np.maximum(z, 0) @ sums.T + offset
+            found = times(np.maximum(z, 0), sums.T) + offset
             wanted = (following[:, None] >> np.arange(len(offset)) & 1) * 2 - 1
             require((found == wanted).all(), "another token follows than the source says")
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.fields import array, number, texts, whole
 from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.products import times
 from tapegrad_check.sources import Learner, Model
 from tapegrad_check.targets.exact_memory import check_exact
 from tapegrad_check.targets.noise_tolerant_memory import check_noise_tolerant
@@ -65,7 +66,9 @@ class _Net(NamedTuple):
 def _check_practical(
     config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], learner: Learner | None
 ) -> list[str]:
-    require(config.keys() == ENTRIES and certificate.keys() == CLAIMS, "the net has other entries or claims")
+    noisy = "noise" in config
+    entries, claims = (ENTRIES | {"noise"}, CLAIMS | {"error"}) if noisy else (ENTRIES, CLAIMS)
+    require(config.keys() == entries and certificate.keys() == claims, "the net has other entries or claims")
     require(arrays.keys() - {TRAINED} == {"weights", "offsets", "sources", "cells"}, "the arrays are others")
     net = _shape(config, arrays)
     require(certificate["cells"] == net.cells, "the certificate counts other cells")
@@ -92,6 +95,8 @@ def _check_practical(
     require(same, "the bound on the drift is another")
     require(vanish or drift <= 1 / 4, "neither rounding nor the bound on the drift protects the cells")
     statements.append(f"without rounding, cells would drift by at most {drift:.2g} in {steps:,} steps")
+    if noisy:
+        statements.append(_noise(net, config["noise"], certificate["error"], drift, steps))
     if TRAINED in arrays:
         _same_but_for_cells(arrays, vanish)
         statements.append("the weights after training are those before, but for the signs of the cells")
@@ -207,11 +212,11 @@ def _output(net: _Net, answer: int) -> None:
     shares = weights[1:].reshape(-1, 6)
     require((shares[:, 0] == net.u).all(), "a gate has another share of the output")
     closed = np.array([2.0, 2.0, -2.0, -2.0, -2.0, -2.0])
-    require((shares @ closed == 0).all(), "closed cells do not cancel")
+    require((times(shares, closed) == 0).all(), "closed cells do not cancel")
     for control, (gate, at) in enumerate(((0, 0.5), (1, -0.5), (1, 0.5), (0, -0.5))):
         open_cell = closed.copy()
         open_cell[gate], open_cell[2 + control] = at, 2.0
-        require((shares @ open_cell == 0).all(), "an open cell is not made up for")
+        require((times(shares, open_cell) == 0).all(), "an open cell is not made up for")
     require((shares[:, 1] == -net.u).all(), "the second gate of a cell is not the opposite of the first")
 
 
@@ -235,6 +240,37 @@ def _drift(w0: float, u: float, cells: int, steps: int) -> float:
     Euclidean norm, which the steps do not lengthen."""
     each = 20 * (6 * cells + 1) / u + 41 + 28 / u**2
     return math.sqrt(cells) * steps**2 / 2 * w0**2 * each
+
+
+def _noise(net: _Net, settings: Any, claimed: Any, drift: float, steps: int) -> str:
+    """Noise of at most kappa on a cell and rho on another weight, relative to it, in equal shares at all
+    steps, together with rounding: vertices that compute stay flat, and the cells' errors, in the Euclidean
+    norm, add up. Of the output, noise on edges (9 rho) and on the inputs of open gates (5 rho) makes 14 rho
+    of each step's error, gains 5 rho, the errors of the cells themselves 1 rho."""
+    require(isinstance(settings, dict), "the noise is not described")
+    require(settings.keys() == {"absolute", "relative", "seed"}, "the noise is described by other entries")
+    absolute, relative = (number(settings[kind], f"the {kind} noise") for kind in ("absolute", "relative"))
+    whole(settings["seed"], "the seed")
+    require(absolute >= 0 and relative >= 0 and absolute + relative > 0, "the noise is not positive")
+    unit = 2.0 ** -PRECISIONS[net.graph.weights.dtype.name][0]
+    kappa, rho = absolute / net.w0 + relative, absolute * 8 / (3 * net.u) + relative
+    graph = net.graph
+    sizes = np.abs(graph.weights.astype(np.float64)) * np.where(graph.sources < graph.given, 1.0, 2.0)
+    loads = np.bincount(graph.ends(), sizes, graph.last + 1)
+    controls = net.first_control + (6 * np.arange(net.cells)[:, None] + np.arange(4)).ravel()
+    load = max(loads[net.first_copy : net.first_control].max(initial=0), loads[controls].max(initial=0))
+    require(rho * load <= 2, "with the noise, a vertex that computes may not be flat")
+    rho += steps * unit
+    require(rho <= 1 / 64, "the noise is too large for its bound")
+    each = 20 * rho + 10 * (6 * net.cells + 1) * unit
+    error = math.sqrt(net.cells) * (kappa + steps * each) + 1.1 * drift
+    same = math.isclose(error, number(claimed, "the error"), rel_tol=1e-9)
+    require(same, "the bound on the error that noise makes is another")
+    require(error <= 1 / 4, "the noise may turn a cell")
+    return (
+        f"with noise of {absolute:.2g} + {relative:.2g} |weight| in all on every weight, in equal shares at "
+        f"{steps:,} steps, no cell is off by more than {error:.2g} of its size"
+    )
 
 
 def _computation(net: _Net) -> Computation:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.fields import array, number, whole
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require, tested_on
+from tapegrad_check.products import times
 from tapegrad_check.sources import MOST_TAPES, Machine, Model
 from tapegrad_check.targets.tape import about_graph
 
@@ -243,15 +244,15 @@ def _fixed(bits: NDArray, form: dict[str, Any]) -> NDArray[np.floating]:
     """Two's complement, least significant bit first."""
     places = 2.0 ** np.arange(form["width"])
     places[-1] *= -1
-    return bits.reshape(-1, form["width"]) @ places / 2.0 ** form["fraction"]
+    return times(bits.reshape(-1, form["width"]), places) / 2.0 ** form["fraction"]
 
 
 def _floating(bits: NDArray, form: dict[str, Any]) -> NDArray[np.floating]:
     """Mantissa, exponent, sign; the numbers with exponent 0 have no hidden bit."""
     m, e = form["mantissa"], form["exponent"]
     rows = bits.reshape(-1, m + e + 1)
-    exponent = rows[:, m : m + e] @ 2.0 ** np.arange(e)
-    whole = rows[:, :m] @ 2.0 ** np.arange(m) + np.where(exponent > 0, 2.0**m, 0.0)
+    exponent = times(rows[:, m : m + e], 2.0 ** np.arange(e))
+    whole = times(rows[:, :m], 2.0 ** np.arange(m)) + np.where(exponent > 0, 2.0**m, 0.0)
     unit = 2.0 ** (np.maximum(exponent, 1) - (2 ** (e - 1) - 1) - m)
     return np.where(rows[:, -1] > 0, -1.0, 1.0) * whole * unit
 
@@ -262,7 +263,7 @@ def _output(primary: dict[str, Any], theta: NDArray, x: NDArray) -> NDArray[np.f
     for layer, (columns, rows) in enumerate(pairwise(primary["sizes"]), 1):
         matrix = theta[used : used + rows * (columns + 1)].reshape(rows, columns + 1)
         used += matrix.size
-        x = x @ matrix[:, :-1].T + matrix[:, -1]
+        x = times(x, matrix[:, :-1].T) + matrix[:, -1]
         if primary["activation"] == "step":
             x = (x >= 0).astype(float)
         elif layer < len(primary["sizes"]) - 1:

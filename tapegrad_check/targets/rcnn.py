@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tapegrad_check.fields import array, texts, whole
 from tapegrad_check.fields import number as finite
 from tapegrad_check.folder import Arrays, Checked, CheckError, Unchecked, require
+from tapegrad_check.products import times
 from tapegrad_check.sources import MOVES as WAYS
 from tapegrad_check.sources import GridMachine, Model
 
@@ -126,7 +127,7 @@ class Tables:
         cells, in the order of the patch."""
         units = self.activations(patch)
         slopes = np.stack([self.slope[at][:, n] for at, n in patch.items()], axis=1)
-        return self.out @ units, (self.gradient_out * (units > 0)) @ slopes
+        return times(self.out, units), times(self.gradient_out * (units > 0), slopes)
 
     def additive(self, computing: list[int]) -> tuple[NDArray[np.float64], dict[Offset, NDArray[np.float64]]]:
         """For patches whose centre computes and whose other cells compute or lie outside, with one head at
@@ -148,11 +149,11 @@ class Tables:
             others = self.bias + sum(low[other] for other in self.seen if other != at)
             mine = np.where(single & varies[i], 1.0, 0.0)
             active = np.maximum(others[:, None] + self.seen[at], 0) * mine[:, None]
-            parts[at] = (self.out @ active).T
+            parts[at] = times(self.out, active).T
         fixed = np.where(varies.any(axis=0), 0.0, np.maximum(least, 0))
-        base = self.out @ fixed
+        base = times(self.out, fixed)
         if joint.any():
-            ends = [self.out[:, joint] @ np.maximum(bound[joint], 0) for bound in (least, most)]
+            ends = [times(self.out[:, joint], np.maximum(bound[joint], 0)) for bound in (least, most)]
             if (least[joint] < LEAST_MARGIN).any() or not np.allclose(*ends, atol=1e-9):
                 raise CheckError("a unit depends on several cells at once while all of them compute")
             base = base + ends[0]
@@ -327,10 +328,12 @@ def _channel_tables(
     seen, slope = {}, {}
     for at in (HERE, *NEIGHBOURS):
         weights = kernel[:, :, at[0] + 1, at[1] + 1]
-        seen[at] = weights @ contents.values.T
+        seen[at] = times(weights, contents.values.T)
         slope[at] = np.repeat(weights[:, [trace]], contents.count, axis=1)
     most = np.maximum(bias + sum(own.max(axis=1) for own in seen.values()), 0)
-    require((np.abs(mix) @ most < EXACT_BELOW).all(), "sums of units are too large for single precision")
+    require(
+        (times(np.abs(mix), most) < EXACT_BELOW).all(), "sums of units are too large for single precision"
+    )
     tables = Tables(seen, slope, bias, mix, mix[trace])
     return tables, [f"all weights are whole numbers and no sum exceeds {largest:,g}, so float32 is exact"]
 
@@ -384,7 +387,7 @@ def _ternary_tables(
     fifth = np.zeros((1, len(arrays["V4.bias"])))
     np.add.at(fifth, (arrays["V5.rows"], arrays["V5.columns"]), arrays["V5.values"])
     require(not (arrays["V4.bias"].any() or arrays["V5.bias"].any()), "the last two maps have a bias")
-    out = fifth @ fourth
+    out = times(fifth, fourth)
     return Tables(seen, slope, arrays["V3.bias"], out, out[0]), [
         f"{questions:,} questions about one cell are answered by 0 or 1 for each of the "
         f"{len(contents.possible):,} contents, to {rounding:.3g}; no value is nearer than {margin:.3g} to "

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.folder import require
 from tapegrad_check.maps import Map
+from tapegrad_check.products import times
 from tapegrad_check.targets.stock_nets import EPSILON, GAIN, Floats, Head, Layer, StockNet, Tensor, dense
 
 UNIT, MEAN, STRAY = 2.0**-24, 2.0**-20, 2.0**-10
@@ -139,7 +140,7 @@ class Rotary(StockNet):
                 half = self.record << bit
                 early = (numbers - 1 - shift) % (2 * half) < half
                 stream[:, len(self.names) + place] = early | (numbers == 0)
-            found = np.maximum(stream @ weights + offsets, 0) @ added
+            found = times(np.maximum(times(stream, weights) + offsets, 0), added)
             require(bool((found == wanted[:, to]).all()), "rotations do not find the place of every token")
 
     def _check_first_record(self) -> None:

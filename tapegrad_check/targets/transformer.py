@@ -17,6 +17,7 @@ import numpy as np
 from tapegrad_check.fields import array, texts, whole
 from tapegrad_check.fields import number as finite
 from tapegrad_check.folder import Checked, CheckError, require
+from tapegrad_check.products import times
 from tapegrad_check.sources import Machine, Model
 from tapegrad_check.targets import attention
 
@@ -361,7 +362,7 @@ def _claims(
 def _largest_score(arrays: dict[str, np.ndarray], where: str) -> float:
     """No score can be larger, for vectors of bits."""
     queries, keys = (np.abs(arrays[f"{where}W_{x}"]).sum(1) + np.abs(arrays[f"{where}b_{x}"]) for x in "QK")
-    return float(queries @ np.maximum(keys, np.abs(arrays[f"{where}K_0"])))
+    return float(times(queries, np.maximum(keys, np.abs(arrays[f"{where}K_0"]))))
 
 
 def _identity(names: list[str], groups: tuple[str, ...]) -> dict[str, Formula]:

@@ -12,9 +12,11 @@ STATEMENTS = (
 )
 # fmt: on
 
+_MODULES = ("memory", "emulation", "metaalgorithm", "noise", "noisy_learning", "limits")
+
 PAPER = Paper(
     "abbe-sandon",
     "Abbe, Sandon: On the universality of deep learning",
-    modules=tuple(f"{__name__}.{part}" for part in ("memory", "emulation", "noise", "limits")),
+    modules=tuple(f"{__name__}.{part}" for part in _MODULES),
     statements=STATEMENTS,
 )

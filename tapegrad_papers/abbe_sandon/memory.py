@@ -16,7 +16,7 @@ from tapegrad.targets.emulator.build import build_exact
 from tapegrad.targets.emulator.constants import ExactConstants
 from tapegrad.targets.emulator.graph import THRESHOLDS, GraphBuilder
 from tapegrad.targets.emulator.paper_nets import ExactNet
-from tapegrad_papers.abbe_sandon import PAPER
+from tapegrad_papers.abbe_sandon import PAPER, components
 from tapegrad_papers.abbe_sandon.cross_predictability import all_bits
 from tapegrad_papers.ledger import Outcome, holds
 
@@ -139,30 +139,66 @@ def _totals(graph, weights, values, vertices) -> list[float]:
 
 @PAPER.claim("Definition 6", "The memory component M_s: a sign on an edge, two gated paths to the output")
 def definition_6(long: bool) -> Outcome:
-    constants = ExactConstants.of(Fraction(3), 10)
-    number, s = constants.field.number, constants.s
-    paths = all(constants.path(t) == number(0, Fraction(6 - t, 2)) * s for t in range(1, 7))
-    value = (constants.path(1) * 2).power(Fraction(3))
-    for t in (2, 3):
-        value = (value * constants.path(t)).power(Fraction(3))
-    at_v4 = value * constants.path(4)
-    control = number(26, 91) * s.power(Fraction(40))
-    opened = at_v4.power(Fraction(3))
-    opened = (opened * constants.path(5)).power(Fraction(3)) * constants.path(6)
+    """On the arrays of a compiled network: each component is followed back from the output, and its edges are
+    compared with the text, to 240 digits."""
+    net = _exact(parity(3 if long else 2))
+    graph, m0 = net.graph, net.constants.field.m0
+    with localcontext(prec=components.PRECISION):
+        two, three = Decimal(2), Decimal(3)
+        s = ((two**-243 * three ** (Decimal(-1641) / 2) / m0).ln() / 364).exp()
+        path = [three ** (3 - Decimal(t) / 2) * s for t in range(1, 7)]
+        control = -(two**26) * three**91 * s**40
+        weights = [components.digits(weight) for weight in net.weights]
+        pairs: dict[int, list[components.Path]] = {}
+        for one in components.paths(graph, 6, 4):
+            pairs.setdefault(one.vertices[1], []).append(one)
+        first, second = ([pair[side] for pair in pairs.values() if len(pair) == 2] for side in (0, 1))
+        along = all(_near(weights[e], w) for one in first for e, w in zip(one.edges, path, strict=True))
+        along_other = all(
+            _near(weights[e], w)
+            for one in second
+            for e, w in zip(one.edges, [*path[:5], -path[5]], strict=True)
+        )
+        controls = [edge for one in (*first, *second) for edge in one.controls.values()]
+        # What the weights do, computed from those in the graph: forward along each path, cube by cube.
+        closes = opens = True
+        for one in first:
+            value = 2 * weights[one.edges[0]]
+            for edge in one.edges[1:4]:
+                value = value**3 * weights[edge]
+            closes &= all(_near(2 * weights[edge], -value) for edge in one.controls.values())
+            contribution = (value**3 * weights[one.edges[4]]) ** 3 * weights[one.edges[5]]
+            opens &= _near(contribution, two**243 * three ** (Decimal(1641) / 2) * s**364)
+            opens &= _near(contribution, 1 / Decimal(m0))
+    shared = all(a.vertices[:3] == b.vertices[:3] for a, b in zip(first, second, strict=True))
+    apart = all(
+        len({*a.vertices, *b.vertices, *a.controls, *b.controls, graph.vertices - 1}) == 12
+        for a, b in zip(first, second, strict=True)
+    )
+    count = 2 * len(net.cells) + 1
     checks = {
-        "the weights are 3^(3 - t/2) s": paths,
-        "a control of 2 closes: 2 * 2^26 3^91 s^40 is what v_4 gets from v_3, exactly": at_v4 == control * 2,
-        "the network uses this weight": constants.control == control,
-        "open, the path gives 2^243 3^(1641/2) s^364 to the output": opened
-        == number(243, Fraction(1641, 2)) * s.power(Fraction(364)),
+        "one component for each bit, one spare for each, one for all others": len(pairs)
+        == len(first)
+        == count,
+        "both paths share v_0, v_1 and v_2; each component has 12 vertices": shared and apart,
+        "edges (v_(t-1), v_t) have the weights 3^(3 - t/2) s": along,
+        "edges (v_2, v_3') and so on have the same weights, and (v_5', v_6) has -s": along_other,
+        "one control leads to v_4, one to v_4', with the weight -2^26 3^91 s^40": len(controls) == 2 * count
+        and all(_near(weights[edge], control) for edge in controls),
+        "a control of 2 closes: with it the total input of v_4 is 0": closes,
+        "open, a path gives 2^243 3^(1641/2) s^364 = 1/m0 to the output": opens,
     }
     return holds(
         checks,
-        stated="weights 3^(3 - t/2) s, controls -2^26 3^91 s^40",
-        measured="all identities in exact arithmetic",
+        stated="12 vertices; weights 3^(3 - t/2) s, controls -2^26 3^91 s^40",
+        measured=f"{len(pairs)} components in a compiled graph of {graph.vertices:,} vertices; s = {s:.6e}",
         note="The edge from v_2 to v_3' has weight 3 sqrt(3) s, the value of 3^(3 - t/2) s at t = 3.",
         s=float(s),
     )
+
+
+def _near(a: Decimal, b: Decimal) -> bool:
+    return abs(a / b - 1) < Decimal(10) ** (10 - components.PRECISION)
 
 
 def _exact(learner: Learner, p: str = "3") -> ExactNet:

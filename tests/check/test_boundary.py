@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,6 @@ from tapegrad_check.boundary import (
     INTERRUPTED,
     TERMINATED,
     TRACEBACK,
-    Terminated,
     complain,
     guarded,
     print_json,
@@ -22,6 +23,7 @@ from tapegrad_check.boundary import (
     silent_when_closed,
 )
 from tapegrad_check.folder import CheckError
+from tapegrad_check.signals import Terminated
 
 Capture = pytest.CaptureFixture[str]
 
@@ -101,6 +103,81 @@ def test_signals_are_handled_while_the_program_runs_and_given_back(capsys: Captu
     assert guarded(stopped) == TERMINATED
     assert signal.getsignal(signal.SIGTERM) is before
     assert capsys.readouterr().err == "terminated\n"
+
+
+class Raises:
+    """Sends a signal while it is taken apart, where Python drops whatever is raised."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+class Slow:
+    def __del__(self) -> None:
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, INTERRUPTED), (signal.SIGTERM, TERMINATED)])
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_signal_that_comes_where_exceptions_are_dropped_is_heard(
+    number: signal.Signals, code: int, ignored: bool, capsys: Capture
+) -> None:
+    """As in the callback that JAX has in the garbage collector; and though a shell has it ignored."""
+    before, hook = signal.getsignal(number), sys.unraisablehook
+    if ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+    def waits() -> int:
+        Raises(number)
+        for _ in range(3):  # it comes again while these are taken apart, and is dropped again
+            Slow()
+        for _ in range(200):
+            time.sleep(0.1)
+        return 0
+
+    try:
+        assert guarded(waits) == code
+        assert signal.getsignal(number) == (signal.SIG_IGN if ignored else before)
+    finally:
+        signal.signal(number, before)
+    assert sys.unraisablehook is hook
+    assert capsys.readouterr().err == ("interrupted\n" if code == INTERRUPTED else "terminated\n")
+
+
+def test_other_exceptions_that_are_dropped_are_told_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda dropped: told.append(dropped.exc_type))
+
+    class Broken:
+        def __del__(self) -> None:
+            raise OSError
+
+    assert guarded(lambda: len([Broken()]) - 1) == 0
+    assert told == [OSError]
+
+
+def test_a_signal_of_another_program_is_left_to_it(capsys: Capture) -> None:
+    """One that handles Ctrl-C itself, and has called ours."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        assert guarded(lambda: signal.raise_signal(signal.SIGINT) or 4) == 4
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+
+
+def test_signals_are_the_main_threads(capsys: Capture) -> None:
+    before, found = signal.getsignal(signal.SIGTERM), []
+    thread = threading.Thread(
+        target=lambda: found.append((guarded(lambda: 6), signal.getsignal(signal.SIGTERM)))
+    )
+    thread.start()
+    thread.join()
+    assert found == [(6, before)]
 
 
 def test_what_steers_a_terminal_is_written_as_its_escape() -> None:

@@ -5,6 +5,8 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,18 @@ print(tapegrad_check.__file__)
     )
     assert run.returncode == 0, run.stderr
     assert Path(run.stdout.strip()).parent == tmp_path / "tapegrad_check"
+
+
+def test_every_room_is_installed_with_it() -> None:
+    """`pip install ./tapegrad_check` takes the packages that its own pyproject lists."""
+    settings = tomllib.loads((PACKAGE / "pyproject.toml").read_text())
+    rooms = {
+        ".".join(["tapegrad_check", *file.parent.relative_to(PACKAGE).parts])
+        for file in PACKAGE.rglob("*.py")
+        if "build" not in file.parts
+    }
+    assert set(settings["tool"]["setuptools"]["packages"]) == rooms
+    assert settings["project"]["version"] == version("tapegrad")
 
 
 def test_the_command_says_what_holds(adder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,7 @@ def exported(folder: Path, given: str | TuringMachine, tokens: int, family: str 
     save(compiled, folder / "own.net")
     stock = folder / "stock"
     stock.mkdir()
-    for file, content in files(compiled, source, family).items():
+    for file, content in files(compiled, family).items():
         (stock / file).write_bytes(content)
     return stock, folder / "own.net"
 

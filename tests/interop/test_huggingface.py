@@ -2,12 +2,15 @@
 
 import json
 import re
+from itertools import islice
 
 import numpy as np
 import pytest
 from safetensors.numpy import load as parse_tensors
 from typer.testing import CliRunner
 
+import tapegrad as tg
+from tapegrad.attention.tokens import Interpreter
 from tapegrad.cli import app
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop import huggingface, stock
@@ -15,7 +18,7 @@ from tapegrad.interop.huggingface import files
 from tapegrad.machines.library import ready
 from tapegrad.programs.library import READY
 from tests.interop.stock_in_numpy import logits
-from tests.interop.texts import CASES, FAMILIES, PROGRAM, TOKENS, decoder, run_of, said
+from tests.interop.texts import CASES, FAMILIES, PROGRAM, TOKENS, decoder, files_of, run_of, said
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -31,7 +34,7 @@ def test_so_do_those_of_programs(family):
 
 def every_token_is_predicted(machine, inputs, tokens, family):
     net = decoder(machine, tokens)
-    folder = files(net, machine, family)
+    folder = files_of(net, machine, family)
     for words in inputs:
         prompt, run = run_of(net, machine, words)
         found = logits(folder, prompt + run)[len(prompt) - 1 : -1]
@@ -46,7 +49,7 @@ def test_gpt2_in_numpy_runs_risc_v():
     program = READY["rv32-sort"].build()
     net = decoder(program, 1000)
     prompt, run = run_of(net, program, (b"b",), net.words.record)
-    folder = files(net, program)
+    folder = files_of(net, program)
     found = logits(folder, prompt + run)[len(prompt) - 1 : -1]
     assert found.argmax(1).tolist() == run
     first, second = np.sort(found, axis=1)[:, [-1, -2]].T
@@ -58,7 +61,7 @@ def test_gpt2_in_numpy_runs_risc_v():
 def test_what_the_folder_holds():
     machine = ready("palindrome")
     net = decoder(machine)
-    folder = files(net, machine)
+    folder = files_of(net, machine)
     config, tokenizer = (json.loads(folder[name]) for name in ("config.json", "tokenizer.json"))
     weights = parse_tensors(folder["model.safetensors"])
     assert config["n_embd"] % config["n_head"] == 0
@@ -77,21 +80,29 @@ def test_what_the_folder_holds():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_canary_of_the_card_is_what_follows(family):
-    """The card is read as a person would, and replayed by the weights beside it."""
-    machine = ready("busy-beaver-3x2")
-    net = decoder(machine)
-    folder = files(net, machine, family)
+@pytest.mark.parametrize("name", ["busy-beaver-3x2", "palindrome", "adder2"])
+def test_the_canary_of_the_card_is_what_follows(name, family):
+    """The card is read as a person would, and replayed by the weights beside it and by the interpreter. It
+    is a real run: of palindrome not that of the empty word. A circuit gets to tokens by way of a machine."""
+    compiled = tg.compile(name, "decoder", tokens=TOKENS)
+    net = huggingface.decoder_net(compiled)
+    folder = files(compiled, family)
     card, vocabulary = folder["README.md"].decode(), json.loads(folder["tokenizer.json"])["model"]["vocab"]
     assert f"**{TOKENS:,} tokens**" in card
     assert json.loads(folder["config.json"])["architectures"][0] in card
     found = re.search(r"The prompt `(.+)` must be followed by\n\n    (.+)\n", card)
     assert found is not None
     prompt, follows = ([vocabulary[word] for word in part.split()] for part in found.groups())
-    assert (prompt, follows) == run_of(net, machine, ())
+    assert follows == list(islice(Interpreter(net.words.program).run(prompt), huggingface.CANARY))
+    assert len(follows) > 4 * net.words.record
     said_next = logits(folder, prompt + follows)[len(prompt) - 1 : -1].argmax(1)
     assert said_next.tolist() == follows
-    assert huggingface.canary(net, machine.start()) == (said(net, prompt), said(net, follows))
+    assert huggingface.canary(compiled) == (said(net, prompt), said(net, follows))
+
+
+def test_no_canary_without_room():
+    with pytest.raises(Refused, match="fits into 3 tokens"):
+        huggingface.canary(tg.compile("palindrome", "decoder", tokens=3))
 
 
 def test_on_the_command_line(tmp_path):
@@ -123,4 +134,4 @@ def test_families_on_the_command_line(tmp_path):
 def test_tables_of_positions_that_are_too_large_are_refused(monkeypatch):
     monkeypatch.setattr(stock, "LARGEST", 1 << 20)
     with pytest.raises(Refused, match="table of positions"):
-        files(decoder(ready("increment"), 20_000), ready("increment"))
+        files_of(decoder(ready("increment"), 20_000), ready("increment"))

@@ -8,11 +8,11 @@ from safetensors.numpy import load as parse_tensors
 
 from tapegrad.attention.tokens import BEGIN
 from tapegrad.errors import Refused
-from tapegrad.interop.huggingface import files, stock_of
+from tapegrad.interop.huggingface import stock_of
 from tapegrad.interop.rotary import Rotary, lost
 from tapegrad.machines.library import ready
 from tests.interop.stock_in_numpy import frequencies
-from tests.interop.texts import decoder, two_tapes
+from tests.interop.texts import decoder, files_of, two_tapes
 
 HORIZON = 100_000
 
@@ -43,7 +43,7 @@ def test_every_place_up_to_a_hundred_thousand(machine):
     net = decoder(machine, HORIZON)
     stock = stock_of(net, "llama")
     assert isinstance(stock, Rotary)
-    scores, largest = scores_of_the_first_token(files(net, machine, "llama"), len(stock.halves))
+    scores, largest = scores_of_the_first_token(files_of(net, machine, "llama"), len(stock.halves))
     # Softmax over 100,000 keys: by 25 the first token is beyond all others, or they are beyond it.
     assert np.abs(scores).min() > 25
     # Half a token's turn from 0 at least, but for the share that rounding may take.

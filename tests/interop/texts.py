@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import tapegrad as tg
+from tapegrad._compile import Compiled
 from tapegrad.attention.tokens import Interpreter
 from tapegrad.interop.huggingface import files
 from tapegrad.machines.library import ready
@@ -12,6 +13,7 @@ from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.programs.library import READY
 from tapegrad.programs.model import Program
+from tapegrad.targets import target_named
 from tapegrad.targets.decoder import DecoderNet
 
 FAMILIES = ["gpt2", "llama", "gpt-neox"]
@@ -55,9 +57,14 @@ def said(net: DecoderNet, text: list[int]) -> str:
     return " ".join(net.words.program.tokens[number].word for number in text)
 
 
+def files_of(net: DecoderNet, machine: Source, family: str = "gpt2") -> dict[str, bytes]:
+    """The checkpoint, file by file."""
+    return files(Compiled(net, target_named("decoder"), machine, (), {}), family)
+
+
 def written(folder: Path, net: DecoderNet, machine: Source, family: str = "gpt2") -> Path:
     """The checkpoint, in a folder."""
     folder.mkdir(exist_ok=True)
-    for name, content in files(net, machine, family).items():
+    for name, content in files_of(net, machine, family).items():
         (folder / name).write_bytes(content)
     return folder

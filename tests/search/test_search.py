@@ -300,7 +300,7 @@ def test_ctrl_c_stops_a_large_search_at_once(tmp_path):
         [sys.executable, "-c", STOPPED, str(file)],
         stderr=subprocess.PIPE,
         text=True,
-        # A shell starts what runs in the background without Ctrl-C, and children without it too.
+        # Whether or not the shell that started the tests has set it to be ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:

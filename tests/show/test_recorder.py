@@ -111,16 +111,6 @@ def test_attention_finds_the_last_write_to_a_cell():
         assert line(recording, title, frame, copying) == wanted
 
 
-@pytest.mark.parametrize("target", [t.name for t in all_targets()])
-def test_every_target_shows_its_own_example(target):
-    example = next(t for t in all_targets() if t.name == target).examples()[0]
-    recording = record(tg.compile(example.source, target, **example.options), *example.inputs)
-    assert recording.agreed
-    assert recording.ended
-    assert {p["side"] for p in recording.panels} == {"source", "network"}
-    assert any(p["kind"] != "fields" for p in recording.panels if p["side"] == "network")
-
-
 def test_memory_cells_of_the_emulator_are_the_learners_memory():
     example = next(t for t in all_targets() if t.name == "emulator").examples()[0]
     compiled = tg.compile(example.source, "emulator", **example.options)

@@ -13,6 +13,8 @@ def shown(program, text):
     made = record(tg.compile(program, "decoder"), tuple(text.split()))
     rows = {}
     for panel, frame in zip(made.panels, made.frames[-1]["panels"], strict=True):
+        if panel["kind"] == "drawing":
+            continue
         cells = [[""] * panel["columns"] for _ in panel["rows"]]
         for r, c, value in frame["cells"]:
             cells[r][c] = value
@@ -33,7 +35,8 @@ def test_sort():
     moves = rows["network", "Head 2.0"]
     assert [row.index(1) for row in moves.values()] == [2, 4, 1, 3]
     assert len(made.frames) == 2
-    assert all(not frame["cells"] for frame in made.frames[0]["panels"][1:])
+    empty = zip(made.panels, made.frames[0]["panels"], strict=True)
+    assert all(not frame["cells"] for panel, frame in list(empty)[1:] if panel["kind"] == "cells")
 
 
 def test_values_that_are_left_open():

@@ -1,7 +1,9 @@
 """Scores: tools that are right, wrong, slow, greedy, broken or not there each give a row."""
 
 import json
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,13 +89,42 @@ while True:
     rows = scored(instances, tmp_path, script, Limits(0.3, 4096 * MIB))
     assert {row["outcome"] for row in rows.values()} == {"timeout"}
     assert all(row["seconds"] >= 0.3 for row in rows.values())
-    status = Path(f"/proc/{child.read_text()}/stat")
-    assert not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z"
+    assert not _runs(child.read_text())
 
 
 def test_a_tool_that_waits_is_ended(tmp_path: Path) -> None:
     ended = run_limited([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.2, memory=4096 * MIB)
     assert (ended.code, ended.stopped) == (None, "time")
+
+
+SCORING = """
+import sys
+from tapegrad._vnn.limits import run_limited
+run_limited([sys.executable, "-c", sys.argv[1]], seconds=600, memory=1 << 32)
+"""
+
+
+def test_a_tool_ends_with_who_started_it_killed_outright(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    tool = (
+        f"import os, time; os.fork(); open({str(started)!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(600)"
+    )
+    scoring = subprocess.Popen([sys.executable, "-c", SCORING, tool])
+    while scoring.poll() is None and not (started.exists() and len(started.read_text().split()) == 2):
+        time.sleep(0.02)
+    assert scoring.poll() is None
+    scoring.kill()
+    scoring.wait()
+    for _ in range(1000):
+        if not any(_runs(number) for number in started.read_text().split()):
+            return
+        time.sleep(0.02)
+    pytest.fail("the tool is still there")
+
+
+def _runs(number: str) -> bool:
+    status = Path(f"/proc/{number}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] not in "ZX"
 
 
 def test_a_tool_that_takes_too_much_memory(instances: Path, tmp_path: Path) -> None:

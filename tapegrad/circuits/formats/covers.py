@@ -7,6 +7,7 @@ from itertools import product
 
 from tapegrad.circuits.builder import Wire
 from tapegrad.circuits.formats.netlist import Gates
+from tapegrad.circuits.formats.tables import MOST_INPUTS, Plan, plan_of, variable
 from tapegrad.circuits.model import Gate
 
 
@@ -28,15 +29,40 @@ class Cover:
         return inside == self.value
 
     def add(self, gates: Gates, operands: Sequence[Wire]) -> Wire:
-        """The gates that compute it: a single one where it is the function of a gate, else ANDs of the
-        literals of each cube, ORed."""
+        """The gates that compute it: a single one where it is the function of a gate, few by its truth table
+        where it has up to six operands and is not as short already, else ANDs of the literals of each cube,
+        ORed."""
         kind = self.single_gate
         if kind is not None:
             if not operands or kind in (Gate.FALSE, Gate.TRUE):
                 return gates.constant(kind is Gate.TRUE)
             return gates.negated(operands[0]) if kind is Gate.NOT else gates.build.gate(kind, *operands)
+        if self.plan is not None:
+            return gates.planned(self.plan, operands)
         inside = gates.tree(Gate.OR, [self._cube(gates, operands, cube) for cube in self.cubes])
         return inside if self.value else gates.negated(inside)
+
+    @cached_property
+    def plan(self) -> Plan | bool | None:
+        """The gates of its truth table, where they are fewer than those of its cubes."""
+        if self.operands > MOST_INPUTS:
+            return None
+        written = sum(self.operands - cube.count("-") for cube in self.cubes) - 1
+        plan = plan_of(self.operands, self.table)
+        return plan if isinstance(plan, bool) or len(plan.steps) < written else None
+
+    @cached_property
+    def table(self) -> int:
+        """The truth table of a few operands; bit p is the value where operand i has bit i of p."""
+        every = (1 << (1 << self.operands)) - 1
+        inside = 0
+        for cube in self.cubes:
+            rows = every
+            for place, own in enumerate(cube):
+                if own != "-":
+                    rows &= variable(self.operands, place) ^ (0 if own == "1" else every)
+            inside |= rows
+        return inside if self.value else inside ^ every
 
     @cached_property
     def single_gate(self) -> Gate | None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.clocked.model import SequentialCircuit, next_names, with_latches
+from tapegrad.circuits.formats.tables import Plan
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import FormatError
 from tapegrad.source import quoted
@@ -57,12 +58,14 @@ def in_order(keys: Iterable[Key], reads: Callable[[Key], Sequence[Key]]) -> list
 
 
 class Gates:
-    """Adds gates as a file writes them, nothing folded away; negations and constants are shared."""
+    """Adds gates as a file writes them, nothing folded away. Negations, constants and the gates of tables,
+    which stand in no file, are shared."""
 
     def __init__(self) -> None:
         self.build = CircuitBuilder(simplify=False)
         self._negations: dict[Wire, Wire] = {}
         self._constants: dict[bool, Wire] = {}
+        self._planned: dict[tuple[Gate, Wire, Wire], Wire] = {}
 
     def negated(self, wire: Wire) -> Wire:
         """NOT of a wire."""
@@ -75,6 +78,18 @@ class Gates:
         if value not in self._constants:
             self._constants[value] = self.build.constant(value)
         return self._constants[value]
+
+    def planned(self, plan: Plan | bool, operands: Sequence[Wire]) -> Wire:
+        """The gates of a truth table on these operands."""
+        if isinstance(plan, bool):
+            return self.constant(plan)
+        wires = list(operands)
+        for kind, *reads in plan.steps:
+            a, b = sorted(wires[own] if own >= 0 else self.negated(wires[~own]) for own in reads)
+            if (kind, a, b) not in self._planned:
+                self._planned[kind, a, b] = self.build.gate(kind, a, b)
+            wires.append(self._planned[kind, a, b])
+        return wires[plan.result] if plan.result >= 0 else self.negated(wires[~plan.result])
 
     def tree(self, kind: Gate, wires: Sequence[Wire]) -> Wire:
         """AND, OR or XOR of one or more wires, by a balanced tree."""

@@ -1,29 +1,4 @@
-"use strict";
-// Drawing: each kind of panel gives an element and a way to show one frame. Text from the recording goes into the
-// page through textContent alone, never as markup.
-
-const SVG = "http://www.w3.org/2000/svg";
-
-function element(tag, className, text) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-function drawn(tag, attributes, parent) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (parent) parent.append(made);
-  return made;
-}
-
-function short(value) {
-  if (typeof value === "string") return value;
-  if (value === 0) return "";
-  const text = Number.isInteger(value) ? String(value) : value.toFixed(2).replace(/^(-?)0\./, "$1.");
-  return text.replace("-", "−");
-}
+// Panels of numbers, fields, tables: each kind gives an element and a way to show one frame.
 
 function framed(panel, body, whole) {
   const outer = element("div", whole ? "panel whole" : "panel");
@@ -54,7 +29,8 @@ function cellsPanel(panel, say) {
   const fine = columns > 40 && panel.scale !== "text";
   if (fine) body.classList.add("fine");
   else if (columns > 15 || rows > 8 || panel.scale !== "text") body.classList.add("dense");
-  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(4px, 1fr)" : "auto"})`;
+  if (!fine && panel.scale !== "text") body.classList.add("shrinks");
+  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(2px, 1fr)" : panel.scale === "text" ? "auto" : "minmax(5px, 1.5rem)"})`;
   const cells = [], numbers = [], labels = [];
   for (let r = 0; r < rows; r++) {
     labels.push(element("div", "label", panel.rows[r]));
@@ -125,21 +101,28 @@ function cellsPanel(panel, say) {
     return rest.join("; ");
   }
 
-  // What is larger than its box is scrolled so that what is marked, or the last row in use, stays in sight.
+  // Of what is wider than its box those columns are shown that fit, and what is marked stays among them.
+  let first = 0, fitting = columns;
   function follow() {
-    if ((frame.widths || frame.marks.length) && body.scrollHeight > body.clientHeight + 1) {
-      const last = () => Math.max(0, frame.widths.findLastIndex((width) => width > 0));
-      const low = cells[frame.marks.length ? frame.marks[0][0] : last()][0];
-      body.scrollTop = low.offsetTop - body.offsetTop - body.clientHeight / 2;
-    }
     const place = frame.marks[0] || (frame.focus === undefined ? null : [0, frame.focus]);
-    if (!place || body.scrollWidth <= body.clientWidth + 1) return;
-    const cell = cells[place[0]][place[1]];
-    const left = cell.offsetLeft - body.offsetLeft, room = 3 * cell.offsetWidth;
-    if (left - room < body.scrollLeft + labels[0].offsetWidth || left + room > body.scrollLeft + body.clientWidth) {
-      body.scrollLeft = left - body.clientWidth / 2;
+    if (panel.scale !== "text" || body.classList.contains("words") || !body.clientWidth) return;
+    if (!place) {  // nothing to follow: all columns, as wide as there is room for
+      body.classList.add("shrinks");
+      table.style.gridTemplateColumns = `auto repeat(${columns}, minmax(5px, ${body.classList.contains("dense") ? 1.5 : 1.9}rem))`;
+      return;
     }
+    const size = body.classList.contains("dense") ? 1.5 : 1.9, unit = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const fits = Math.max(3, Math.floor((body.clientWidth - labels[0].offsetWidth - 4) / (size * unit + 2)));
+    const now = Math.min(columns, fits), room = Math.min(3, Math.floor(now / 4));
+    let start = Math.min(first, columns - now);
+    if (place[1] - room < start || place[1] + room >= start + now) start = place[1] - Math.floor(now / 2);
+    start = Math.max(0, Math.min(start, columns - now));
+    if (start === first && now === fitting) return;
+    [first, fitting] = [start, now];
+    table.style.gridTemplateColumns = `auto repeat(${now}, auto)`;
+    for (const row of [...cells, numbers]) row.forEach((cell, c) => { cell.hidden = c < start || c >= start + now; });
   }
+  new ResizeObserver(() => { if (frame) follow(); }).observe(body);
 
   function wordsFor(r, c) {
     const own = frame.words && frame.words[r] && frame.words[r][c];
@@ -258,6 +241,8 @@ function simplexPanel(panel, say) {
   return { element: framed(panel, svg, true), show };
 }
 
+const NEAR = 6;
+
 function tablePanel(panel, say) {
   const body = element("div", "rules"), table = element("table"), head = element("tr");
   body.tabIndex = 0;
@@ -279,14 +264,24 @@ function tablePanel(panel, say) {
   });
   body.append(table);
   let here = null;
+  const rest = element("p", "note");
   function show(place) {
     if (here) { here.classList.remove("here"); here.removeAttribute("aria-current"); }
     here = place && entries[place[0]][place[1]];
     if (!here) return;
     here.classList.add("here");
     here.setAttribute("aria-current", "step");
-    const low = here.offsetTop - body.offsetTop, room = body.clientHeight - here.offsetHeight;
-    if (low < body.scrollTop || low > body.scrollTop + room) body.scrollTop = low - room / 2;
+    if (entries.length > 2 * NEAR + 1) nearby(place[0]);
+  }
+  // Of a long table the rows around the current one are shown.
+  function nearby(row) {
+    const first = Math.max(0, Math.min(row - NEAR, entries.length - 2 * NEAR - 1)), last = first + 2 * NEAR;
+    entries.forEach((cells, r) => { cells[0].parentElement.hidden = r < first || r > last; });
+    rest.textContent = `Rows ${first + 1} to ${last + 1} of ${entries.length} are shown.`;
+  }
+  if (entries.length > 2 * NEAR + 1) {
+    body.append(rest);
+    nearby(0);
   }
   return { element: framed(panel, body), show };
 }

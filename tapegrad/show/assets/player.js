@@ -1,55 +1,39 @@
-// One scrubber moves everything: source, network, curve.
+// One slider moves everything: drawing, source, network, curve.
 
 const at = (id) => document.getElementById(id);
-const HINT = "Hover a cell or a vertex to read what it stands for.";
 const run = { recording: null, panels: [], now: 0, timer: null, curve: null };
 
+// What is pointed at is explained where the caption of the step stands otherwise.
 function say(text) {
-  at("words").textContent = text || HINT;
+  at("words").textContent = text || captionNow();
   at("words").classList.toggle("said", Boolean(text));
 }
 
-function play(recording) {
+function captionNow() {
+  const { recording, now } = run, drawing = recording.panels.findIndex((panel) => panel.kind === "drawing");
+  return drawing < 0 ? recording.lead : recording.frames[now].panels[drawing].caption;
+}
+
+function play(recording, opening) {
   pause();
   run.recording = recording;
   run.now = 0;
   document.title = at("title").textContent = `${recording.title} on ${recording.target}`;
-  at("summary").textContent = `${sentence(recording.summary)} (${recording.paper}).`;
-  at("facts").replaceChildren(...facts(recording));
-  at("notes").replaceChildren(...recording.notes.map((note) => element("li", "", note)));
-  for (const side of ["source", "network"]) at(side).replaceChildren();
+  tell(recording);
+  for (const side of ["source", "network", "stage"]) at(side).replaceChildren();
+  at("player").hidden = false;
   run.panels = recording.panels.map((panel) => {
     const made = PANELS[panel.kind](panel, say);
-    at(panel.side).append(made.element);
+    at(panel.kind === "drawing" ? "stage" : panel.side).append(made.element);
     return made;
   });
+  at("room").classList.toggle("bare", !recording.panels.some((panel) => panel.kind === "drawing"));
+  at("room").scrollTop = 0;
   at("scrubber").max = recording.frames.length - 1;
   at("curve-name").textContent = recording.curve_name;
-  at("player").hidden = false;
-  say("");
-  drawCurve();
-  const opening = recording.frames.length <= 2 ? recording.frames.length - 1 : 0;  // one step: there is only its end to see
-  show(location.hash ? Number(location.hash.slice(1)) || 0 : opening);  // page.html#40 opens at frame 40
-}
-
-function sentence(text) { return text.charAt(0).toUpperCase() + text.slice(1); }
-
-function facts(recording) {
-  const way = recording.passes.length ? recording.passes.join(" → ") : "none needed";
-  const known = [
-    ["passes", way],
-    ["numbers in the net", recording.parameters.toLocaleString("en")],
-    [`${recording.step_name}s`, `${recording.steps.toLocaleString("en")}${recording.ended ? ", to the end" : ""}`],
-  ].map(([name, value]) => {
-    const item = element("li", "", `${name} `);
-    item.append(element("b", "", value));
-    return item;
-  });
-  const verdict = element("li", recording.agreed ? "good" : "bad");
-  verdict.append(element("b", "", recording.agreed
-    ? `✓ the network agrees with the interpreter at every step${recording.leaps ? " that is shown" : ""}`
-    : "✗ the network and the interpreter disagree"));
-  return [...known, verdict];
+  trace();
+  const usual = recording.frames.length <= 2 ? recording.frames.length - 1 : 0;  // one step: there is only its end to see
+  show(opening === undefined ? usual : opening);
 }
 
 function show(number) {
@@ -64,10 +48,16 @@ function show(number) {
   at("scrubber").value = run.now;
   at("scrubber").setAttribute("aria-valuetext", step);
   at("step").textContent = step;
-  at("network-step").textContent = `after ${step}`;
-  at("source-step").textContent = `after step ${frame.source_step.toLocaleString("en")} of its interpreter${frame.agrees ? "" : " — differs"}`;
+  at("network-step").textContent = `after ${recording.step_name} ${frame.step.toLocaleString("en")}`;
+  at("source-step").textContent = `step ${frame.source_step.toLocaleString("en")} of its interpreter${frame.agrees ? "" : " — differs"}`;
   at("curve-value").textContent = frame.curve === null ? "–" : String(frame.curve).replace("-", "−");
-  moveCurve();
+  if (!at("words").classList.contains("said")) say("");
+  run.curve.move(run.now);
+}
+
+function trace() {
+  run.curve = drawCurve(at("curve"), run.recording.frames.map((frame) => frame.curve));
+  run.curve.move(run.now);
 }
 
 function pause() {
@@ -89,41 +79,8 @@ function start() {
 
 function toggle() { if (run.timer === null) start(); else pause(); }
 function move(number) { pause(); show(number); }
-
-// The curve is drawn in pixels, so that it lines up with the scrubber: its ends are half a thumb inside.
-function drawCurve() {
-  const svg = at("curve"), width = svg.clientWidth || 600, height = svg.clientHeight || 80, pad = 8, top = 8, low = height - 6;
-  const points = run.recording.frames.map((frame) => frame.curve);
-  const known = points.filter((value) => value !== null);
-  const least = Math.min(...known, 0), most = Math.max(...known, least + 1e-9);
-  const x = (i) => pad + ((width - 2 * pad) * i) / Math.max(1, points.length - 1);
-  const y = (value) => low - ((low - top) * (value - least)) / (most - least);
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.replaceChildren();
-  drawn("line", { class: "base", x1: pad, x2: width - pad, y1: y(0), y2: y(0) }, svg);
-  let path = "";
-  points.forEach((value, i) => {
-    if (value !== null) path += `${path && points[i - 1] !== null ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`;
-  });
-  drawn("path", { class: "line", d: path }, svg);
-  at("curve-range").textContent = known.length ? `from ${Math.min(...known)} to ${Math.max(...known)}`.replaceAll("-", "−") : "";
-  const line = drawn("line", { class: "now", y1: top - 4, y2: low }, svg);
-  const dot = drawn("circle", { class: "dot", r: 4 }, svg);
-  run.curve = { x, y, line, dot, pad, width };
-}
-
-function moveCurve() {
-  const { x, y, line, dot } = run.curve, value = run.recording.frames[run.now].curve;
-  for (const end of ["x1", "x2"]) line.setAttribute(end, x(run.now));
-  dot.setAttribute("cx", x(run.now));
-  dot.setAttribute("cy", value === null ? -10 : y(value));
-}
-
 function scrubCurve(event) {
-  if (event.type !== "pointerdown" && event.buttons !== 1) return;
-  const { pad, width } = run.curve, box = at("curve").getBoundingClientRect();
-  const share = ((event.clientX - box.left) * (width / box.width) - pad) / (width - 2 * pad);
-  move(Math.round(share * (run.recording.frames.length - 1)));
+  if (event.type === "pointerdown" || event.buttons === 1) move(run.curve.frameAt(event.clientX));
 }
 
 function isDark() {
@@ -146,8 +103,9 @@ at("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
   applyTheme();
 });
+at("why").addEventListener("click", () => at("questions").scrollIntoView({ block: "start", behavior: "smooth" }));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
-addEventListener("resize", () => { if (run.recording) { drawCurve(); moveCurve(); } });
+addEventListener("resize", () => { if (run.recording) trace(); });
 addEventListener("keydown", (event) => {
   const inside = event.target.closest("input, textarea, select");
   if (!run.recording || inside || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -160,4 +118,3 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 applyTheme();
-if (at("recording")) play(JSON.parse(at("recording").textContent));

@@ -36,6 +36,10 @@ MANY_LISTED = 8
 """Values, from which on a label names the others, if these are fewer."""
 
 
+NO_FORM = "the network of a RASP program has no form of its own in {}"
+ADVICE = "Use --to huggingface: Transformers and TransformerLens open that folder."
+
+
 @dataclass(frozen=True)
 class Pass:
     """The tokens, and the residual stream once they have been read."""

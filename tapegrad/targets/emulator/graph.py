@@ -121,9 +121,10 @@ class Computation:
         """A vertex for this gate; two for XOR and XNOR, which no single threshold computes."""
         s = self.scale
         if kind in (Gate.XOR, Gate.XNOR):
-            # a + b - 3 (a and b) - 4 is -2, 2, 2, -6 for 00, 01, 10, 11.
+            # a + b - 3 (a and b) - 4 is -2, 2, 2, -6 for 00, 01, 10, 11. Noise of 1/12 on four edges could
+            # take 7/12 off that, and Lemma 5 allows for 1/2; so all is doubled.
             both = self.gate(Gate.AND, a, b)
-            s = s if kind is Gate.XOR else -s
+            s = 2 * s if kind is Gate.XOR else -2 * s
             return self.build.vertex([(a, s), (b, s), (both, -3 * s), (CONSTANT, -4 * s)])
         weights = zip((a, b, CONSTANT), THRESHOLDS[kind], strict=True)
         return self.build.vertex([(source, weight * s) for source, weight in weights if weight])

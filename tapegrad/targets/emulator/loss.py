@@ -220,14 +220,21 @@ def forward_by_hand(
     inputs: Sequence[Number],
     activation: ActivationByHand,
     copies: Mapping[int, int] | None = None,
+    flat: NDArray[np.int8] | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """The value and the derivative of the activation at every vertex. Vertices that would be repeated with
-    the same weights are carried once, and the edge from them to the output counts as many times: `copies`."""
+    the same weights are carried once, and the edge from them to the output counts as many times: `copies`.
+    Values that are known to be flat are given by `flat`, which is 0 where they are to be computed."""
     copies = copies or {}
     values: list[Any] = list(inputs)
     slopes: list[Any] = [0] * len(inputs)
     sources, ends = graph.sources.tolist(), graph.offsets.tolist()
-    for begin, end in pairwise(ends):
+    known = [0] * (len(ends) - 1) if flat is None else flat.tolist()
+    for (begin, end), known_value in zip(pairwise(ends), known, strict=True):
+        if known_value:
+            values.append(known_value)
+            slopes.append(0)
+            continue
         total: Any = 0
         for e in range(begin, end):
             value = values[sources[e]]
@@ -248,13 +255,14 @@ def sgd_step_by_hand(
     rate: Number,
     activation: ActivationByHand,
     copies: Mapping[int, int] | None = None,
+    flat: NDArray[np.int8] | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """One step of SGD; the new weights, and the values that it saw.
 
     An edge with copies stands for several edges of one weight each, so its own derivative, and what it
     passes back to its own copy of the source, are those of a single one.
     """
-    values, slopes = forward_by_hand(graph, weights, inputs, activation, copies)
+    values, slopes = forward_by_hand(graph, weights, inputs, activation, copies, flat)
     errors: list[Any] = [0] * len(values)
     errors[-1] = 2 * (values[-1] - label)
     after = list(weights)

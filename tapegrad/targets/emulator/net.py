@@ -1,9 +1,10 @@
 """Emulating networks as nets: what all have in common, and the practical one."""
 
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -20,6 +21,7 @@ from tapegrad.targets.emulator.carried import Carried
 from tapegrad.targets.emulator.constants import Constants, changes_vanish, choose, drift
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
+from tapegrad.targets.emulator.noise import NO_NOISE, Noise, choose_for_noise, error, load, require_borne
 from tapegrad.targets.net import Net
 
 LONG_BY_REFERENCE = 10_000_000
@@ -141,19 +143,39 @@ class PracticalNet(EmulatorNet):
     """For so many steps the network would do even if nothing were rounded."""
     names: tuple[str, ...] = eqx.field(static=True)
     """Names of the memory bits and of the inputs."""
+    noise: Noise = eqx.field(static=True, default=NO_NOISE)
+    """On every weight at every step."""
 
     @classmethod
-    def compiled(cls, learner: Learner, *, precision: str, steps: int, **others: Any) -> Self:
-        """The network of a learner, with constants that fit its size."""
-        return cls.of(learner, choose(learner.cells, steps, precision), precision, steps)
+    def compiled(
+        cls,
+        learner: Learner,
+        *,
+        precision: str,
+        steps: int,
+        noise: float,
+        relative_noise: float,
+        **others: Any,
+    ) -> Self:
+        """The network of a learner, with constants that fit its size and the noise."""
+        disturbed, cells = Noise(noise, relative_noise), learner.cells
+        if not disturbed:
+            return cls.of(learner, choose(cells, steps, precision), precision, steps)
+        constants = choose_for_noise(cells, steps, precision)
+        net = cls.of(learner, constants, precision, steps, disturbed)
+        require_borne(disturbed, cells, steps, constants, load(net.graph, net.weights, cells), precision)
+        return net
 
     @classmethod
-    def of(cls, learner: Learner, constants: Constants, precision: str, steps: int) -> Self:
-        """The network of a learner with these constants."""
+    def of(
+        cls, learner: Learner, constants: Constants, precision: str, steps: int, noise: Noise = NO_NOISE
+    ) -> Self:
+        """The network of a learner with these constants, and noise of any size."""
         parts = vars(build_practical(learner, constants))
         weights = parts.pop("weights").astype(precision)
         names = learner.circuit.inputs
-        return cls(weights, **parts, constants=constants, inputs=learner.inputs, steps=steps, names=names)
+        own = {"constants": constants, "inputs": learner.inputs, "steps": steps, "names": names}
+        return cls(weights, **parts, **own, noise=noise)
 
     @property
     def precision(self) -> str:
@@ -165,6 +187,11 @@ class PracticalNet(EmulatorNet):
     def start(self, state: LearnerState) -> EmulatorCarry:
         """The network with the state's memory in its weights, before the sample that comes next."""
         self.check_samples(state)
+        if self.noise and len(state.samples) > self.steps:
+            raise InputError(
+                f"{len(state.samples):,} samples are too many: the noise is bounded for {self.steps:,} steps",
+                advice="Compile with more `steps`.",
+            )
         weights = self.weights.copy()
         weights[self.cells] = np.where(np.array(state.memory, bool), -self.constants.w0, self.constants.w0)
         return EmulatorCarry(weights, state.position, state.samples, 0.0, state.answer)
@@ -177,6 +204,8 @@ class PracticalNet(EmulatorNet):
         label = 2 * int(carry.samples.y[carry.steps]) - 1
         rate = self.constants.rate
         weights, seen = sgd_step(self.graph, self.blocks, carry.weights, row, label, rate)
+        if self.noise:
+            weights = weights + self.noise.at(carry.steps, self.weights, self.steps)
         return self._after(carry, weights, 1, seen[-1], seen[self.finished])
 
     def engine_for(self, carry: EmulatorCarry, steps: int) -> str:
@@ -192,6 +221,8 @@ class PracticalNet(EmulatorNet):
             return carry
         rows = input_rows(carry.samples, carry.steps, end)
         labels = 2 * carry.samples.y[carry.steps : end].astype(np.int8) - 1
+        if self.noise:
+            return self._advance_with_noise(carry, rows, labels)
         weights, outputs, seen, whole, state = fast.train(
             self.graph,
             carry.weights,
@@ -204,6 +235,21 @@ class PracticalNet(EmulatorNet):
         )
         after = self._after(carry, weights, end - carry.steps, outputs[-1], seen[-1])
         return replace(after, whole=whole, state=state)
+
+    def _advance_with_noise(
+        self, carry: EmulatorCarry, rows: NDArray[np.int8], labels: NDArray[np.int8]
+    ) -> EmulatorCarry:
+        """Whole steps, one by one: with noise everything changes at each of them."""
+        weights, rate, finished = carry.weights, self.constants.rate, self.finished
+        output = seen = 0.0
+        for t in range(len(rows)):
+            part = slice(t, t + 1)
+            weights, outputs, watched, *_ = fast.train(
+                self.graph, weights, rows[part], labels[part], rate, finished, fast.NEVER
+            )
+            weights += self.noise.at(carry.steps + t, self.weights, self.steps)
+            output, seen = outputs[0], watched[0]
+        return self._after(carry, weights, len(rows), output, seen)
 
     def _after(
         self, carry: EmulatorCarry, weights: NDArray[np.floating], steps: int, output: float, finished: float
@@ -308,7 +354,7 @@ class PracticalNet(EmulatorNet):
             "computation": list(self.computation),
             "steps": self.steps,
             "names": list(self.names),
-        }
+        } | ({"noise": asdict(self.noise)} if self.noise else {})
 
     @classmethod
     def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -339,11 +385,13 @@ class PracticalNet(EmulatorNet):
             computation=(int(begin), int(end)),
             steps=int(config["steps"]),
             names=tuple(config["names"]),
+            noise=_noise_of(config),
         )
 
     def certificate(self) -> dict[str, Any]:
         count = len(self.cells)
-        return {
+        found = {"error": error(self.noise, count, self.steps, self.constants, self.precision)}
+        return (found if self.noise else {}) | {
             "memory": self.memory,
             "cells": count,
             "flat_margin": 2.0,
@@ -351,3 +399,14 @@ class PracticalNet(EmulatorNet):
             "steps": self.steps,
             "drift": drift(self.constants.w0, count, self.steps),
         }
+
+
+def _noise_of(config: Mapping[str, Any]) -> Noise:
+    """The noise of a saved net, which has none unless it says so."""
+    saved = config.get("noise", asdict(NO_NOISE))
+    if not isinstance(saved, dict) or saved.keys() != asdict(NO_NOISE).keys():
+        raise BrokenNet("the noise is not described by its sizes and its seed")
+    sizes = [float(saved[kind]) for kind in ("absolute", "relative")]
+    if not all(0 <= size < math.inf for size in sizes) or int(saved["seed"]) < 0:
+        raise BrokenNet("the noise is out of range")
+    return Noise(*sizes, seed=int(saved["seed"]))

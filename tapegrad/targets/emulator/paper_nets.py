@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners import Learner, LearnerState
+from tapegrad.targets.emulator import cubes
 from tapegrad.targets.emulator.build import build_exact, build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, RATE, ExactConstants
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import cube, cube_by_hand, power_by_hand, sgd_step, sgd_step_by_hand
-from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, input_rows
+from tapegrad.targets.emulator.net import LONG_BY_REFERENCE, EmulatorCarry, EmulatorNet, input_rows
 from tapegrad.targets.emulator.numbers import Exact, Field, Number
 
 MOST_DIGITS = 4000
@@ -204,14 +205,15 @@ def _bit(weight: Number) -> int:
 
 
 IN_DECIMALS = partial(cube_by_hand, dead=DEAD_ZONES["decimal"])
-IN_DOUBLE = partial(cube, dead=float(DEAD_ZONES["double"]))
-"""The activation f* in both arithmetics."""
+DEAD = float(DEAD_ZONES["double"])
+"""The activation f* in decimals; and in double precision its dead zone."""
 
 
 class NoisyNet(EmulatorNet):
     """Lemma 6's network: memorises `samples` samples by SGD with noise on every weight, then answers."""
 
     memory: ClassVar[str] = "noise-tolerant"
+    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     graph: Graph = eqx.field(static=True)
     weights: list[Decimal] = eqx.field(static=True)
@@ -269,12 +271,25 @@ class NoisyNet(EmulatorNet):
         return EmulatorCarry(weights, 0, state.samples)
 
     def step(self, carry: EmulatorCarry) -> EmulatorCarry:
-        """One step of SGD with noise, until all samples are memorised; from then on, a forward pass."""
-        if self.done(carry):
-            return carry
+        """One step of SGD with noise, until all samples are memorised; from then on, a forward pass. In
+        double precision by automatic differentiation."""
+        return carry if self.done(carry) else self._step(carry, "reference")
+
+    def engine_for(self, carry: EmulatorCarry, steps: int) -> str:
+        ahead = min(steps, len(carry.samples) - carry.steps)
+        return "fast" if ahead * self.graph.edges > LONG_BY_REFERENCE else "reference"
+
+    def advance(self, carry: EmulatorCarry, steps: int, engine: str = "reference") -> EmulatorCarry:
+        """At most `steps` steps, by the engine asked for."""
+        self.check_engine(engine)
+        for _ in range(min(steps, len(carry.samples) - carry.steps)):
+            carry = self._step(carry, engine)
+        return carry
+
+    def _step(self, carry: EmulatorCarry, engine: str) -> EmulatorCarry:
         row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0][:-1]  # no guess is needed
         label = 2 * int(carry.samples.y[carry.steps]) - 1
-        weights, values = self._trained(carry.weights, row, label)
+        weights, values = self._trained(carry.weights, row, label, engine)
         output = float(values[-1])
         sample = min(carry.steps, len(self.written))
         if sample == len(self.written):
@@ -286,16 +301,24 @@ class NoisyNet(EmulatorNet):
         answer = int(values[said] > 0) if values[finished] > 0 else None
         return EmulatorCarry(weights, carry.steps + 1, carry.samples, output, answer)
 
-    def _trained(self, weights: Any, row: NDArray[np.int8], label: int) -> tuple[Any, Any]:
+    def _trained(
+        self, weights: Any, row: NDArray[np.int8], label: int, engine: str = "fast"
+    ) -> tuple[Any, Any]:
         if self.arithmetic == "decimal":
+            flat = cubes.flat_for_sure(self.graph, np.array(weights, np.float64), row)
             with localcontext(prec=DIGITS):
-                inputs = [Decimal(int(x)) for x in row]
-                return sgd_step_by_hand(self.graph, weights, inputs, Decimal(label), RATE, IN_DECIMALS)
-        return sgd_step(self.graph, self.blocks, weights, row, label, float(RATE), IN_DOUBLE)
+                given = [Decimal(int(x)) for x in row], Decimal(label), RATE, IN_DECIMALS
+                return sgd_step_by_hand(self.graph, weights, *given, flat=flat)
+        rate = float(RATE)
+        if engine == "reference":
+            return sgd_step(self.graph, self.blocks, weights, row, label, rate, partial(cube, dead=DEAD))
+        return cubes.sgd_step(self.graph, weights, row, label, rate, DEAD)
 
     def _values(self, weights: Any, row: NDArray[np.int8]) -> Any:
         """A forward pass alone."""
-        return self._trained(weights, row, 1)[1]
+        if self.arithmetic == "decimal":
+            return self._trained(weights, row, 1)[1]
+        return cubes.values(self.graph, weights, row, DEAD)
 
     def _disturbed(self, weights: Any, step: int) -> Any:
         """Noise on every weight, evenly distributed, its size at most an equal share of the sum."""

@@ -66,13 +66,18 @@ OPTIONS: dict[str, Option] = {
     "exponent": Option("3", "of the activation of an exact network, a fraction such as 11/9"),
     "samples": Option(None, "how many samples a noise-tolerant network memorises"),
     "arithmetic": Option("double", "of a noise-tolerant network", ("double", "decimal")),
-    "noise": Option(0.0, "sum of the noise on each weight of a noise-tolerant network"),
+    "noise": Option(0.0, "sum, over all steps, of the noise on each weight (not of an exact network)"),
+    "relative_noise": Option(0.0, "the same relative to the weight, for a practical network"),
 }
 
 
 def build(source: Learner, *, memory: str, **options: Any) -> EmulatorNet:
     """The network of a learner."""
     _check_numbers(options)
+    for name, memories in (("noise", ("exact",)), ("relative_noise", ("exact", "noise-tolerant"))):
+        if options[name] and memory in memories:
+            what = name.replace("_", " ")
+            raise Refused(f"there is no {what} for {memory} memory", advice='Use memory="practical".')
     return EmulatorNet.kinds[memory].compiled(source, **options)
 
 
@@ -109,9 +114,10 @@ def _check_numbers(options: dict[str, Any]) -> None:
         value = options[name]
         if value is not None and (not isinstance(value, int) or value < 1):
             raise Refused(f"the number of {name} must be a positive integer, not {value!r}")
-    noise = options["noise"]
-    if not isinstance(noise, int | float) or not 0 <= noise < math.inf:
-        raise Refused(f"the noise must be a number of at least 0, not {noise!r}")
+    for name in ("noise", "relative_noise"):
+        noise = options[name]
+        if not isinstance(noise, int | float) or not 0 <= noise < math.inf:
+            raise Refused(f"the {name.replace('_', ' ')} must be a number of at least 0, not {noise!r}")
 
 
 def examples() -> Sequence[Example]:

@@ -314,9 +314,12 @@ class Encoding:
         return np.ascontiguousarray(np.moveaxis(self.table()[numbers], -1, 0))
 
     def decode(self, grid: Grid) -> NDArray[np.int64]:
-        """The content that each cell is nearest to."""
+        """The content that each cell is nearest to; some content where a cell has no finite numbers, which is
+        a deviation without end."""
+        grid = np.nan_to_num(grid)
         if self.name == "channels":
-            return np.rint(np.tensordot(self.line(), grid, 1) + 2).astype(np.int64)
+            numbers = np.rint(np.tensordot(self.line(), grid, 1) + 2)
+            return np.clip(numbers, 0, self.cells.count - 1).astype(np.int64)
         possible = np.flatnonzero(self.cells.possible)
         values = cell_values(self.cells)[possible]
         order = np.argsort(values)
@@ -336,5 +339,4 @@ class Encoding:
 
     def deviation(self, grid: Grid) -> float:
         """Largest distance of a number from the one it stands for."""
-        numbers = np.clip(self.decode(grid), 0, self.cells.count - 1)
-        return float(np.abs(np.asarray(grid) - self.encode(numbers)).max(initial=0.0))
+        return float(np.abs(np.asarray(grid) - self.encode(self.decode(grid))).max(initial=0.0))

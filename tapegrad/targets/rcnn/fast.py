@@ -273,6 +273,8 @@ class Roller:
         weights = np.diff(self.layers.column_start[: self.layers.inputs[1] + 1]).reshape(-1, 9)
         if weights[:, [0, 2, 6, 8]].any():
             raise BrokenNet("the filter reads a diagonal neighbour")
+        if not all(np.isfinite(own).all() for own in (self.layers.values, self.layers.bias)):
+            raise BrokenNet("the filter has a weight that is not finite")  # what is 0 is skipped, this too
         if encoding.cells.count > 1 << CONTENT_BITS:
             raise Refused(f"{encoding.cells.count:,} contents of a cell are too many for the engine 'fast'")
         self.code = code_of(encoding)._replace(rule_units=np.asarray(filter.rule_units))

@@ -1,13 +1,12 @@
 """Algorithm 1 of Goel et al.: plain SGD on the memory layer, one pass, and the dummy sample at the end.
 
-The engine `fast` leaves out what stays 0 while a network memorises, and layers after the grid has come to
-rest; both are checked. A unit of the last ReLU layer adds up one number for each cell of its patch. If the
-largest such sum over the contents that occur while memorising is below 0, the unit is 0 and so is its
+The engine `fast` leaves out what stays 0 while a network memorises, and computes what changes from layer to
+layer alone (`sparse_gradient`). A unit of the last ReLU layer adds up one number for each cell of its patch.
+If the largest such sum over the contents that occur while memorising is below 0, the unit is 0 and so is its
 gradient, and leaving it out changes nothing. A channel, or a digit, that no unit is left to write is 0 as
-well. So all learners have parts of one shape, and are trained by one compiled program."""
+well."""
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,18 +23,15 @@ from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.form import Convolution, Dense, Matrix
 from tapegrad.targets.rcnn.build import Filter
-from tapegrad.targets.rcnn.encoding import CLOSE, MEMORY, OUTSIDE, SYMBOLS, TRACE, UNKNOWN, Cells, Encoding
+from tapegrad.targets.rcnn.encoding import SYMBOLS, Cells, Encoding
 from tapegrad.targets.rcnn.network import Rcnn, check_engine
+from tapegrad.targets.rcnn.sparse_gradient import contents_while_memorising, local_maps, slope_of
 
 RATE = 1 / 54
-SETTLED = 1e-9
-"""How much a gradient may change in a layer that counts as passing it on: rounding, nothing more."""
 MARGIN = 0.1
 """How far below its threshold a unit must stay to be left out; rounding is far smaller."""
 CROSS = (1, 3, 4, 5, 7)
 """The cells of a patch that are read: the centre and its four neighbours."""
-BATCH = 32
-"""Networks that are trained together."""
 MOST_KEPT = 1 << 32
 """Bytes of grids that the engine `reference` keeps for a gradient, at most."""
 
@@ -51,7 +47,7 @@ class SgdStep(NamedTuple):
     output: float
     """The network's output before the step: 0 while it memorises."""
     layers: int
-    """Layers that were differentiated."""
+    """Layers that were differentiated; in `fast` those after which the grid was at rest are not counted."""
 
 
 def loss(memory: jax.Array, network: Rcnn, z: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -80,19 +76,19 @@ def memorise(
 ) -> Iterator[SgdStep]:
     """Algorithm 1: one step for each sample, then one for the dummy sample (1, ..., 1; 1).
 
-    The engine `fast` differentiates only the layers before the grid comes to rest, and only the units that
-    can be active while memorising (`memorising_part`); it checks at every step that nothing is lost.
+    The engine `fast` has the units that can be active while memorising alone (`memorising_part`), and
+    computes a cell or its gradient where something near it has changed; it refuses where that would not do.
     """
     check_engine(engine)
     check_samples(network, X, y)
     if engine == "reference":
         _require_room(network)
     memory = network.empty_memory()
-    part = memorising_part(network) if engine == "fast" else None
+    if engine == "fast":
+        yield from _quick_steps(network, *with_dummy(X, y))
+        return
     for z, label in zip(*with_dummy(X, y), strict=True):
-        step = (
-            sgd_step(network, memory, z[:-1], label) if part is None else _quick_step(part, memory, z, label)
-        )
+        step = sgd_step(network, memory, z[:-1], label)
         memory = step.memory
         yield step
 
@@ -116,12 +112,14 @@ def with_dummy(X: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.float64], N
     return np.vstack([Z, np.ones(X.shape[1] + 1)]), np.append(y, 1.0)
 
 
-@in_double
-def _quick_step(part: Rcnn, memory: NDArray[Any], z: NDArray[Any], y: float) -> SgdStep:
-    z, label = z.astype(memory.dtype), np.asarray(y, memory.dtype)
-    after, output, same = _compiled_step(part, jnp.asarray(memory), jnp.asarray(z), jnp.asarray(label))
-    require_same(bool(same))
-    return SgdStep(np.asarray(after), float(output), part.layers)
+def _quick_steps(network: Rcnn, Z: NDArray[Any], labels: NDArray[Any]) -> Iterator[SgdStep]:
+    part, memory = memorising_part(network), network.empty_memory()
+    maps, rate = local_maps(part), memory.dtype.type(RATE)
+    for z, label in zip(Z, labels, strict=True):
+        found = slope_of(part, maps, memory, z)
+        gradient = (found.output - label) * found.by_memory
+        memory = memory - rate * gradient.astype(memory.dtype)
+        yield SgdStep(memory, found.output, found.layers)
 
 
 def check_samples(network: Rcnn, X: NDArray[np.float64], y: NDArray[np.float64]) -> None:
@@ -156,75 +154,15 @@ def check_features(network: Rcnn, X: NDArray[np.float64]) -> None:
         )
 
 
-def checked_step(
-    part: Rcnn, memory: jax.Array, z: jax.Array, y: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """One step of SGD on the squared loss of a `memorising_part`, by automatic differentiation: the memory
-    after it, the output before it, and whether the whole network would have done the same.
-
-    It would if every cell of every layer has a content of the memorising phase, and if in the last layer
-    neither the grid changes nor, applied twice, the gradient: then further layers change nothing.
-    """
-    layer = jax.checkpoint(lambda grid: part.filter(grid))
-
-    def loss(memory: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        first = part.framed(memory, z)
-        grid, grids = jax.lax.scan(lambda grid, _: (layer(grid), grid), first, length=part.layers)
-        output = part.answer(grid)
-        return (y - output) ** 2 / 2, (output, grids)
-
-    (_, (output, grids)), gradient = jax.value_and_grad(loss, has_aux=True)(memory)
-    same = _all_memorise(part, grids) & _rests(part, grids[-1])
-    return memory - RATE * gradient, output, same
-
-
-_compiled_step = jax.jit(checked_step)
-
-
-def require_same(same: bool) -> None:
-    """Raises unless the whole network would have done the same."""
-    if not same:
-        raise InputError(
-            "the grid is still changing after the message has passed, so layers cannot be left out",
-            advice="Take engine='reference'.",
-        )
-
-
-def _all_memorise(part: Rcnn, grids: jax.Array) -> jax.Array:
-    """Whether every cell of these grids has one of the contents that occur while memorising."""
-    known = part.encoding.table()[contents_while_memorising(part.encoding.cells)]
-    if part.encoding.name == "channels":
-        grids = grids.at[:, TRACE].set(0)  # no part of a content
-    away = jnp.stack([jnp.abs(grids - one[:, None, None]).max(axis=1) for one in known])
-    return (away.min(axis=0) <= CLOSE).all()
-
-
-def _rests(part: Rcnn, grid: jax.Array) -> jax.Array:
-    """Whether a grid is a fixed point of the filter, and its gradient one of the filter's derivative."""
-    after, back = jax.vjp(part.filter, grid)
-    (once,) = back(jax.grad(part.answer)(grid))
-    (twice,) = back(once)
-    moved = jnp.abs(part.main(twice - once)).max()
-    return (jnp.abs(after - grid).max() <= SETTLED) & (moved <= SETTLED * jnp.abs(once).max())
-
-
-def contents_while_memorising(cells: Cells) -> NDArray[np.int64]:
-    """Outside, memorising, empty, written with + or -, and the frame."""
-    written = [cells.number(False, symbol, UNKNOWN) for symbol in range(min(cells.symbols, 3))]
-    return np.array([OUTSIDE, MEMORY, *written, cells.number(True, 0, UNKNOWN)])
-
-
 def memorising_part(network: Rcnn) -> Rcnn:
     """The network without the units, channels and digits that stay 0 while it memorises; it has the encoding
-    of a machine with one state, and no names. The message needs a layer for each row; then the grid is at
-    rest, and one more layer sorts out which parts of a gradient pass for ever."""
+    of a machine with one state, and no names."""
     encoding = network.encoding
     table = encoding.table()[contents_while_memorising(encoding.cells)].astype(np.float64)
     of_channels = encoding.name == "channels"
     built = _of_channels(network.filter, table) if of_channels else _of_ternary(network.filter, table[:, 0])
     part = Encoding(encoding.name, Cells(3, 1))
-    layers = min(network.layers, network.rows + 2)
-    return replace(network, filter=built, encoding=part, layers=layers, states=(), symbols=())
+    return replace(network, filter=built, encoding=part, states=(), symbols=())
 
 
 def _of_channels(own: Filter, table: Float[np.ndarray, "contents channels"]) -> Filter:
@@ -269,53 +207,23 @@ def _part(own: Filter, maps: list[Matrix], channels: int) -> Filter:
 def memorise_many(
     networks: Sequence[Rcnn], X: NDArray[Any], y: NDArray[Any], progress: Progress | None = None
 ) -> list[NDArray[Any]]:
-    """The memory of each network after Algorithm 1 on the same samples: SGD is run in every one of them, by
-    automatic differentiation, as by `memorise` with the engine `fast`. Networks may differ in machine,
-    encoding and frame. `progress` is told the networks done so far."""
+    """The memory of each network after Algorithm 1 on the same samples: SGD is run in every one of them, as
+    by `memorise` with the engine `fast`. Networks may differ in machine, encoding and frame. `progress` is
+    told the networks done so far."""
     for network in {(n.rows, n.columns): n for n in networks}.values():
         check_samples(network, X, y)
     Z, labels = with_dummy(X, y)
-    groups: defaultdict[Any, list[int]] = defaultdict(list)
-    parts = [memorising_part(network) for network in networks]
-    for i, part in enumerate(parts):
-        leaves, structure = jax.tree.flatten(part)
-        groups[structure, tuple(leaf.shape for leaf in leaves)].append(i)
-    batches = [group[i : i + BATCH] for group in groups.values() for i in range(0, len(group), BATCH)]
-    memories: list[Any] = [None] * len(networks)
 
-    def work(batch: list[int]) -> tuple[list[int], NDArray[Any]]:
-        return batch, _trained([parts[i] for i in batch], Z, labels)
+    def work(network: Rcnn) -> NDArray[Any]:
+        *_, last = _quick_steps(network, Z, labels)
+        return last.memory
 
-    for count, (batch, found) in enumerate(on_threads(work, batches)):
-        for i, memory in zip(batch, found, strict=True):
-            memories[i] = memory
+    memories = []
+    for memory in on_threads(work, networks):
+        memories.append(memory)
         if progress is not None:
-            progress(sum(map(len, batches[: count + 1])))
+            progress(len(memories))
     return memories
-
-
-@in_double
-def _trained(parts: Sequence[Rcnn], Z: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
-    """The memories of parts of one shape. A batch is filled up, so that it is compiled once."""
-    filled = [*parts, *([parts[0]] * (BATCH - len(parts)))]
-    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
-    dtype = parts[0].filter.dtype
-    memories, same = _all_steps(stacked, jnp.asarray(Z, dtype), jnp.asarray(labels, dtype))
-    require_same(bool(same.all()))
-    return np.asarray(memories)[: len(parts)]
-
-
-@jax.jit
-def _all_steps(stacked: Rcnn, Z: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
-    def one(part: Rcnn) -> tuple[jax.Array, jax.Array]:
-        def step(memory: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            memory, _, same = checked_step(part, memory, *sample)
-            return memory, same
-
-        memory, same = jax.lax.scan(step, jnp.asarray(part.empty_memory()), (Z, labels))
-        return memory, same.all()
-
-    return jax.vmap(one)(stacked)
 
 
 def on_threads(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterable[Result]:

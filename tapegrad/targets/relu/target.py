@@ -23,11 +23,11 @@ FORMS = ("paper", "compact")
 PAPERS_CORRECTION = "thirds"
 
 
-def _refuse_what_is_for_the_other(
-    form: str, correction: str | None, width: int | None, depth: int | None, skips: bool
-) -> None:
+def _form(form: str | None, correction: str | None, width: int | None, depth: int | None, skips: bool) -> str:
+    """The form asked for, by its name or by an option that only the paper's has; else the compact one."""
     own = {"correction": correction, "width": width, "depth": depth}
     given = [name for name, value in own.items() if value is not None]
+    form = form or ("paper" if given else "compact")
     if form == "compact" and given:
         raise Refused(
             f"the compact form has no {' or '.join(given)}: its arithmetic is that of small whole numbers, "
@@ -36,12 +36,13 @@ def _refuse_what_is_for_the_other(
         )
     if form == "paper" and not skips:
         raise Refused("the paper's form has no skip connections to leave out", advice="Choose form=compact.")
+    return form
 
 
 def build(
     circuit: Circuit | LayeredCircuit,
     *,
-    form: str,
+    form: str | None,
     skips: bool,
     correction: str | None,
     dtype: str,
@@ -65,7 +66,7 @@ def build(
 def estimate(
     circuit: Circuit | LayeredCircuit,
     *,
-    form: str,
+    form: str | None,
     skips: bool,
     correction: str | None,
     dtype: str,
@@ -104,7 +105,7 @@ def estimate(
 def passes(
     circuit: Circuit,
     *,
-    form: str,
+    form: str | None,
     skips: bool,
     correction: str | None,
     dtype: str,
@@ -112,8 +113,7 @@ def passes(
     depth: int | None,
 ) -> Sequence[Rewriting]:
     """In the paper's form, layers first, then identity layers up to the depth asked for."""
-    _refuse_what_is_for_the_other(form, correction, width, depth, skips)
-    if form == "compact":
+    if _form(form, correction, width, depth, skips) == "compact":
         return []
     steps = [layered(circuit)]
     if depth is not None:
@@ -163,9 +163,11 @@ TARGET = Target(
     examples=examples,
     options={
         "form": Option(
-            "paper",
-            "the paper's construction, or compact: gates of up to four inputs, with whole weights",
-            FORMS,
+            None,
+            "compact: gates of up to four inputs, with whole weights; or the paper's construction, which is "
+            "taken where an option of its own is given",
+            (None, *FORMS),
+            was="paper",
         ),
         "skips": Option(True, "compact: whether a unit may read any earlier layer", (True, False)),
         "correction": Option(

@@ -6,6 +6,7 @@ from tapegrad_papers.goel import PAPER
 from tests.papers.checking import check, parameters, require_statements
 
 STATEMENTS = (
+    "Parity",
     *(f"Definition {i}" for i in range(1, 6)),
     "Observation 1",
     "Claim 1",

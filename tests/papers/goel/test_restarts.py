@@ -7,15 +7,8 @@ from tapegrad.errors import InputError
 from tapegrad.learners.on_grid import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.search import Family, machine_of, task_named
-from tapegrad_papers.goel.restarts import (
-    best_machine_filter,
-    best_raw_filter,
-    draw_raw_network,
-    predict_raw,
-    random_table,
-    sizes,
-    train_raw,
-)
+from tapegrad_papers.goel.drawn import draw_raw_network, predict_raw, train_raw
+from tapegrad_papers.goel.restarts import best_machine_filter, best_raw_filter, random_table, sizes
 
 
 def by_interpreter(machine, data):
@@ -88,7 +81,7 @@ def test_raw_networks_are_trained_by_the_gradient_of_the_stated_loss():
     X, y = rng.choice([-1, 1], (1, 2)), np.array([1])
     network = draw_raw_network(1, layers=1, rng=rng, width=3)
     values = tuple(0.05 * v for v in network.V)  # so small that nothing blows up
-    network = type(network)(values, network.U1 * 0.05, network.U2 * 0.05, 1)
+    network = type(network)(values, network.U1 * 0.05, network.U2 * 0.05, 1, network.frame)
     after = train_raw(network, X, y)
     memory = np.zeros((2, 3))
     for sample, label in ((X[0], 1.0), (np.ones(2), 1.0)):
@@ -107,7 +100,7 @@ def test_raw_networks_are_trained_by_the_gradient_of_the_stated_loss():
 def _plain(network, memory, z):
     """Definition 5 again, cell by cell."""
     rows, columns = memory.shape
-    grid = np.hstack([memory * z, np.ones((rows, network.layers))])
+    grid = np.pad(memory * z, 1, constant_values=1.0)
     affine = lambda matrix, x: matrix[:, :-1] @ x + matrix[:, -1]  # noqa: E731
     for _ in range(network.layers):
         padded = np.pad(grid, 1, constant_values=1 / 6)
@@ -118,7 +111,7 @@ def _plain(network, memory, z):
             )
             new[r, c] = affine(network.V[4], np.maximum(affine(network.V[3], affine(network.V[2], h)), 0))[0]
         grid = new
-    cells = grid[:, :columns].ravel()
+    cells = grid[1 : rows + 1, 1 : columns + 1].ravel()
     return sum(affine(network.U1, np.maximum(affine(network.U2, np.array([v])), 0))[0] for v in cells)
 
 

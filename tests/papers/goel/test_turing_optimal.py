@@ -9,7 +9,6 @@ import pytest
 from tapegrad.errors import InputError
 from tapegrad.search.run import deviation_bound
 from tapegrad_papers.goel.definitions import validation_size
-from tapegrad_papers.goel.restarts import success
 from tapegrad_papers.goel.turing_optimal import algorithm_2, best_machine, observation_1
 
 
@@ -55,10 +54,10 @@ def test_algorithm_2_tries_all_sizes_and_keeps_the_best_on_what_it_holds_back():
         algorithm_2(best_machine, (X, X[:, 0]), (X[:0], X[:0, 0]))
 
 
-def test_the_chance_of_raw_filters_is_stated():
-    chance = success(2)
-    assert chance.parameters == 3 * 200 * 201 + 10 * 200 + 201 + 301
-    assert chance.log10_probability == pytest.approx(-chance.parameters * math.log10(chance.values))
-    assert chance.log10_probability < -200_000
-    with pytest.raises(InputError):
-        success(0)
+def test_examples_are_not_both_learned_from_and_validated_on():
+    """Of 9 examples with r = 5, the fifth would be both."""
+    X = np.random.default_rng(0).choice([-1, 1], (9, 2))
+    learner = lambda s, k, samples, extra, limit: lambda x: int(x[0])  # noqa: E731
+    with pytest.raises(InputError, match="1 would be both"):
+        algorithm_2(learner, (X, X[:, 0]), (X, X[:, 0]), root=math.log(9) / math.log(5))
+    assert algorithm_2(learner, (X, X[:, 0]), (X, X[:, 0]), root=2).tried == 27

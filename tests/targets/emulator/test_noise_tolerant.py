@@ -11,7 +11,7 @@ from tapegrad._precision import in_double
 from tapegrad._verify import Report, verify
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import Learner, conjunction, dictator, majority, parity
-from tapegrad.targets.emulator import loss, paper_nets
+from tapegrad.targets.emulator import cubes, loss, paper_nets
 from tapegrad.targets.emulator.build import build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, NOISE, PATH, RATE, power
 from tapegrad.targets.emulator.paper_nets import NoisyNet
@@ -87,8 +87,7 @@ def test_the_noise_that_breaks_it() -> None:
 
 
 def test_the_papers_dead_zone_is_too_narrow_for_double_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow = partial(loss.cube, dead=float(DEAD_ZONES["decimal"]))
-    monkeypatch.setattr(paper_nets, "IN_DOUBLE", narrow)
+    monkeypatch.setattr(paper_nets, "DEAD", float(DEAD_ZONES["decimal"]))
     assert not checked(*CASES[0], arithmetic="double").agreed
 
 
@@ -113,6 +112,35 @@ def test_backpropagation_is_automatic_differentiation() -> None:
     assert np.allclose(np.array(values), every, rtol=1e-12, atol=0)
     assert np.allclose(np.array(after), by_jax, rtol=1e-12, atol=0)
     assert np.count_nonzero(np.array(after) != weights) > 5
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].name)
+def test_the_fast_engine_does_what_automatic_differentiation_does(case) -> None:
+    learner, samples, x, y = case
+    net = NoisyNet.of(learner, samples, "double", float(NOISE["double"]))
+    slow = quick = net.start(learner.start(x, y, 1, False))
+    for _ in x:
+        slow, quick = net.step(slow), net.advance(quick, 1, "fast")
+        assert np.allclose(slow.weights, quick.weights, rtol=1e-14, atol=0)
+        assert slow.output == pytest.approx(quick.output, rel=1e-14)
+        assert slow.answer == quick.answer
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].name)
+def test_decimals_are_the_same_whether_flat_vertices_are_computed_or_known(case) -> None:
+    """Every weight and every value, to the last digit, beside the plain engine by hand."""
+    learner, samples, x, y = case
+    net = NoisyNet.of(learner, samples, "decimal", float(NOISE["decimal"]))
+    carry = net.start(learner.start(x, y, 1, False))
+    for t in range(samples):
+        row = np.array([1, *(2 * bit - 1 for bit in x[t]), 2 * int(carry.samples.random[t]) - 1], np.int8)
+        found = net._trained(carry.weights, row, 2 * y[t] - 1)
+        with localcontext(prec=DIGITS):
+            given = [Decimal(int(v)) for v in row], Decimal(2 * y[t] - 1), RATE, paper_nets.IN_DECIMALS
+            assert found == loss.sgd_step_by_hand(net.graph, carry.weights, *given)
+        flat = cubes.flat_for_sure(net.graph, np.array(carry.weights, np.float64), row)
+        assert np.count_nonzero(flat) > net.graph.vertices / 2
+        carry = net.step(carry)
 
 
 @pytest.mark.parametrize("dead", [DEAD_ZONES["decimal"], Decimal("0.1")])

@@ -1,7 +1,5 @@
 """Many test points and many networks at once, against single runs, `reference` and the plain interpreter."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,7 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import single_coordinate, start
 from tapegrad.machines.compiled import run
 from tapegrad.machines.model import GridMachine, GridRule
-from tapegrad.targets.rcnn import predicting, training
+from tapegrad.targets.rcnn import predicting
 from tapegrad.targets.rcnn.encoding import COMPUTE, Cells, cell_values
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Frame, Rcnn
@@ -168,24 +166,6 @@ def test_what_is_left_beside_the_answer_makes_it_none(encoding, engine):
             continue
         with pytest.raises(Refused, match="does not hold one sign and blanks"):
             predict(network, memory, np.array([[1]]), engine=engine)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("encoding", [pytest.param("ternary", marks=pytest.mark.slow), "channels"])
-def test_filters_of_all_machines_are_trained_by_one_compiled_program(encoding):
-    rng = np.random.default_rng(5)
-    X, y, _ = problem(rng, m=4, d=3)
-
-    def train(count):
-        machines = [random_learner(rng, 1 + i % 5, "0+-*"[: 3 + i % 2]) for i in range(count)]
-        networks = [Rcnn.of(machine, 4, 3, 30 + i, encoding=encoding) for i, machine in enumerate(machines)]
-        memorise_many(networks, X, y)
-
-    train(2)
-    compiled: Any = training._all_steps
-    before = compiled._cache_size()
-    train(40)
-    assert compiled._cache_size() == before
 
 
 def test_many_points_come_in_order_with_progress():

@@ -1,7 +1,9 @@
 """Which gates of up to four inputs a graph of ANDs and XORs is made of.
 
 A cut of a node is a set of nodes below it, its leaves, without which it cannot be computed; over them it is a
-gate, with a truth table. Cuts of a node come from pairs of cuts of its operands. For each node the cheapest
+gate, with a truth table. Cuts of a node come from pairs of cuts of its operands. A cut with a leaf on which the
+table does not depend is none: without it the others would do, but that they do could no longer be seen from the
+gates between them and the node, as a proof from near by must. For each node the cheapest
 few are kept, by the cost of the gate and a fair share of the cost of what it reads (area flow). A cover
 chooses a cut for each output, for the leaves of these cuts, and so on. Where a cover is known, sharing is
 known, and nodes choose again: first by flow with the true number of readers, then by what a choice would
@@ -97,27 +99,16 @@ def _merged(one, two, into):
 
 
 @njit()
-def _shrunk(table, leaves, count):
-    """Leaves on which the table does not depend taken out; the table over those that are left."""
-    kept = 0
+def _depends_on_all(table, count):
+    """Whether a table over so many leaves depends on each of them."""
     for i in range(count):
         depends = False
         for row in range(1 << LEAVES):
             if row >> i & 1 == 0 and (table >> row ^ table >> (row | 1 << i)) & 1:
                 depends = True
         if not depends:
-            continue
-        leaves[kept] = leaves[i]
-        if kept != i:  # the leaf in the place `kept` does not matter, nor does any in between: change places
-            found = 0
-            for row in range(1 << LEAVES):
-                entry = row & ~(1 << kept | 1 << i) | (row >> kept & 1) << i
-                found |= (table >> entry & 1) << row
-            table = found
-        kept += 1
-    for i in range(kept, LEAVES):
-        leaves[i] = -1
-    return table, kept
+            return False
+    return True
 
 
 @njit()
@@ -150,7 +141,9 @@ def _cuts(left, right, is_xor, first, costs):
                 y = _spread(np.int64(tables[b, two]), leaves[b, two], into, size)
                 x ^= 0xFFFF if left[node] & 1 else 0
                 y ^= 0xFFFF if right[node] & 1 else 0
-                table, size = _shrunk(x ^ y if is_xor[node] else x & y, into, size)
+                table = x ^ y if is_xor[node] else x & y
+                if not _depends_on_all(table, size):
+                    continue
                 price = costs[table]
                 for i in range(size):
                     price += flow[into[i]]

@@ -1,122 +1,19 @@
-"""The targets that compute by training, at work: `tape`, `simplex` and `emulator`."""
+"""The target `emulator` at work: the weights that are the learner's memory, and the loss on each sample."""
 
 from typing import Any
 
 import numpy as np
 
-from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Simplex
+from tapegrad._compile import Compiled
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.circuits.kind import MOST_BITS
 from tapegrad.learners.kind import BITS_IN_A_ROW, bit_rows, bit_widths
 from tapegrad.learners.model import Samples
+from tapegrad.show.drawing.memory import MemoryDrawing
+from tapegrad.show.drawing.scene import Picture, cut
 from tapegrad.source import shortened
-from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet, input_rows
-from tapegrad.targets.simplex.net import SimplexNet
-from tapegrad.targets.tape.net import TapeNet, state_of, symbols
-
-# The target `tape`: the state on its simplex, tapes and heads as weights, and the loss.
-
-FIRST_STEP = "The first gradient step reads the labels; every later one is a step of the machine."
-
-
-class TapeView:
-    """s as a point among the vertices; T and H of each tape, cell by cell."""
-
-    step_name = "gradient step"
-    curve_name = "loss"
-    sees_every_step = False
-
-    def __init__(self, net: TapeNet, carry: Descent) -> None:
-        self.net = net
-        self.notes = [FIRST_STEP]
-        edges = zip(net.graph.edge_from.tolist(), net.graph.edge_to.tolist(), strict=True)
-        simplex = Simplex(
-            "State weights s", len(net.graph.down), list(edges), self._name, lambda v: net.explain(f"s/{v}")
-        )
-        last = net.first_cell + net.cells - 1
-        tapes = [
-            Cells(
-                f"Weights of tape {tape + 1}",
-                "signed",
-                rows=("T", "H"),
-                default=(-1, 0),
-                note=f"The net has cells {net.first_cell:,} to {last:,}; those in use are shown.",
-                explain=lambda row, cell, tape=tape: self._word(tape, row, cell),
-                room=2,
-            )
-            for tape in range(net.tapes)
-        ]
-        self.panels: list[Panel] = [simplex, *tapes]
-
-    def frame(self, carry: Descent) -> tuple[list[Any], float | None]:
-        s, H, T = np.asarray(carry.weights.s), np.asarray(carry.weights.H), self.net.all_tapes(carry)
-        shown: list[Any] = [[(int(v), float(s[v])) for v in np.flatnonzero(s)]]
-        for tape in range(self.net.tapes):
-            cells = [
-                (row, int(cell) + self.net.first_cell, float(weights[cell]))
-                for row, weights, default in ((0, T[:, tape], -1.0), (1, H[:, tape], 0.0))
-                for cell in np.flatnonzero(weights != default)
-            ]
-            head = int(H[:, tape].argmax()) + self.net.first_cell
-            shown.append(CellsFrame(cells, [(0, head), (1, head)]))
-        return shown, self.net.loss(carry)
-
-    def _name(self, vertex: int) -> str:
-        return f"{state_of(self.net, vertex)} {symbols(self.net, self.net.graph.down[vertex])}"
-
-    def _word(self, tape: int, row: int, cell: int) -> str:
-        inside = self.net.first_cell <= cell < self.net.first_cell + self.net.cells
-        if not inside:
-            return f"Cell {cell} is beyond the end of the tape."
-        if row == 0 and tape < self.net.read_only:
-            return f"Read-only tape {tape + 1}, cell {cell}: filled by the data, no weight."
-        return self.net.explain(f"{'TH'[row]}/{tape}/{cell}")
-
-
-# The target `simplex`: the point s, which vertex it stands at, and the loss, which falls.
-
-
-class SimplexView:
-    """s among the vertices, each of which is a configuration of the machine."""
-
-    step_name = "gradient step"
-    curve_name = "loss"
-    sees_every_step = False
-
-    def __init__(self, net: SimplexNet, carry: Descent) -> None:
-        self.net = net
-        self.notes = [FIRST_STEP]
-        successor = net.vertices.successor.tolist()
-        self.panels: list[Panel] = [
-            Simplex(
-                "Weights s",
-                len(successor),
-                list(enumerate(successor)),
-                self._name,
-                lambda v: net.explain(f"s/{v}"),
-            ),
-            Fields("Vertex", words={"leads to": "The vertex that the gradient of the loss (13) points to."}),
-        ]
-
-    def frame(self, carry: Descent) -> tuple[list[Any], float | None]:
-        s = np.asarray(carry.weights.s)
-        vertex = int(s.argmax())
-        after = int(self.net.vertices.successor[vertex])
-        fields = {
-            "s is largest at": f"s/{vertex} = {s[vertex]:.4g}",
-            "configuration": self._name(vertex),
-            "leads to": f"s/{after}" if after != vertex else "nowhere: the machine halts here",
-        }
-        return [[(int(v), float(s[v])) for v in np.flatnonzero(s)], fields], self.net.loss(carry)
-
-    def _name(self, vertex: int) -> str:
-        shown = self.net.configuration(vertex)
-        heads = ", ".join(map(str, shown.heads))
-        return f"{shown.state}, head at {heads}"
-
-
-# The target `emulator`: the weights that are the learner's memory, and the loss on each sample.
 
 
 class EmulatorView:
@@ -127,13 +24,19 @@ class EmulatorView:
     curve_name = "loss (output - label)²"
     sees_every_step = False
 
-    def __init__(self, net: EmulatorNet, carry: EmulatorCarry) -> None:
+    def __init__(self, compiled: Compiled, carry: EmulatorCarry) -> None:
+        net = compiled.net
+        assert isinstance(net, EmulatorNet)
         self.net = net
         self.practical = net if isinstance(net, PracticalNet) else None
         cells = len(_memory(net, carry)) if self.practical is None else len(self.practical.cells)
         self.count = min(cells, MOST_BITS)
         self.notes = [] if cells <= MOST_BITS else [f"{MOST_BITS} of {cells:,} memory cells are shown."]
+        names = [self._word(*divmod(cell, BITS_IN_A_ROW)) for cell in range(self.count)]
+        weights = net.graph.edges if self.practical else net.parameters
+        self.drawing = MemoryDrawing(len(carry.samples.x[0]) if len(carry.samples.x) else 0, names, weights)
         self.panels: list[Panel] = [
+            self.drawing.drawing,
             Fields("Output", words={"output": "The last vertex: the learner's answer, or its guess."}),
             Cells(
                 "Memory cells as weights",
@@ -156,11 +59,27 @@ class EmulatorView:
             label = _label(carry.samples, carry.steps - 1)
             loss = (float(carry.output) - label) ** 2
             fields = {"output": f"{float(carry.output):+.4f}", "label": f"{label:+d}", "loss": f"{loss:.4g}"}
-        values = enumerate(self._values(carry))
-        cells = [(*divmod(number, BITS_IN_A_ROW), value) for number, value in values if value != 1]
+        values = self._values(carry)
+        cells = [(*divmod(number, BITS_IN_A_ROW), value) for number, value in enumerate(values) if value != 1]
         flips, gradient = ([], []) if self.practical is None else _next_step(self.practical, carry)
         marks = [divmod(cell, BITS_IN_A_ROW) for cell in flips if cell < self.count]
-        return [fields, CellsFrame(cells, marks, widths=bit_widths(self.count)), *gradient], loss
+        picture = self._picture(carry, values, flips, fields)
+        return [picture, fields, CellsFrame(cells, marks, widths=bit_widths(self.count)), *gradient], loss
+
+    def _picture(
+        self, carry: EmulatorCarry, values: list[float], flips: list[int], fields: dict[str, str]
+    ) -> Picture:
+        """The sample that comes next, the memory as it is, and what the gradient will flip in it."""
+        if self.net.done(carry):
+            said = (
+                "Training is over: all samples have been seen. What was learned is in the signs of the cells."
+            )
+            return self.drawing.picture(said, [], None, values, [], fields)
+        bits, label = np.asarray(carry.samples.x[carry.steps]).tolist(), _label(carry.samples, carry.steps)
+        number = f"{carry.steps + 1} of {len(carry.samples.x)}"
+        said = f"Sample {number} comes in. " if bits else f"Step {number}. "
+        said += "" if self.practical is None else _flipped([self.practical.names[cell] for cell in flips])
+        return self.drawing.picture(said, bits, label, values, [f for f in flips if f < self.count], fields)
 
     def _values(self, carry: EmulatorCarry) -> list[float]:
         if self.practical is not None:
@@ -172,6 +91,14 @@ class EmulatorView:
         cell = row * BITS_IN_A_ROW + column
         name = f"cell {cell}"
         return f"{name}: {self.net.explain(name)}" if cell < self.count else name
+
+
+def _flipped(names: list[str]) -> str:
+    if not names:
+        return "The gradient of its loss is too small to change any cell: memory stays as it is."
+    cells = "one memory cell" if len(names) == 1 else f"{len(names)} memory cells"
+    which = cut("; ".join(_by_word(names)), 60)
+    return f"The gradient of its loss will flip {cells} ({which}), and nothing else changes."
 
 
 GRADIENT_WORDS = {

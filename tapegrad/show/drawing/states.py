@@ -1,0 +1,178 @@
+"""The diagram of a machine's states: a box for each state, an arrow for each way from one to another, and, in
+the boxes, dots for the weights of the network that mean this state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tapegrad._compile import Compiled
+from tapegrad.machines.kind import rule_words
+from tapegrad.machines.model import Configuration, Rule, TuringMachine
+from tapegrad.show.drawing.ring import on_ellipse
+from tapegrad.show.drawing.scene import FIELD, HERE, Arrangement, Edge, Node, Place, cut, text_width
+from tapegrad.source import Rewriting
+
+WIDE, TALL = (780.0, 500.0), (370.0, 430.0)
+FONT, SMALL_FONT = 13.0, 12.0
+MOST_BOXES = 20
+"""States of a diagram with names and labels; one with more has dots, and the name of the current one."""
+MOST_STATES = 240
+MOST_LINES, LONGEST_LINE, LONGEST_NAME = 3, 14, 16
+DOT = 11.0
+"""Room for a dot in a box."""
+BETWEEN = "in between"
+"""The box of weights that mean no state of the machine, but a step on the way to one."""
+_LETTERS = {-1: "L", 0: "S", 1: "R"}
+
+
+Lit = tuple[int, float, int]
+"""A node or an edge, its value, its mark."""
+
+
+def drawn_machine(compiled: Compiled) -> tuple[TuringMachine, Sequence[Rewriting]] | None:
+    """The machine to draw, the first on the way from the source to the net, and the passes behind it; None
+    where there is none."""
+    sources = [compiled.source, *(rewriting.after for rewriting in compiled.passes)]
+    for number, source in enumerate(sources):
+        if isinstance(source, TuringMachine) and len(source.states) <= MOST_STATES:
+            return source, compiled.passes[number:]
+    return None
+
+
+def state_meant(state: str, passes: Sequence[Rewriting], tapes: int) -> str | None:
+    """The state of the drawn machine that one of the lowered machine stands for, whatever the tapes hold."""
+    found: Configuration | None = Configuration(state, ({},) * tapes, (0,) * tapes)
+    for rewriting in reversed(passes):
+        if found is None:
+            return None
+        found = rewriting.decode(found)
+    return None if found is None else found.state
+
+
+@dataclass(frozen=True)
+class StateDiagram:
+    """Nodes are the boxes of states, in order, then the dots in them; edges are the ways between."""
+
+    machine: TuringMachine
+    nodes: list[Node]
+    edges: list[Edge]
+    arrangements: list[Arrangement]
+    box: Mapping[str, int]
+    way: Mapping[tuple[str, str], int]
+
+    def lit(self, state: str, taken: Rule | None) -> tuple[list[Lit], list[Lit]]:
+        """Nodes and edges of a moment: the state that the machine is in, and the way that it takes next."""
+        nodes = [(self.box[state], 0.0, HERE)] if state in self.box else []
+        if taken is None:
+            return nodes, []
+        if taken.state != state:
+            nodes.append((self.box[taken.state], 0.0, FIELD))
+        return nodes, [(self.way[state, taken.state], 1.0, HERE)]
+
+
+def state_diagram(
+    machine: TuringMachine,
+    dots: Mapping[str, Sequence[Node]],
+    sizes: Sequence[tuple[float, float]] = (WIDE, TALL),
+) -> StateDiagram:
+    """The diagram, with these dots in the boxes, and an arrangement for each size. Dots of `BETWEEN` get a
+    box of their own."""
+    states = [*machine.states, *([BETWEEN] if dots.get(BETWEEN) else [])]
+    ways: dict[tuple[str, str], list[tuple[tuple[str, ...], Rule]]] = {}
+    for (state, read), rule in machine.rules.items():
+        ways.setdefault((state, rule.state), []).append((read, rule))
+    full = len(states) <= MOST_BOXES
+    edges = [
+        Edge(_label(rules) if full else "", _explained(state, rules), arrow=True)
+        for (state, _), rules in ways.items()
+    ]
+    shape = "dot" if not full else "state" if dots else "box"
+    boxes = [Node(cut(state, LONGEST_NAME), _role(machine, state), shape) for state in states]
+    number = {state: place for place, state in enumerate(states)}
+    ends = [(number[a], number[b]) for a, b in ways]
+    within = [dots.get(state, ()) if full else () for state in states]
+    arrangements = [_arranged(within, boxes, ends, edges, width, height) for width, height in sizes]
+    way = {ends: place for place, ends in enumerate(ways)}
+    nodes = [*boxes, *(dot for own in within for dot in own)]
+    return StateDiagram(machine, nodes, edges, arrangements, number, way)
+
+
+def _arranged(
+    dots: Sequence[Sequence[Node]],
+    boxes: Sequence[Node],
+    ends: Sequence[tuple[int, int]],
+    edges: Sequence[Edge],
+    width: float,
+    height: float,
+) -> Arrangement:
+    font = FONT if width > TALL[0] else SMALL_FONT
+    if boxes[0].shape == "dot":
+        sizes = [(9.0, 9.0)] * len(boxes)
+    else:
+        sizes = [_box(node.text, len(own), font) for node, own in zip(boxes, dots, strict=True)]
+    laid = on_ellipse(sizes, ends, [edge.text for edge in edges], width, height, font - 1)
+    places = [*laid.places]
+    for (x, y, _, h), own in zip(laid.places, dots, strict=True):
+        places += _dots_in(x, y + h / 2 - 6, len(own))
+    return Arrangement(laid.width, laid.height, font, places, laid.paths, laid.labels)
+
+
+def _columns(dots: int) -> int:
+    return max(1, min(dots, 6 if dots <= 24 else 12))
+
+
+def _box(text: str, dots: int, font: float) -> tuple[float, float]:
+    rows = -(-dots // _columns(dots))
+    wide = max(text_width(text, font) + 18, DOT * _columns(dots) + 14, 34)
+    return wide, font + 14 + (DOT * rows + 2 if dots else 0)
+
+
+def _dots_in(x: float, bottom: float, dots: int) -> list[Place]:
+    columns = _columns(dots)
+    rows = -(-dots // columns)
+    return [
+        (
+            x + (place % columns - (min(columns, dots) - 1) / 2) * DOT,
+            bottom - (rows - place // columns - 0.5) * DOT,
+            7.0,
+            7.0,
+        )
+        for place in range(dots)
+    ]
+
+
+def _label(rules: Sequence[tuple[tuple[str, ...], Rule]]) -> str:
+    """Lines such as `0→1 R`; symbols that stay as they are share one, as `a b R`."""
+    kept: dict[str, list[str]] = {}
+    lines = []
+    for read, rule in rules:
+        moves, symbols = "".join(_LETTERS[move] for move in rule.moves), "".join(read)
+        if rule.write == read:
+            kept.setdefault(moves, []).append(symbols)
+        else:
+            lines.append(f"{symbols}→{''.join(rule.write)} {moves}")
+    lines += [f"{' '.join(symbols)} {moves}" for moves, symbols in kept.items()]
+    shown = (
+        lines
+        if len(lines) <= MOST_LINES
+        else [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
+    )
+    return "\n".join(cut(line, LONGEST_LINE) for line in shown)
+
+
+def _explained(state: str, rules: Sequence[tuple[tuple[str, ...], Rule]]) -> str:
+    said = [f"reading {' '.join(read)}: {rule_words(rule)}" for read, rule in rules[:6]]
+    more = f"; and {len(rules) - 6} more" if len(rules) > 6 else ""
+    return f"In state {state}, {'; '.join(said)}{more}."
+
+
+def _role(machine: TuringMachine, state: str) -> str:
+    if state == BETWEEN:
+        return "Weights that mean a step on the way from one state of the machine to the next."
+    said = f"State {state} of the machine"
+    if state == machine.start_state:
+        return f"{said}, in which it starts."
+    if state in machine.accept or state in machine.reject:
+        return f"{said}, in which it {'accepts' if state in machine.accept else 'rejects'}."
+    if not any(own == state for own, _ in machine.rules):
+        return f"{said}, in which it halts."
+    return f"{said}."

@@ -1,0 +1,87 @@
+"""The target `decoder` at work: the text, and where heads looked while the last record was written."""
+
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from tapegrad._compile import Compiled
+from tapegrad._panels import Cells, CellsFrame, Fields, Panel
+from tapegrad.networks.language import Reading, Seen
+from tapegrad.show.drawing.tokens import Moment, Text
+from tapegrad.targets.decoder.net import DecoderNet, Generation
+
+COLOURS = 6
+"""Heads with a colour of their own; those after them share the last."""
+
+
+class DecoderView:
+    """The last record in words, and for every head the tokens that it looked at on the way. The text is read
+    once more to see that, token by token."""
+
+    step_name = "record"
+    curve_name = "tokens"
+    sees_every_step = True
+
+    def __init__(self, compiled: Compiled, carry: Generation) -> None:
+        net = compiled.net
+        assert isinstance(net, DecoderNet)
+        self.net, self.reading = net, Reading(net.model)
+        heads = [
+            (f"head {number}.{place}", head.name)
+            for number, layer in enumerate(net.model.layers)
+            for place, head in enumerate(layer.heads)
+        ]
+        self.notes: list[str] = []
+        said = [f"{name}: {does}" for name, does in heads]
+        colours = said if len(said) <= COLOURS else [*said[: COLOURS - 1], "other heads"]
+        self.panels: list[Panel] = [
+            Text(
+                "The text that the model has written, and where it looked", colours, new="the newest record"
+            ),
+            Fields("The last record"),
+            Cells(
+                "Where heads looked",
+                "unit",
+                rows=tuple(name for name, _ in heads),
+                column_name="token",
+                row_words=tuple(does for _, does in heads),
+                note="Token 0 is the first one: nothing found.",
+                room=0,
+            ),
+        ]
+
+    def frame(self, carry: Generation) -> tuple[list[Any], float | None]:
+        words = self.net.words
+        # The last record may have been cut short by the token that ends the run.
+        first = 1 + (len(carry.tokens) - 2) // words.record * words.record
+        self.reading.feed(carry.tokens[self.reading.count : first])
+        places: dict[tuple[int, int], float] = {}
+        arcs: list[tuple[int, int, float, int]] = []
+        for at_token, token in enumerate(carry.tokens[first:-1], first):
+            looks: list[Seen] = []
+            self.reading.feed([token], looks)
+            for row, look in enumerate(looks):
+                for at in np.flatnonzero(look.weights > 1e-6).tolist():
+                    places[row, at] = max(places.get((row, at), 0.0), float(look.weights[at]))
+                    if at and at < at_token:
+                        # What is looked at decides what comes after the token that looks.
+                        arcs.append((at_token + 1, at, float(look.weights[at]), min(row, COLOURS - 1)))
+        shown = [words.program.tokens[number].word for number in carry.tokens[first:]]
+        cells = [(row, at, weight) for (row, at), weight in places.items()]
+        record = dict(zip_longest(words.program.slots, shown, fillvalue=""))
+        moment = self._moment(carry, first, arcs)
+        return [moment, record, CellsFrame(cells, focus=first)], float(len(carry.tokens))
+
+    def _moment(self, carry: Generation, first: int, arcs: list[tuple[int, int, float, int]]) -> Moment:
+        tokens = self.net.words.program.tokens
+        texts = [tokens[number].word for number in carry.tokens]
+        if carry.steps == 0:
+            return Moment(
+                "The prompt: the input, as tokens. The model has written nothing yet.", texts, range(0), arcs
+            )
+        record = " ".join(texts[first:])
+        said = f"The model has written: {record}. The arrows show which earlier tokens it looked at for that."
+        if self.net.done(carry):
+            said = f"{said} The run ends here."
+        return Moment(said, texts, range(first, len(texts)), arcs)

@@ -1,0 +1,106 @@
+"""What a reader sees when a page opens, measured in Chromium: the network is in view, nothing lies over it,
+no text or table is cut off; on a desktop and on a phone."""
+
+import pytest
+
+from tapegrad._sources import find
+from tapegrad.show.page import page
+from tapegrad.show.recorder import compiled_example, compiled_source, record
+from tests.show.chrome import Chrome, installed
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason="there is no Chromium")]
+
+SCREENS = {"desktop": (1280, 720, False), "phone": (390, 844, True)}
+RUNS = {
+    "tape": ("busy-beaver-4x2", None),
+    "simplex": ("busy-beaver-4x2", None),
+    "relu": ("adder8", ["a=100", "b=55"]),
+    "transformer": ("palindrome", ["abba"]),
+    "decoder": ("rasp-sort", ["c a d a"]),
+    "rcnn": (None, None),
+    "emulator": (None, None),
+}
+
+# Shares of the drawing's nodes that are inside the window, and on which nothing lies.
+IN_VIEW = """(() => {
+  const nodes = [...document.querySelectorAll('#stage .node')];
+  const seen = nodes.filter((node) => {
+    const box = node.querySelector('rect, circle').getBoundingClientRect();
+    return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
+  });
+  const free = seen.filter((node) => {
+    const box = node.querySelector('rect, circle').getBoundingClientRect();
+    const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    return top && top.closest('#stage');
+  });
+  return [nodes.length, seen.length, free.length];
+})()"""
+
+# Names that stick out of their boxes.
+STICKING_OUT = """[...document.querySelectorAll('#stage .node')].filter((node) => {
+  const text = node.querySelector('text'), body = node.querySelector('rect, circle');
+  if (!text || !text.textContent || node.classList.contains('text')) return false;
+  return text.getBoundingClientRect().width > body.getBoundingClientRect().width + 1;
+}).map((node) => node.textContent)"""
+
+# Whatever is wider than the room it has.
+PARTS = "body, #room, .side, .panel, .cells, .rules, .fields, .legend, .deck, h1, .words"
+CUT_OFF = f"""[...document.querySelectorAll('{PARTS}')]
+  .filter((part) => part.offsetParent !== null && part.scrollWidth > part.clientWidth + 1)
+  .map((part) => [part.className || part.tagName, part.scrollWidth, part.clientWidth].join(' '))"""
+
+# The curve's height in pixels.
+CURVE = (
+    "(() => { const line = document.querySelector('#curve .line'); return line && line.getBBox().height; })()"
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Chrome() as chrome:
+        yield chrome
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def opened(request, tmp_path_factory):
+    """The page of a run on each target."""
+    name, word = RUNS[request.param]
+    if name is None:
+        compiled, inputs = compiled_example(request.param)
+    else:
+        compiled, inputs = compiled_source(find(name), request.param, word, {}, 400)
+    path = tmp_path_factory.mktemp("pages") / "page.html"
+    path.write_text(page(record(compiled, *inputs, steps=400)))
+    return request.param, path.as_uri()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_network_is_in_view_and_nothing_is_cut(browser, opened, screen, theme):
+    target, address = opened
+    width, height, mobile = SCREENS[screen]
+    browser.call(
+        "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile
+    )
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    try:
+        browser.problems.clear()
+        browser.open(f"{address}?{screen}-{theme}")
+        browser.wait("document.querySelectorAll('#stage .node').length > 0")
+        count, seen, free = browser.value(IN_VIEW)
+        assert count > 0
+        assert seen == count
+        assert free == count
+        last = browser.value("run.recording.frames.length - 1")
+        for frame in sorted({0, last // 3, last}):
+            browser.value(f"show({frame})")
+            assert browser.value(STICKING_OUT) == []
+            assert browser.value(CUT_OFF) == []
+        if target not in ("decoder",):  # one forward run: two frames, and one value
+            assert browser.value(CURVE) > 10
+        dark = browser.value("document.documentElement.classList.contains('dark')")
+        assert dark == (theme == "dark")
+        assert browser.problems == []
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
+        browser.call("Emulation.setEmulatedMedia", features=[])
