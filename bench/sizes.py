@@ -30,6 +30,8 @@ SECONDS, GIGABYTES = 300, 4
 """Processor time and memory that a cell has."""
 PATTERNS = 2
 """Random inputs on which a network of a circuit is verified."""
+LETTERS = 12
+"""Of a word on a tape."""
 STEPS = 2_000_000
 COMPARED, COMPARISONS = 50_000, 100
 """In runs longer than this not every step is compared, but so many."""
@@ -92,11 +94,16 @@ def _as_list(word: Any) -> Any:
 
 
 def _inputs(source: Any, own: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """The inputs that came with a machine, or random rows for a circuit."""
-    if own:
-        return [own]
+    """Random rows for a circuit. For a machine the input that came with it; one that comes with blank tapes
+    has random words on the first two, the same and different ones."""
     random = np.random.default_rng(0)
-    return [(random.integers(0, 2, (1, len(source.inputs)), np.uint8),) for _ in range(PATTERNS)]
+    if not own:
+        return [(random.integers(0, 2, (1, len(source.inputs)), np.uint8),) for _ in range(PATTERNS)]
+    if any(own[0].tapes):
+        return [own]
+    symbols = [symbol for symbol in source.alphabet if symbol != source.blank]
+    words = ["".join(random.choice(symbols, LETTERS)) for _ in range(2)]
+    return [(words[0], words[0]), (words[0], words[1])]
 
 
 def _peak() -> int:
@@ -135,7 +142,9 @@ def in_words(found: dict[str, Any]) -> str:
         return f"refused in {found['refused']['seconds']:.1f} s"
     stages = {name: found[name]["seconds"] for name in ("compile", "verify", "check") if name in found}
     if "failed" in found or len(stages) < 3:
-        return f"failed after {' '.join(f'{name} {taken:.1f}' for name, taken in stages.items()) or 'nothing'}"
+        return (
+            f"failed after {' '.join(f'{name} {taken:.1f}' for name, taken in stages.items()) or 'nothing'}"
+        )
     peak = max(one.get("peak", 0) for one in found.values()) / 2**30
     verified = found["verify"]
     if not verified["agreed"] or not verified["complete"]:

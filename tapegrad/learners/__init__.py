@@ -13,8 +13,8 @@ from tapegrad.learners.library import (
 )
 from tapegrad.learners.linear import perceptron, winnow
 from tapegrad.learners.model import CircuitLearner, Learner, LearnerState, Response, Samples
-from tapegrad.learners.programs import metaalgorithm
 from tapegrad.learners.neighbours import nearest
+from tapegrad.learners.programs import metaalgorithm
 from tapegrad.learners.recipes import (
     DecisionStump,
     DecisionTree,

@@ -1,5 +1,5 @@
-"""Circuit to grid machine: the circuit is drawn on the grid, a row for each gate, and a fixed machine, the same
-for all circuits, walks over the drawing.
+"""Circuit to grid machine: the circuit is drawn on the grid, a row for each gate, and a fixed machine, the
+same for all circuits, walks over the drawing.
 
 Columns are registers. Row 0 holds the inputs. Every further row says what becomes of each register while one
 gate is computed:
@@ -45,7 +45,7 @@ SIGNS = {
     **{(2, table): "ABCDEFGHIJKLMNOP"[table] for table in (1, 2, 4, 6, 7, 8, 9, 11, 13, 14)},
 }
 """How gates are written, by the number of their operands and their truth table: bit i is the value where the
-operands, the left one first, are i as a binary number. Gates that do not depend on all of them do not occur."""
+operands, the left one first, are i as a binary number. Gates that do not depend on all do not occur."""
 MOST_CELLS = 1 << 20
 """Of a drawing."""
 FEW_STATES = 128
@@ -89,6 +89,7 @@ def drawn(inputs: int, operations: Mapping[Wire, Operation], outputs: Sequence[W
         left[wire] += 1
     column: dict[Wire, int] = {wire: wire for wire in range(inputs) if left[wire]}
     rows: list[dict[int, str]] = []
+    cells = 0
     for wire, own in gates.items():
         row = dict.fromkeys(column.values(), COPY)
         operands = sorted({*own.operands}, key=column.__getitem__)
@@ -103,14 +104,20 @@ def drawn(inputs: int, operations: Mapping[Wire, Operation], outputs: Sequence[W
         row[column[wire]] = REPLACE if row.get(column[wire]) == DROP else PLACE
         row[1 + max(row)] = signed
         rows.append(row)
+        cells += len(row)
+        if cells > MOST_CELLS:
+            raise Refused(
+                f"drawn on a grid, a row for each gate, {len(rows):,} of {len(gates):,} gates take {cells:,} "
+                f"cells, the last {len(row):,} of them; the limit is {MOST_CELLS:,}",
+                advice="Use the target relu, transformer or emulator, which take gates as they are.",
+            )
     return Drawing(rows, inputs, [column[wire] for wire in outputs])
 
 
 def _in_order(own: Operation, operands: Sequence[Wire]) -> int:
     """The truth table for operands in this order, each once."""
-    last = len(operands) - 1
-    cases = [{wire: case >> last - place & 1 for place, wire in enumerate(operands)} for case in range(2 << last)]
-    return sum(own.value(bits) << case for case, bits in enumerate(cases if operands else [{}]))
+    cases = product((0, 1), repeat=len(operands))
+    return sum(own.value(dict(zip(operands, bits, strict=True))) << case for case, bits in enumerate(cases))
 
 
 def circuit_grid(circuit: Circuit) -> Rewriting:
@@ -133,12 +140,6 @@ def circuit_drawing(circuit: Circuit) -> Rewriting:
     deep = depth_first(gates, outputs)
     orders = (deep, {wire: own for wire, own in gates.items() if wire in deep})
     drawing = min((drawn(inputs, order, outputs) for order in orders), key=lambda own: own.cells)
-    if drawing.cells > MOST_CELLS:
-        raise Refused(
-            f"{circuit.name!r} drawn on a grid, a row for each gate, has {drawing.cells:,} cells: "
-            f"{len(drawing.rows):,} rows of up to {drawing.width:,}; the limit is {MOST_CELLS:,}",
-            advice="Use the target relu, transformer, emulator or decoder, which take gates as they are.",
-        )
     last = len(drawing.rows)
     cells = {(r, c): symbol for r, row in enumerate(drawing.rows, 1) for c, symbol in row.items()}
     cells |= {(r, -1): EDGE for r in range(1, 1 + last)}
@@ -170,8 +171,8 @@ def circuit_drawing(circuit: Circuit) -> Rewriting:
 @cache
 def drawing_machine() -> GridMachine:
     """The machine itself. In `scan` it is on its way to the right, in `fetch` on the bit above, in `put` back
-    below with that bit; all of them remember the operands so far. `back` brings the gate's value to its place,
-    `home` goes on to the edge."""
+    below with that bit; all of them remember the operands so far. `back` brings the gate's value to its
+    place, `home` goes on to the edge."""
     rules: dict[tuple[str, str], GridRule] = {(NEXT, EDGE): GridRule(EDGE, "right", _name("scan"))}
     for held in _HELD:
         scan, fetch = _name("scan", held), _name("fetch", held)

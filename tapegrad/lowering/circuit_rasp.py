@@ -31,7 +31,9 @@ def circuit_rasp(circuit: Circuit) -> Rewriting:
 
     def encode(bits: Bits) -> State:
         if len(bits) != 1:
-            raise InputError(f"a program takes one row of bits, not {len(bits)}", advice="Give them one by one.")
+            raise InputError(
+                f"a program takes one row of bits, not {len(bits)}", advice="Give them one by one."
+            )
         row = [TOKENS[bit] for bit in circuit.start(bits)[0].astype(int)]
         return tuple(row + [TOKENS[0]] * (program.length - inputs))
 
@@ -39,7 +41,9 @@ def circuit_rasp(circuit: Circuit) -> Rewriting:
         row = [v == TOKENS[1] for v in state[:inputs]] if state[0] in TOKENS else state[:outputs]
         return np.array([row], bool)
 
-    return Rewriting("gates at every position", circuit, program, encode, decode, in_step=True, one_by_one=True)
+    return Rewriting(
+        "gates at every position", circuit, program, encode, decode, in_step=True, one_by_one=True
+    )
 
 
 def _program(circuit: Circuit, name: str) -> RaspProgram:
@@ -47,8 +51,8 @@ def _program(circuit: Circuit, name: str) -> RaspProgram:
     expressions = circuit.size + 3 * len(circuit.inputs) + 2 * len(circuit.outputs) + 3
     if length > LONGEST or expressions > MOST_NODES:
         raise Refused(
-            f"{name!r} would be a program of {expressions:,} expressions on {length:,} tokens, and the limits "
-            f"are {MOST_NODES:,} and {LONGEST:,}",
+            f"{name!r} would be a program of {expressions:,} expressions on {length:,} tokens, and the "
+            f"limits are {MOST_NODES:,} and {LONGEST:,}",
             advice="Use the target relu, transformer or emulator, which take gates as they are.",
         )
     made = Closing(TOKENS, length, causal=False)
@@ -63,7 +67,9 @@ def _program(circuit: Circuit, name: str) -> RaspProgram:
         used = tuple(wires[wire] for wire in operands[: ARITY[kind]])
         wires.append(made.apply(_GATES[kind], used) if used else made.add(Full(int(kind == Gate.TRUE))))
     parts = [
-        made.apply(_table(lambda at, bit, own=own: bit * (at == own), range(length), BITS), (indices, wires[w]))
+        made.apply(
+            _table(lambda at, bit, own=own: bit * (at == own), range(length), BITS), (indices, wires[w])
+        )
         for own, w in enumerate(circuit.output_wires.tolist())
     ]
     while len(parts) > 1:  # two by two, so that few layers are added

@@ -78,7 +78,9 @@ def one_cycle(circuit: Circuit) -> Rewriting:
 
     def encode(bits: Bits) -> SequentialState:
         if len(bits) != 1:
-            raise InputError(f"a cycle takes one row of bits, not {len(bits)}", advice="Give them one by one.")
+            raise InputError(
+                f"a cycle takes one row of bits, not {len(bits)}", advice="Give them one by one."
+            )
         return clocked.start(bits)
 
     def decode(state: SequentialState) -> Bits:

@@ -50,8 +50,8 @@ def _row_by_row(before: Model, step: Step) -> Model:
     found = [registers[column] for column in outputs]
     nodes.require_same(found, nodes.outputs(before, inputs), "the drawing does not compute the circuit")
     step.statements.append(
-        f"the drawing of {len(rows):,} rows has the circuit's {len(outputs):,} outputs in its last row, shown on "
-        "formulas in place of bits"
+        f"the drawing of {len(rows):,} rows has the circuit's {len(outputs):,} outputs in its last row, "
+        "shown on formulas in place of bits"
     )
     return _machine()
 

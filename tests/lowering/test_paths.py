@@ -35,7 +35,7 @@ WAYS = {
     ("circuit", "decoder"): ["circuit_rasp"],
     ("circuit", "relu"): [],
     ("circuit", "emulator"): ["one_cycle", "clocked_learner"],
-    ("circuit", "rcnn"): ["circuit_machine", "on_grid"],
+    ("circuit", "rcnn"): ["circuit_grid"],
     ("learner", "tape"): ["learner_machine"],
     ("learner", "transformer"): ["learner_machine"],
     ("learner", "decoder"): ["learner_machine"],

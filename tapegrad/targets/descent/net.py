@@ -27,6 +27,8 @@ class Descent(NamedTuple):
     steps: int
 
 
+MOST_EDGE_STEPS = 2 * 10**7
+"""Edges times steps that are left to the reference engine, at half a microsecond each: ten seconds."""
 CHUNK = 1024
 """Steps between two looks at the heads."""
 

@@ -238,8 +238,8 @@ def code_of(encoding: Encoding) -> Code:
 
 class Rolled(NamedTuple):
     """Where a run of layers ended: the contents with a cell of padding around them, which of all these the
-    last layer changed, the layers taken, the head's last cell, whether the head has left the grid, and whether
-    the last layer changed nothing."""
+    last layer changed, the layers taken, the head's last cell, whether the head has left the grid, and
+    whether the last layer changed nothing."""
 
     padded: NDArray[np.int64]
     changed: NDArray[np.int64]

@@ -23,14 +23,12 @@ from tapegrad.targets.descent.loss import (
     Thresholds,
     Weights,
 )
-from tapegrad.targets.descent.net import Descent, DescentNet
+from tapegrad.targets.descent.net import MOST_EDGE_STEPS, Descent, DescentNet
 from tapegrad.targets.tape import fast
 from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 from tapegrad.targets.tape.loss import TapeLoss
 
 _NO_PRIMARY = NoPrimary()
-MOST_EDGE_STEPS = 2 * 10**7
-"""Edges times steps that are left to the reference engine, at half a microsecond each: ten seconds."""
 
 
 class TapeNet(DescentNet):

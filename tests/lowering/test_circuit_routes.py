@@ -1,0 +1,142 @@
+"""Circuits as one cycle, as RASP, drawn on a grid: step by step beside the circuit, and from end to end."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.circuits import UInt, trace
+from tapegrad.circuits import library as circuits
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.sampler import random_circuit
+from tapegrad.errors import InputError, Refused
+from tapegrad.lowering import circuit_grid, circuit_rasp
+from tapegrad.lowering.circuit_machine import straight_line
+from tapegrad.lowering.clocked import one_cycle
+from tapegrad.lowering.tables import to_grid
+from tests.circuits.test_library import served
+
+WAYS = [one_cycle, circuit_rasp.circuit_rasp, circuit_grid.circuit_grid, circuit_grid.circuit_drawing]
+TARGETS = ("transformer", "emulator", "decoder", "rcnn")
+ISCAS = os.environ.get("TAPEGRAD_ISCAS", "")
+"""A folder with c432.bench, c499.bench and c6288.bench."""
+
+
+def plain(circuit: Circuit, row: list[int]) -> list[int]:
+    """The outputs, gate by gate, in Python's integers."""
+    values = list(row)
+    for kind, left, right in zip(circuit.kinds, circuit.left, circuit.right, strict=True):
+        a, b = (values[left], values[right]) if values else (0, 0)
+        values.append(int(kind) >> (2 * a + b) & 1)
+    return [values[wire] for wire in circuit.output_wires]
+
+
+def without_gates() -> Circuit:
+    make = CircuitBuilder()
+    a, b = make.input("a"), make.input("b")
+    for name, wire in (("x", b), ("y", a), ("again", b)):
+        make.output(name, wire)
+    return make.circuit("crossed")
+
+
+def all_kinds() -> Circuit:
+    """Every kind of gate as an output, in an order in which operands change sides."""
+    make = CircuitBuilder(simplify=False)
+    a, b = make.input("a"), make.input("b")
+    nothing = make.not_(b)
+    for kind in Gate:
+        make.output(kind.name, make.gate(kind, nothing, a))
+    return make.circuit("kinds")
+
+
+CIRCUITS = [*(random_circuit(seed) for seed in range(12)), without_gates(), all_kinds()]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_side_by_side(way):
+    for number, circuit in enumerate(CIRCUITS):
+        rewriting = way(circuit)
+        draw = np.random.default_rng(number)
+        for _ in range(4):
+            row = draw.integers(0, 2, (1, len(circuit.inputs)))
+            first = rewriting.encode(circuit.start(row))
+            seen = [rewriting.decode(state) for state in rewriting.after.run(first)]
+            found = [bits.astype(int).tolist() for bits in seen if bits is not None]
+            assert found == [row.tolist(), [plain(circuit, row[0].tolist())]]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_row_at_a_time(way):
+    with pytest.raises(InputError, match="one row of bits"):
+        way(CIRCUITS[0]).encode(CIRCUITS[0].start(np.zeros((2, len(CIRCUITS[0].inputs)))))
+
+
+def test_the_machine_for_drawings_is_always_the_same():
+    first, second = (circuit_grid.circuit_drawing(circuit).after for circuit in CIRCUITS[:2])
+    assert first is second
+    assert (len(first.states), len(first.rules)) == (32, 135)
+
+
+def test_few_gates_have_a_machine_of_their_own():
+    own = circuit_grid.circuit_grid(circuits.ready("adder2"))
+    single = straight_line(circuits.ready("adder2")).after
+    assert own.name == "straight-line machine on the grid"
+    assert own.after == to_grid(single).after
+    assert circuit_grid.circuit_grid(circuits.ready("multiplier4")).name == "gates drawn row by row"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_function_from_end_to_end(target, tmp_path):
+    """Two further passes, and values in place of bits."""
+    source = trace(lambda a, b: a * b + 3, UInt(3), UInt(3))
+    compiled = tg.compile(source, target)
+    assert [compiled(a, b) for a, b in ((7, 7), (5, 6), (0, 1))] == [52 % 8, 33 % 8, 3]
+    assert tg.verify(compiled, [(6, 3), (1, 5)], engine=None).agreed
+    tg.save(compiled, tmp_path / "net")
+    assert tg.check(tmp_path / "net").verdict == "computes this source, for all inputs"
+    assert tg.load(tmp_path / "net")(7, 7) == 52 % 8
+
+
+def test_refusals_name_the_numbers():
+    wide = circuits.ready("parity5000")
+    with pytest.raises(Refused, match="on 5,000 tokens, and the limits are 16,384 and 4,096"):
+        circuit_rasp.circuit_rasp(wide)
+    with pytest.raises(Refused, match=r"215 of 4,999 gates take 1,0\d\d,\d+ cells, .* limit is 1,048,576"):
+        circuit_grid.circuit_drawing(wide)
+
+
+def test_a_table_that_grows_carries_fewer_wires():
+    large = circuits.ready("interrupts9")
+    chosen, four = straight_line(large).after, straight_line(large, carried=4).after
+    assert len(chosen.rules) < len(four.rules) / 2
+    small = circuits.ready("adder8")
+    assert straight_line(small).after.rules == straight_line(small, carried=4).after.rules
+
+
+@pytest.mark.parametrize("target", ["transformer", "emulator", "decoder"])
+def test_an_interrupt_controller_of_the_size_of_c432(target, tmp_path):
+    compiled = tg.compile("interrupts9", target)
+    draw = np.random.default_rng(5)
+    for _ in range(8):
+        buses = [int(bus) & int(draw.integers(512)) for bus in draw.integers(0, 512, 4)]
+        assert compiled(*buses) == served(*buses)
+    tg.save(compiled, tmp_path / "net")
+    assert tg.check(tmp_path / "net").verdict == "computes this source, for all inputs"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ISCAS, reason="TAPEGRAD_ISCAS does not point to files of ISCAS-85")
+@pytest.mark.parametrize("target", ["relu", *TARGETS, "tape"])
+@pytest.mark.parametrize("name", ["c432", "c499", "c6288"])
+def test_iscas(name, target, tmp_path):
+    compiled = tg.compile(
+        Path(ISCAS) / f"{name}.bench", target, **({"cells": 512} if target == "tape" else {})
+    )
+    row = np.random.default_rng(9).integers(0, 2, (1, len(compiled.source.inputs)))
+    run = compiled.run(row, steps=10**6, engine="fast" if target in ("rcnn", "tape") else "reference")
+    assert run.state.astype(int).tolist() == [plain(compiled.source, row[0].tolist())]
+    tg.save(compiled, tmp_path / "net")
+    assert tg.check(tmp_path / "net").verdict == "computes this source, for all inputs"
