@@ -1,7 +1,9 @@
 """Circuits as one cycle, as RASP, drawn on a grid: step by step beside the circuit, and from end to end."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,8 @@ from tapegrad.lowering import circuit_grid, circuit_rasp
 from tapegrad.lowering.circuit_machine import straight_line
 from tapegrad.lowering.clocked import one_cycle
 from tapegrad.lowering.tables import to_grid
+from tapegrad.machines.model import GridMachine, TuringMachine
+from tapegrad.source import Rewriting
 from tests.circuits.test_library import served
 
 WAYS = [one_cycle, circuit_rasp.circuit_rasp, circuit_grid.circuit_grid, circuit_grid.circuit_drawing]
@@ -77,6 +81,7 @@ def test_one_row_at_a_time(way):
 def test_the_machine_for_drawings_is_always_the_same():
     first, second = (circuit_grid.circuit_drawing(circuit).after for circuit in CIRCUITS[:2])
     assert first is second
+    assert isinstance(first, GridMachine)
     assert (len(first.states), len(first.rules)) == (32, 135)
 
 
@@ -84,6 +89,7 @@ def test_few_gates_have_a_machine_of_their_own():
     own = circuit_grid.circuit_grid(circuits.ready("adder2"))
     single = straight_line(circuits.ready("adder2")).after
     assert own.name == "straight-line machine on the grid"
+    assert isinstance(single, TuringMachine)
     assert own.after == to_grid(single).after
     assert circuit_grid.circuit_grid(circuits.ready("multiplier4")).name == "gates drawn row by row"
 
@@ -108,12 +114,17 @@ def test_refusals_name_the_numbers():
         circuit_grid.circuit_drawing(wide)
 
 
+def rules(rewriting: Rewriting) -> Mapping[Any, Any]:
+    """The table of the machine that came out."""
+    assert isinstance(rewriting.after, TuringMachine)
+    return rewriting.after.rules
+
+
 def test_a_table_that_grows_carries_fewer_wires():
     large = circuits.ready("interrupts9")
-    chosen, four = straight_line(large).after, straight_line(large, carried=4).after
-    assert len(chosen.rules) < len(four.rules) / 2
+    assert len(rules(straight_line(large))) < len(rules(straight_line(large, carried=4))) / 2
     small = circuits.ready("adder8")
-    assert straight_line(small).after.rules == straight_line(small, carried=4).after.rules
+    assert rules(straight_line(small)) == rules(straight_line(small, carried=4))
 
 
 @pytest.mark.parametrize("target", ["transformer", "emulator", "decoder"])
@@ -135,8 +146,11 @@ def test_iscas(name, target, tmp_path):
     compiled = tg.compile(
         Path(ISCAS) / f"{name}.bench", target, **({"cells": 512} if target == "tape" else {})
     )
-    row = np.random.default_rng(9).integers(0, 2, (1, len(compiled.source.inputs)))
+    circuit = compiled.source
+    assert isinstance(circuit, Circuit)
+    row = np.random.default_rng(9).integers(0, 2, (1, len(circuit.inputs)))
     run = compiled.run(row, steps=10**6, engine="fast" if target in ("rcnn", "tape") else "reference")
-    assert run.state.astype(int).tolist() == [plain(compiled.source, row[0].tolist())]
+    assert run.state is not None
+    assert run.state.astype(int).tolist() == [plain(circuit, row[0].tolist())]
     tg.save(compiled, tmp_path / "net")
     assert tg.check(tmp_path / "net").verdict == "computes this source, for all inputs"

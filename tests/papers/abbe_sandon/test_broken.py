@@ -33,7 +33,9 @@ def twice(monkeypatch, owner, name: str) -> None:
     """A property or a constant, multiplied by 2."""
     right = vars(owner)[name]
     if isinstance(right, property):
-        monkeypatch.setattr(owner, name, property(lambda self: right.fget(self) * 2))
+        value = right.fget
+        assert value is not None
+        monkeypatch.setattr(owner, name, property(lambda self: value(self) * 2))
     else:
         monkeypatch.setattr(owner, name, right * 2)
 
@@ -208,7 +210,9 @@ def test_an_instruction_that_does_nothing(monkeypatch, instruction):
 
 def test_a_time_limit_of_half(monkeypatch):
     right = learners_programs._run
-    monkeypatch.setattr(learners_programs, "_run", lambda *given: right(*given[:-1], given[-1] // 2))
+    monkeypatch.setattr(
+        learners_programs, "_run", lambda program, x, label, a, limit: right(program, x, label, a, limit // 2)
+    )
     assert fails("Corollary 1")
 
 
