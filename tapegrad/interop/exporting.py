@@ -21,7 +21,6 @@ from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.model import GridMachine, TuringMachine
 from tapegrad.programs.executable import write_elf
 from tapegrad.programs.model import Program
-from tapegrad.rasp.program import RaspProgram
 from tapegrad.source import Format, Source
 
 if TYPE_CHECKING:
@@ -150,9 +149,10 @@ def _to_huggingface(subject: Subject, family: str | None) -> Files:
     """A stock checkpoint, its tokenizer and its model card."""
     from tapegrad.interop import sequences  # brings JAX
     from tapegrad.interop.huggingface import files
+    from tapegrad.targets.decoder.sequences import SequenceNet
 
-    if isinstance(subject.source, RaspProgram):
-        return sequences.files(subject.net, subject.source, family)
+    if isinstance(subject.net.net, SequenceNet):
+        return sequences.files(subject.net, family)
     return files(subject.net, family or FAMILY)
 
 

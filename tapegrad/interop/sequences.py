@@ -24,7 +24,6 @@ from tapegrad.interop.sequences_gpt2 import SequenceGpt2
 from tapegrad.networks.form import Affine
 from tapegrad.networks.sequences import BEGIN
 from tapegrad.rasp.functions import Value, shown
-from tapegrad.source import Source
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad.targets.net import Net
 
@@ -172,7 +171,7 @@ FAMILIES = ("mobilebert", "gpt2")
 """Classes of checkpoints, the usual one first."""
 
 
-def files(compiled: Compiled | Net, source: Source, family: str | None = None) -> dict[str, bytes]:
+def files(compiled: Compiled | Net, family: str | None = None) -> dict[str, bytes]:
     """The folder of a stock checkpoint, file by file."""
     net = sequence_net(compiled)
     words = vocabulary(net.program.vocabulary)

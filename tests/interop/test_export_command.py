@@ -95,6 +95,13 @@ def test_torch_folder_opens_in_plain_pytorch(adder, tmp_path, monkeypatch):
     assert found["names"][:2] == ["a[0]", "a[1]"]
 
 
+def test_a_circuit_leaves_as_the_language_model_of_its_program(tmp_path):
+    export("adder2", "-t", "decoder", "--to", "huggingface", "-o", tmp_path / "adder2")
+    config = json.loads((tmp_path / "adder2/config.json").read_text())
+    assert config["architectures"] == ["MobileBertForTokenClassification"]
+    assert sorted(config["id2label"].values()) == ["0", "1"]
+
+
 def test_what_cannot_be_written_leaves_nothing(adder, tmp_path, monkeypatch):
     out = tmp_path / "out"
     cases = [

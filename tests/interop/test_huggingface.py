@@ -80,11 +80,13 @@ def test_what_the_folder_holds():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", ["busy-beaver-3x2", "palindrome", "adder2"])
-def test_the_canary_of_the_card_is_what_follows(name, family):
+@pytest.mark.parametrize(
+    ("name", "options"), [("busy-beaver-3x2", {}), ("palindrome", {}), ("adder2", {"tapes": 1})]
+)
+def test_the_canary_of_the_card_is_what_follows(name, options, family):
     """The card is read as a person would, and replayed by the weights beside it and by the interpreter. It
-    is a real run: of palindrome not that of the empty word. A circuit gets to tokens by way of a machine."""
-    compiled = tg.compile(name, "decoder", tokens=TOKENS)
+    is a real run: of palindrome not that of the empty word. This circuit comes by way of a machine."""
+    compiled = tg.compile(name, "decoder", tokens=TOKENS, **options)
     net = huggingface.decoder_net(compiled)
     folder = files(compiled, family)
     card, vocabulary = folder["README.md"].decode(), json.loads(folder["tokenizer.json"])["model"]["vocab"]
