@@ -98,7 +98,7 @@ def test_a_circuit_is_drawn_with_the_values_that_its_wires_have(form):
             assert (values.get(node, 0) > 0) == (wires[int(held[2])] != bool(held[1]))
 
 
-@pytest.mark.parametrize("form", ["paper", "compact"])
+@pytest.mark.parametrize("form", [pytest.param("paper", marks=pytest.mark.slow), "compact"])
 def test_a_larger_net_is_drawn_by_its_layers(form):
     circuit = read("multiplier12")
     recording = record(tg.compile(circuit, "relu", form=form), np.ones((1, 24), int))

@@ -23,7 +23,7 @@ from tapegrad_papers.goel.drawn import (
 from tapegrad_papers.goel.network import SMALLEST, _drawable, _full_machine
 
 
-@pytest.mark.parametrize("states", [1, 2, 3, 5, 20])
+@pytest.mark.parametrize("states", [1, 2, 3, 5, pytest.param(20, marks=pytest.mark.slow)])
 def test_filters_of_full_machines_can_be_drawn(states):
     assert [_drawable(_full_machine(states, seed)) for seed in range(2)] == ["", ""]
 
