@@ -43,6 +43,8 @@ PAPERS = (welper.PAPER, goel.PAPER, abbe_sandon.PAPER, wei.PAPER)
 COLOURS = {
     Status.HOLDS: "green",
     Status.CORRECTED: "cyan",
+    Status.IN_PART: "magenta",
+    Status.NOT_SHOWN: "white",
     Status.FAILS_AS_PRINTED: "yellow",
     Status.ASYMPTOTIC: "blue",
     Status.FAILED: "bold red",

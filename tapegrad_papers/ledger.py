@@ -194,6 +194,8 @@ def _plain(value: Any) -> Any:
 NOTE_HEADINGS = {
     Status.HOLDS: "Note",
     Status.CORRECTED: "Correction",
+    Status.IN_PART: "Which part",
+    Status.NOT_SHOWN: "Why not",
     Status.FAILS_AS_PRINTED: "Counterexample",
     Status.ASYMPTOTIC: "Measured in its place",
     Status.FAILED: "What went wrong",

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from tapegrad_papers.commands import COLOURS
 from tapegrad_papers.ledger import (
+    NOTE_HEADINGS,
     Outcome,
     Paper,
     Status,
@@ -79,3 +81,7 @@ def test_a_page_has_every_statement_with_its_checks():
     assert "- [x] 2 < 3" in text
     assert "- [ ] 3 < 2" in text
     assert "the check broke off with ArithmeticError: no such number" in text
+
+
+def test_every_outcome_has_a_heading_and_a_colour():
+    assert set(NOTE_HEADINGS) == set(COLOURS) == set(Status)
