@@ -115,7 +115,7 @@ def test_transformer_outputs_at_every_step(name, word, options):
 def test_rcnn_filter_at_every_step(encoding):
     example = target_named("rcnn").examples()[0]
     compiled: Any = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=4)
-    carry = compiled.start(*example.inputs)
+    carry = first = compiled.start(*example.inputs)
     module, grid = to_torch(compiled), torch.tensor(np.asarray(carry.grid))
     states = list(example.source.run(example.source.start(*example.inputs)))
     for state in states[1:]:
@@ -124,5 +124,5 @@ def test_rcnn_filter_at_every_step(encoding):
             grid = module(grid)
         # Channels hold small integers; ternary numbers are summed in another order.
         assert np.abs(grid.numpy() - carry.grid).max() <= (0 if encoding == "channels" else 1e-12)
-        assert compiled.net.decode(carry._replace(grid=grid.numpy())) == state
+        assert compiled.net.decode(first._replace(grid=grid.numpy())) == state
     assert len(states) > 4
