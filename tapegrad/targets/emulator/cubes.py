@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._jit import njit
+from tapegrad.targets.emulator.fast import backward
 from tapegrad.targets.emulator.graph import Graph
 
 ROUNDING = 1e-14
@@ -51,20 +52,6 @@ def _forward(weights, offsets, sources, inputs, dead, values, slopes):
 
 
 @njit()
-def _backward(weights, offsets, sources, given, values, slopes, label, rate):
-    errors = np.zeros(len(values))
-    errors[-1] = 2 * (values[-1] - label)
-    for v in range(len(values) - 1, given - 1, -1):
-        d = errors[v] * slopes[v]
-        if d == 0:
-            continue
-        for e in range(offsets[v - given], offsets[v - given + 1]):
-            s = sources[e]
-            errors[s] += weights[e] * d
-            weights[e] -= rate * (d * values[s])
-
-
-@njit()
 def _flat(weights, offsets, sources, inputs, flat):
     given = len(inputs)
     values, errors = np.zeros(given + len(flat)), np.zeros(given + len(flat))
@@ -101,7 +88,8 @@ def sgd_step(
     every, slopes = np.zeros(graph.vertices), np.zeros(graph.vertices)
     inputs, after = row.astype(np.float64), weights.copy()
     _forward(weights, graph.offsets, graph.sources, inputs, dead, every, slopes)
-    _backward(after, graph.offsets, graph.sources, graph.inputs, every, slopes, label, rate)
+    given = after, graph.offsets, graph.sources, graph.inputs, every, slopes
+    backward(*given, np.zeros(len(every)), 2 * (every[-1] - label), rate)
     return after, every
 
 

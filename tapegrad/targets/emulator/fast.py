@@ -49,7 +49,8 @@ def _forward(weights, offsets, sources, inputs, values, slopes):
 
 
 @njit()
-def _backward(weights, offsets, sources, given, values, slopes, errors, slope_of_loss, rate):
+def backward(weights, offsets, sources, given, values, slopes, errors, slope_of_loss, rate):
+    """From the loss to the weights, in place; a vertex whose error is 0 changes nothing below it."""
     errors[:] = 0
     errors[-1] = slope_of_loss
     for v in range(len(values) - 1, given - 1, -1):
@@ -74,7 +75,7 @@ def _train(weights, offsets, sources, rows, labels, rate, watched, outputs, seen
         if len(labels) > 0:
             slope_of_loss = 2 * (values[-1] - labels[t])
             if slope_of_loss != 0:
-                _backward(
+                backward(
                     weights, offsets, sources, rows.shape[1], values, slopes, errors, slope_of_loss, rate
                 )
 

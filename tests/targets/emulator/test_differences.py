@@ -70,7 +70,7 @@ class Beside:
         fast._forward(weights, graph.offsets, graph.sources, row, values, slopes)
         slope_of_loss = 2 * (values[-1] - kind.type(self.labels[self.steps]))
         rate = kind.type(self.net.constants.rate)
-        fast._backward(
+        fast.backward(
             weights, graph.offsets, graph.sources, len(row), values, slopes, errors, slope_of_loss, rate
         )
         self.advance(1)
