@@ -10,7 +10,7 @@ from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.errors import Refused
 from tapegrad.rasp.functions import Value
 from tapegrad.rasp.kind import titled, word_of
-from tapegrad.show.drawing.positions import RowsOfPositions
+from tapegrad.show.drawing.tokens import RowsOfPositions
 from tapegrad.targets.decoder.sequences import Pass, SequenceNet
 
 MOST_HEADS = 16
