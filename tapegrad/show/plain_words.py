@@ -239,7 +239,8 @@ RCNN = PlainWords(
         ),
         (
             CURVE,
-            "How many cells hold a symbol other than the blank.",
+            "How many cells hold a symbol other than the blank; where that number stays the same, the place "
+            "of the head. Its name stands beside it.",
         ),
         (
             COLOURS,

@@ -9,7 +9,7 @@ from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_a
 from tapegrad._panels import plain
 from tapegrad._sources import Found, inputs_for, kind_of
 from tapegrad.show.plain_words import plain_words
-from tapegrad.show.views import RunsInThePage, described, net_view
+from tapegrad.show.views import Heights, RunsInThePage, described, net_view
 from tapegrad.targets import target_named
 
 # A run as plain data: what the page needs to show it, and nothing else.
@@ -97,12 +97,12 @@ def record(
         last = run.ended or run.steps >= steps or (leaps and not run.agrees)
         keep = last or run.steps % stride == 0
         if keep or network.sees_every_step:
-            values, curve = network.frame(run.carry)
+            values, heights = network.frame(run.carry)
             if keep:
                 states = [run.source_state, *([run.lowered_state] if isinstance(run, Lockstep) else ())]
                 shown = [view.frame(state) for (_, view), state in zip(views, states, strict=False)]
                 source_step = run.steps if leaps else max(0, run.states - 1)
-                kept.append(_Moment(run.steps, source_step, curve, run.agrees, [*shown, values]))
+                kept.append(_Moment(run.steps, source_step, heights, run.agrees, [*shown, values]))
         if last:
             break
         if len(kept) > frames:
@@ -111,6 +111,7 @@ def record(
         if progress is not None:
             progress(run.steps)
     panels, collected = _finished([*views, ("network", network)], kept)
+    chosen = _livelier(kept)
     notes = list(network.notes)
     if stride > 1:
         compared = " and compared" if leaps else "; all of them were compared"
@@ -131,7 +132,7 @@ def record(
         parameters=compiled.net.parameters,
         steps=run.steps,
         step_name=network.step_name,
-        curve_name=network.curve_name,
+        curve_name=network.curves[chosen],
         ended=run.ended,
         agreed=run.parted is None,
         leaps=leaps,
@@ -142,7 +143,7 @@ def record(
             {
                 "step": moment.step,
                 "source_step": moment.source_step,
-                "curve": None if moment.curve is None else plain(moment.curve),
+                "curve": None if (height := moment.heights[chosen]) is None else plain(height),
                 "agrees": moment.agrees,
                 "panels": list(values),
             }
@@ -166,9 +167,15 @@ class _Moment:
 
     step: int
     source_step: int
-    curve: float | None
+    heights: Heights
     agrees: bool
     shown: list[list[Any]]
+
+
+def _livelier(kept: list[_Moment]) -> int:
+    """The first curve that is not flat; where all are, the first."""
+    curves = zip(*(moment.heights for moment in kept), strict=True)
+    return next((n for n, own in enumerate(curves) if len({*own} - {None}) > 1), 0)
 
 
 def _finished(views: list[tuple[str, Any]], kept: list[_Moment]) -> tuple[list[dict], list[tuple[Any, ...]]]:

@@ -9,6 +9,7 @@ from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.circuits.inputs import BUS, named_bits
 from tapegrad.show.drawing.layers import Units, skyline
 from tapegrad.show.drawing.scene import HERE, LATER, Drawing, Node, Picture
+from tapegrad.show.views import Heights
 from tapegrad.targets.relu.compact.net import CompactNet, RunningState
 
 MOST_UNITS = 128
@@ -37,7 +38,7 @@ class CompactView:
     batch."""
 
     step_name = "ReLU layer"
-    curve_name = "values that are on"
+    curves = ("values that are on",)
     sees_every_step = True
 
     def __init__(self, compiled: Compiled, carry: RunningState) -> None:
@@ -80,7 +81,7 @@ class CompactView:
             ),
         ]
 
-    def frame(self, carry: RunningState) -> tuple[list[Any], float | None]:
+    def frame(self, carry: RunningState) -> tuple[list[Any], Heights]:
         """The layer that was computed last; before the first step the inputs."""
         net, values = self.net, np.asarray(carry.values)[:, 0]
         places = self._places(min(carry.steps, net.depth))
@@ -96,7 +97,7 @@ class CompactView:
         outputs = net.read_out(carry)[:, 0].tolist() if net.done(carry) else []
         read = CellsFrame(list(_row(outputs[:MOST_UNITS])), widths=[len(outputs[:MOST_UNITS])])
         on = float((values[: net.slots.total] > 0.5).sum())
-        return [self._picture(carry, places, outputs), units, read], on
+        return [self._picture(carry, places, outputs), units, read], (on,)
 
     def _places(self, step: int) -> list[int]:
         """What a step computes; step 0 are the inputs."""

@@ -9,6 +9,7 @@ from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.networks.language import Reading, Seen
 from tapegrad.show.drawing.tokens import Moment, Text
+from tapegrad.show.views import Heights
 from tapegrad.targets.decoder.net import DecoderNet, Generation
 
 COLOURS = 6
@@ -20,7 +21,7 @@ class DecoderView:
     once more to see that, token by token."""
 
     step_name = "record"
-    curve_name = "tokens"
+    curves = ("tokens",)
     sees_every_step = True
 
     def __init__(self, compiled: Compiled, carry: Generation) -> None:
@@ -51,7 +52,7 @@ class DecoderView:
             ),
         ]
 
-    def frame(self, carry: Generation) -> tuple[list[Any], float | None]:
+    def frame(self, carry: Generation) -> tuple[list[Any], Heights]:
         words = self.net.words
         # The last record may have been cut short by the token that ends the run.
         first = 1 + (len(carry.tokens) - 2) // words.record * words.record
@@ -71,7 +72,7 @@ class DecoderView:
         cells = [(row, at, weight) for (row, at), weight in places.items()]
         record = dict(zip_longest(words.program.slots, shown, fillvalue=""))
         moment = self._moment(carry, first, arcs)
-        return [moment, record, CellsFrame(cells, focus=first)], float(len(carry.tokens))
+        return [moment, record, CellsFrame(cells, focus=first)], (float(len(carry.tokens)),)
 
     def _moment(self, carry: Generation, first: int, arcs: list[tuple[int, int, float, int]]) -> Moment:
         tokens = self.net.words.program.tokens

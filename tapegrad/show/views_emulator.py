@@ -11,6 +11,7 @@ from tapegrad.learners.kind import BITS_IN_A_ROW, bit_rows, bit_widths
 from tapegrad.learners.model import Samples
 from tapegrad.show.drawing.memory import MemoryDrawing
 from tapegrad.show.drawing.scene import Picture, cut
+from tapegrad.show.views import Heights
 from tapegrad.source import shortened
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet, input_rows
@@ -21,7 +22,7 @@ class EmulatorView:
     the bit it decodes to; the output beside the label; and what the gradient of the next step touches."""
 
     step_name = "SGD step"
-    curve_name = "loss (output - label)²"
+    curves = ("loss (output - label)²", "cells that the next step flips", "cells that hold 1")
     sees_every_step = False
 
     def __init__(self, compiled: Compiled, carry: EmulatorCarry) -> None:
@@ -53,7 +54,7 @@ class EmulatorView:
         if self.practical is not None:
             self.panels.append(Fields("Gradient of the next step", words=GRADIENT_WORDS))
 
-    def frame(self, carry: EmulatorCarry) -> tuple[list[Any], float | None]:
+    def frame(self, carry: EmulatorCarry) -> tuple[list[Any], Heights]:
         fields, loss = {"output": "·", "label": "·", "loss": "·"}, None
         if carry.steps:
             label = _label(carry.samples, carry.steps - 1)
@@ -64,7 +65,11 @@ class EmulatorView:
         flips, gradient = ([], []) if self.practical is None else _next_step(self.practical, carry)
         marks = [divmod(cell, BITS_IN_A_ROW) for cell in flips if cell < self.count]
         picture = self._picture(carry, values, flips, fields)
-        return [picture, fields, CellsFrame(cells, marks, widths=bit_widths(self.count)), *gradient], loss
+        return [picture, fields, CellsFrame(cells, marks, widths=bit_widths(self.count)), *gradient], (
+            loss,
+            float(len(flips)),
+            float(sum(value < 0 for value in values)),
+        )
 
     def _picture(
         self, carry: EmulatorCarry, values: list[float], flips: list[int], fields: dict[str, str]
