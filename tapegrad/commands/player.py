@@ -33,7 +33,7 @@ def write_page(
     animated = output.suffix.lower() == ".gif"
     compiled, inputs = _opened(source, target, input, settings, steps)
     with steps_progress("recording", steps) as progress:
-        recording = record(compiled, *inputs, steps=steps, progress=progress)
+        recording = record(compiled, *inputs, steps=steps, seconds=SECONDS, progress=progress)
     content = gif(recording) if animated else page(recording).encode()
     write_atomically(output, content)
     if as_json:

@@ -1,15 +1,21 @@
 """Recording a run: the net and the interpreter of its source in lockstep, a frame for each step."""
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from tapegrad._compile import Compiled, Progress, compile, compile_for
 from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_ahead
 from tapegrad._panels import plain
-from tapegrad._sources import Found, inputs_for, kind_of
+from tapegrad._sources import Found, inputs_for, kind_of, route
 from tapegrad.show.plain_words import plain_words
 from tapegrad.show.views import Heights, RunsInThePage, described, net_view
+from tapegrad.source import Source
 from tapegrad.targets import target_named
 
 # A run as plain data: what the page needs to show it, and nothing else.
@@ -66,6 +72,10 @@ SECONDS = 60.0
 """Time for one run of the studio."""
 
 
+MOST_BUILT_STEPS = 200
+"""Steps of a source, where a net is the larger the more of them it is made for."""
+
+
 MOST_FRAMES = 400
 """A longer run is thinned: every second frame is dropped, as often as needed."""
 
@@ -75,12 +85,13 @@ def record(
     *inputs: Any,
     steps: int = MOST_STEPS,
     frames: int = MOST_FRAMES,
+    seconds: float = math.inf,
     engine: str | None = None,
     progress: Progress | None = None,
 ) -> Recording:
-    """Runs the net for at most `steps` steps and keeps at most `frames` frames of it. Without an `engine`,
-    the net chooses for the length of the run. Steps between two frames are compared as well, unless the net
-    is large and the run long, and its source can be followed in leaps."""
+    """Runs the net for at most `steps` steps, and so many seconds, and keeps at most `frames` frames of it.
+    Without an `engine`, the net chooses for the length of the run. Steps between two frames are compared as
+    well, unless the net is large and the run long, and its source can be followed in leaps."""
     first = compiled.start(*inputs)
     engine = engine or compiled.net.engine_for(first, steps)
     network = net_view(compiled, first)
@@ -93,8 +104,10 @@ def record(
     if type(compiled.lowered) is not type(compiled.source) and not in_step:
         views.append(("source", kind_of(compiled.lowered).view(compiled.lowered)))
     kept: list[_Moment] = []
+    end = time.monotonic() + seconds
     while True:
-        last = run.ended or run.steps >= steps or (leaps and not run.agrees)
+        late = time.monotonic() > end and not run.ended and run.steps < steps
+        last = late or run.ended or run.steps >= steps or (leaps and not run.agrees)
         keep = last or run.steps % stride == 0
         if keep or network.sees_every_step:
             values, heights = network.frame(run.carry)
@@ -117,7 +130,8 @@ def record(
         compared = " and compared" if leaps else "; all of them were compared"
         notes.append(f"Every {_ordinal(stride)} of {run.steps:,} steps is shown{compared}.")
     if not run.ended:
-        notes.append(f"The run was cut off after {run.steps:,} steps, before its end.")
+        why = f", for it had taken {seconds:g} seconds" if late else ""
+        notes.append(f"The run was cut off after {run.steps:,} steps, before its end{why}.")
     summary, paper = described(compiled)
     words = plain_words(compiled)
     return Recording(
@@ -211,7 +225,27 @@ def compiled_example(target: str) -> tuple[Compiled, tuple[Any, ...]]:
 def compiled_source(
     found: Found, target: str, texts: Sequence[str] | None, settings: Mapping[str, Any], steps: int
 ) -> tuple[Compiled, tuple[Any, ...]]:
-    """The source on its target, with the input as typed, or else the one that came with it, made for at most
-    this many steps on it."""
-    inputs = inputs_for(found.source, texts, found.inputs)
+    """The source on its target, with the input as typed, or else the one that came with it, or else one of
+    its kind's own; made for at most this many steps on it, and for fewer where each of them adds to the
+    net."""
+    inputs = found.inputs
+    if texts is not None or not kind_of(found.source).input_needed:
+        inputs = inputs_for(found.source, texts, inputs)
+    elif not inputs:
+        inputs = _example_inputs(found.source)
+    if "steps" not in settings and _grows(found.source, target, settings):
+        steps = min(steps, MOST_BUILT_STEPS)
     return compile_for(found.source, target, inputs, steps, **settings), inputs
+
+
+def _example_inputs(source: Source) -> tuple[Any, ...]:
+    """One that says something: the first few of a kind may be all zeros and all ones."""
+    tried, _ = kind_of(source).default_inputs(source, np.random.default_rng(0), False)
+    return list(islice(tried, 12))[-1]
+
+
+def _grows(source: Source, target: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a net is larger the more steps it is made for: a machine unrolled, or shown as samples."""
+    chosen = target_named(target)
+    lowerings = route(source, *chosen.kinds, names=set(settings) - set(chosen.options))
+    return any("steps" in lowering.options for lowering in lowerings)

@@ -17,6 +17,8 @@ from tapegrad.errors import FormatError, TapegradError
 from tapegrad.show.recorder import EXAMPLE, MOST_STEPS, compiled_example, compiled_source, record
 
 MOST_FRAMES = 300
+SECONDS_TO_RECORD = 20.0
+"""Of a run that takes longer the page shows the beginning."""
 MOST_MEMORY = 16 << 30
 """Address space of the process, in bytes; most of it is what numerical libraries reserve and never use."""
 
@@ -44,7 +46,11 @@ def _recorded(request: Any) -> dict[str, Any]:
         settings = parse_options(request["options"].split())
         texts = _texts(request["input"])
         compiled, inputs = compiled_source(find_text(source), target, texts, settings, MOST_STEPS)
-    return {"recording": record(compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES).to_json()}
+    return {
+        "recording": record(
+            compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES, seconds=SECONDS_TO_RECORD
+        ).to_json()
+    }
 
 
 def _parsed(asked: bytes) -> Any:
