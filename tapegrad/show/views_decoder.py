@@ -38,7 +38,10 @@ class DecoderView:
         colours = said if len(said) <= COLOURS else [*said[: COLOURS - 1], "other heads"]
         self.panels: list[Panel] = [
             Text(
-                "The text that the model has written, and where it looked", colours, new="the newest record"
+                "The text that the model has written, and where it looked",
+                colours,
+                new="the newest record",
+                record=net.words.record,
             ),
             Fields("The last record"),
             Cells(
@@ -78,11 +81,17 @@ class DecoderView:
         tokens = self.net.words.program.tokens
         texts = [tokens[number].word for number in carry.tokens]
         if carry.steps == 0:
-            return Moment(
-                "The prompt: the input, as tokens. The model has written nothing yet.", texts, range(0), arcs
-            )
+            said = "The prompt: the input, as tokens. The model has written nothing yet."
+            return _without_first(Moment(said, texts, range(0), arcs))
         record = " ".join(texts[first:])
         said = f"The model has written: {record}. The arrows show which earlier tokens it looked at for that."
         if self.net.done(carry):
             said = f"{said} The run ends here."
-        return Moment(said, texts, range(first, len(texts)), arcs)
+        return _without_first(Moment(said, texts, range(first, len(texts)), arcs))
+
+
+def _without_first(moment: Moment) -> Moment:
+    """The token that begins every text is not shown: records stand in lines below each other."""
+    looks = [(a - 1, b - 1, weight, colour) for a, b, weight, colour in moment.looks]
+    new = range(moment.new.start - 1, moment.new.stop - 1)
+    return Moment(moment.caption, moment.texts[1:], new, looks)

@@ -27,7 +27,7 @@ BEGINNING = (
     "Training is about to begin. The first gradient step only copies the labels into the network; "
     "the machine stands still."
 )
-STEEPEST = "The gradient is steepest towards {}: {}."
+STEEPEST = "The gradient is steepest towards the weight {}: {}."
 HALTED = "The loss has dropped under its threshold: the machine has halted{}, and training ends."
 ON_THE_WAY = "the network is on its way between two steps of the machine"
 """Captions; the page fills them in as well."""

@@ -109,7 +109,7 @@ class TransformerView:
         """The text so far and the looks of this step; the last self-attention is the one that copies."""
         step, copying = carry.steps - 1, max(self.rows)
         symbol = "?" if state is None else state.tapes[0].get(state.heads[0], self.net.blank)
-        self.texts = [*self.texts[:step], "?" if state is None else f"{cut(state.state, 9)} {symbol}"]
+        self.texts = [*self.texts[:step], "?" if state is None else f"{cut(state.state, 13)} {symbol}"]
         found = [
             (step, at - 1 if look.kind == "self" else -at, float(look.weights[at]), _colour(look, copying))
             for look in looks

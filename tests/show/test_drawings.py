@@ -192,7 +192,12 @@ def test_the_plane_is_the_machines_and_the_filter_sees_nine_cells():
     spots = [tuple(map(int, re.findall(r"-?\d+", words))) for _, words, _ in panel["nodes"]]
     for frame, state in zip(frames, machine.run(machine.start(*inputs)), strict=True):
         assert {spots[i] for i, value, *_ in frame["nodes"] if value} == set(state.cells)
-        assert [spots[i] for i, _, mark, *_ in frame["nodes"] if mark == HERE] == [state.head]
+        here = [(spots[i], text) for i, _, mark, *text in frame["nodes"] if mark == HERE]
+        assert [spot for spot, _ in here] == [state.head, ()]
+        assert here[1][1] == [state.state]  # over its column
+        assert [i for i, *_ in frame["nodes"] if not spots[i]] == [
+            spots.index(()) + state.head[1] - spots[0][1]
+        ]
         assert sum(mark == FIELD for _, _, mark, *_ in frame["nodes"]) == 8
 
 
@@ -236,3 +241,13 @@ def test_any_number_of_states_fits_on_an_ellipse():
         for x, y in laid.labels:
             assert 0 <= x <= laid.width
             assert 0 <= y <= laid.height
+
+
+def test_a_network_without_layers_is_shown():
+    """Doubling moves bits, and computes nothing: outputs are inputs."""
+    circuit = tg.trace(lambda a: a + a, tg.UInt(4))
+    made = record(tg.compile(circuit, "relu"), np.array([[1, 0, 1, 0]]))
+    assert made.agreed
+    panel, frames = drawing(made)
+    check(panel, frames)
+    assert "out = 10" in frames[-1]["caption"]

@@ -131,7 +131,7 @@ def test_a_run_comes_back_as_a_recording(studio):
         ({"target": "nonsense"}, "no target"),
         ({"options": "cells"}, "name=value"),
         ({"input": "7"}, "no symbol '7'"),
-        ({"source": "adder8", "target": "relu", "input": "a=900"}, "does not fit"),
+        ({"source": "adder8", "target": "relu", "input": "a=900"}, "no value for b"),
     ],
 )
 def test_bad_input_comes_back_as_words(studio, request_, said):

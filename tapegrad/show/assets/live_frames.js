@@ -104,7 +104,7 @@ function rcnnFrames(live, typed) {
   const nodes = Array.from({ length: rows * columns }, (_, i) => ["", `The cell in row ${top + Math.floor(i / columns)}, column ${left + (i % columns)}.`, "cell"]);
   const drawing = {
     nodes: [...nodes, ...Array(columns).fill(["", "", "text"])],
-    arrangements: live.plane.sizes.map(([width, height]) => planeArranged(live.plane, rows, columns, long * live.plane.glyph * live.plane.font, width, height)),
+    arrangements: live.plane.sizes.map(([width, height]) => planeArranged(live.plane, rows, columns, long, width, height)),
   };
   const number = ([r, c]) => (r < top || c < left || r >= top + rows || c >= left + columns ? -1 : (r - top) * columns + c - left);
   const usual = made.pool[made.moments[0].grid[0]].vector, channels = usual.map((_, channel) => channel).filter((channel) => made.moments.some(({ grid }) => grid.some((own) => made.pool[own].vector[channel] !== usual[channel])));
@@ -163,8 +163,9 @@ function planeArranged(plane, rows, columns, longest, width, height) {
   const head = 2 * plane.font, size = Math.min(plane.largest, width / columns, (height - head) / rows), places = [];
   const left = (width - size * columns) / 2, top = (height - head - size * rows) / 2 + head;
   for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) places.push([left + size * (c + 0.5), top + size * (r + 0.5), 0.92 * size, 0.92 * size]);
-  for (let c = 0; c < columns; c++) places.push([Math.min(Math.max(left + size * (c + 0.5), longest / 2), width - longest / 2), top - plane.font, longest, plane.font + 2]);
-  return { width, height, font: Math.max(plane.font, 0.4 * size), places, paths: [], labels: [], arcs: [] };
+  const font = Math.max(plane.font, 0.32 * size), wide = longest * plane.glyph * font;
+  for (let c = 0; c < columns; c++) places.push([Math.min(Math.max(left + size * (c + 0.5), wide / 2), width - wide / 2), top - plane.font, wide, plane.font + 2]);
+  return { width, height, font, places, paths: [], labels: [], arcs: [] };
 }
 
 function reluFrames(live, typed) {

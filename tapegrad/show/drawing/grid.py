@@ -63,7 +63,7 @@ class Plane:
         pictures = []
         for moment, after in zip(collected, [*collected[1:], None], strict=True):
             pictures.append(_picture(moment, after, number, above))
-        longest = max(text_width(cut(state, LONGEST_STATE), STATE_FONT) for state in self.states)
+        longest = min(LONGEST_STATE, max(map(len, self.states)))
         arrangements = [arranged(len(rows), len(columns), longest, *size) for size in SIZES]
         return Drawing(self.title, nodes, (), arrangements, LEGEND).finish(pictures)
 
@@ -101,9 +101,9 @@ def _picture(
     return Picture(moment.caption, shown + label)
 
 
-def arranged(rows: int, columns: int, longest: float, width: float, height: float) -> Arrangement:
-    """Cells as large as there is room for, the states' names over the columns, all of them inside. (The page
-    has this as well, `planeArranged`, for inputs that are typed there.)"""
+def arranged(rows: int, columns: int, longest: int, width: float, height: float) -> Arrangement:
+    """Cells as large as there is room for, the states' names, of so many letters, over the columns, all of
+    them inside. (The page has this as well, `planeArranged`, for inputs that are typed there.)"""
     head = 2 * STATE_FONT
     size = min(LARGEST, width / columns, (height - head) / rows)
     left, top = (width - size * columns) / 2, (height - head - size * rows) / 2 + head
@@ -112,7 +112,9 @@ def arranged(rows: int, columns: int, longest: float, width: float, height: floa
         for r in range(rows)
         for c in range(columns)
     ]
+    font = max(STATE_FONT, 0.32 * size)
+    wide = text_width("m" * longest, font)
     for c in range(columns):
-        x = min(max(left + size * (c + 0.5), longest / 2), width - longest / 2)
-        places.append((x, top - STATE_FONT, longest, STATE_FONT + 2))
-    return Arrangement(width, height, max(STATE_FONT, 0.4 * size), places)
+        x = min(max(left + size * (c + 0.5), wide / 2), width - wide / 2)
+        places.append((x, top - STATE_FONT, wide, STATE_FONT + 2))
+    return Arrangement(width, height, font, places)
