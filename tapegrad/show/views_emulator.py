@@ -22,7 +22,7 @@ class EmulatorView:
     the bit it decodes to; the output beside the label; and what the gradient of the next step touches."""
 
     step_name = "SGD step"
-    curves = ("loss (output - label)²", "cells that the next step flips", "cells that hold 1")
+    curves = ("loss (output - label)²", "cells flipped next", "cells that hold 1")
     sees_every_step = False
 
     def __init__(self, compiled: Compiled, carry: EmulatorCarry) -> None:
@@ -35,7 +35,9 @@ class EmulatorView:
         self.notes = [] if cells <= MOST_BITS else [f"{MOST_BITS} of {cells:,} memory cells are shown."]
         names = [self._word(*divmod(cell, BITS_IN_A_ROW)) for cell in range(self.count)]
         weights = net.graph.edges if self.practical else net.parameters
-        self.drawing = MemoryDrawing(len(carry.samples.x[0]) if len(carry.samples.x) else 0, names, weights)
+        own = [] if self.practical is None else list(self.practical.names)
+        bits = len(carry.samples.x[0]) if len(carry.samples.x) else 0
+        self.drawing = MemoryDrawing(bits, names, weights, own)
         self.panels: list[Panel] = [
             self.drawing.drawing,
             Fields("Output", words={"output": "The last vertex: the learner's answer, or its guess."}),
