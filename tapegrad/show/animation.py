@@ -152,14 +152,14 @@ class _Painter:
         """The part of the run that is over, and where it stands; scaled as the page scales it."""
         values = [frame["curve"] for frame in self.recording.frames]
         low, high = span([value for value in values if value is not None])
-        left, right, top, bottom = PAD + 60, WIDTH - PAD, HEIGHT - FOOT + 16, HEIGHT - 16
+        left, right, top, bottom = PAD, WIDTH - PAD, HEIGHT - FOOT + 22, HEIGHT - 14
 
         def at(i: int) -> tuple[float, float]:
             share = (min(high, max(low, values[i])) - low) / (high - low)
             x = left + (right - left) * i / max(1, len(values) - 1)
             return SCALE * x, SCALE * (bottom - (bottom - top) * share)
 
-        self._text(PAD, bottom - 10, self.recording.curve_name[:7], 13, SOFT, "DejaVuSans", "ls")
+        self._text(PAD, HEIGHT - FOOT, self.recording.curve_name, 12, SOFT, "DejaVuSans", "la")
         for i, j in pairwise(range(len(values))):
             if values[i] is not None and values[j] is not None:
                 self.on.line([at(i), at(j)], ON if j <= number else _faded(ON), 2 * SCALE)

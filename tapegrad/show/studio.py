@@ -30,7 +30,7 @@ from tapegrad.errors import InputError
 from tapegrad.show.gallery import gallery
 from tapegrad.show.page import assembled, asset, embedded, filled
 from tapegrad.show.recorder import SECONDS
-from tapegrad.targets import all_targets
+from tapegrad.targets import target_names
 
 LOOPBACK = "127.0.0.1"
 LARGEST_REQUEST = 1 << 18
@@ -116,11 +116,12 @@ class Studio(ThreadingHTTPServer):
 
 class Worker:
     """A process that carries out requests, one after the other. As soon as it starts it imports and compiles
-    what most of them need, so that it is warm when someone asks. It reads no files, and writes to its folder
-    only; what a Python function does that it was allowed to run is not its own doing."""
+    what most of them need, so that it is warm when someone asks. It reads no files that a request names, and
+    writes to its folder only, besides the compiled code that all commands keep; what a Python function does
+    that it was allowed to run is not its own doing."""
 
     def __init__(self, folder: str, python: bool = False) -> None:
-        quiet = {"NUMBA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tapegrad.show.studio_job", *(["--python"] if python else [])],
             stdin=subprocess.PIPE,
@@ -271,7 +272,7 @@ def _page(python: bool) -> str:
             f'<optgroup label="{html.escape(group)}">{"".join(own)}</optgroup>'
             for group, own in groups.items()
         ),
-        targets="".join(_option(target.name, target.name) for target in all_targets()),
+        targets="".join(_option(name, name) for name in target_names()),
         what=html.escape(PYTHON if python else NO_PYTHON),
         entries=embedded([vars(entry) for entry in entries]),
     )
