@@ -39,7 +39,13 @@ def started() -> float:
     """Seconds from the command to the page."""
     begin = time.perf_counter()
     command = [Path(sys.executable).parent / "tapegrad", "studio"]
-    studio = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "200"})
+    studio = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"COLUMNS": "200"},
+    )
     try:
         assert studio.stdout is not None
         select.select([studio.stdout], [], [], SECONDS)

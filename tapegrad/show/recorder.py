@@ -72,8 +72,8 @@ SECONDS = 60.0
 """Time for one run of the studio."""
 
 
-MOST_BUILT_STEPS = 200
-"""Steps of a source, where a net is the larger the more of them it is made for."""
+MOST_UNROLLED = 100
+"""Steps of a machine that is written out as a circuit, so that the net has layers for each of them."""
 
 
 MOST_FRAMES = 400
@@ -226,15 +226,14 @@ def compiled_source(
     found: Found, target: str, texts: Sequence[str] | None, settings: Mapping[str, Any], steps: int
 ) -> tuple[Compiled, tuple[Any, ...]]:
     """The source on its target, with the input as typed, or else the one that came with it, or else one of
-    its kind's own; made for at most this many steps on it, and for fewer where each of them adds to the
-    net."""
+    its kind's own; made for at most this many steps on it, and for fewer where each of them adds layers."""
     inputs = found.inputs
     if texts is not None or not kind_of(found.source).input_needed:
         inputs = inputs_for(found.source, texts, inputs)
     elif not inputs:
         inputs = _example_inputs(found.source)
-    if "steps" not in settings and _grows(found.source, target, settings):
-        steps = min(steps, MOST_BUILT_STEPS)
+    if "steps" not in settings and _is_unrolled(found.source, target, settings):
+        steps = min(steps, MOST_UNROLLED)
     return compile_for(found.source, target, inputs, steps, **settings), inputs
 
 
@@ -244,8 +243,8 @@ def _example_inputs(source: Source) -> tuple[Any, ...]:
     return list(islice(tried, 12))[-1]
 
 
-def _grows(source: Source, target: str, settings: Mapping[str, Any]) -> bool:
-    """Whether a net is larger the more steps it is made for: a machine unrolled, or shown as samples."""
+def _is_unrolled(source: Source, target: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a machine is written out as a circuit on the way to a target."""
     chosen = target_named(target)
     lowerings = route(source, *chosen.kinds, names=set(settings) - set(chosen.options))
-    return any("steps" in lowering.options for lowering in lowerings)
+    return any("steps" in lowering.options and "circuit" in lowering.after for lowering in lowerings)

@@ -151,9 +151,10 @@ if __name__ == "__main__":
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)
-    for warming in WARM_UP:
-        if warming is WARM_UP[0] or requests.empty():
-            answer(json.dumps(warming).encode())
+    first, *others = WARM_UP
+    answer(json.dumps(first).encode())
     while True:
+        while others and requests.empty():
+            answer(json.dumps(others.pop(0)).encode())
         answers.write(json.dumps(answer(requests.get()), allow_nan=False) + "\n")
         answers.flush()
