@@ -26,7 +26,7 @@ from tapegrad._files import line_sum, only_writer, write_atomically
 from tapegrad._vnn.clauses import circuit as formula_circuit
 from tapegrad._vnn.clauses import from_dimacs
 from tapegrad._vnn.confirm import answered, solver_answer
-from tapegrad._vnn.families import draws_for, family_named, fitting
+from tapegrad._vnn.families import asker, draws_for, family_named, fitting
 from tapegrad._vnn.guard import MARGIN, THRESHOLD, guarded
 from tapegrad._vnn.question import Question
 from tapegrad._vnn.vnnlib import decimal, written, written_in_2
@@ -134,7 +134,7 @@ def asked(plan: Plan, task: Task, attempt: int) -> Question:
     first = draws_for(plan.seed, task.family, task.relus).one_below(2)
     draws = draws_for(plan.seed, *task, attempt)
     size = fitting(task.family, task.relus)
-    return family_named(task.family).question(size, (task.number + first) % 2 == 0, draws)
+    return asker(task.family, task.relus)(size, (task.number + first) % 2 == 0, draws)
 
 
 def _made(plan: Plan, task: Task, folder: Path, known: set[str]) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _made(plan: Plan, task: Task, folder: Path, known: set[str]) -> dict[str, An
     for attempt in range(ATTEMPTS if task.relus else 1):
         try:
             question = asked(plan, task, attempt)
-            layers = guarded(question.circuit)
+            layers = guarded(question.parts)
             model = plain_model(layers, {"inputs": json.dumps(question.circuit.inputs)})
         except Refused as error:
             return {"name": task.name, "left_out": error.what}

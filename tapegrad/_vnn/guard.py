@@ -32,6 +32,7 @@ does not take a sum of terms that is at most 1 above 1. Only the sum of the q, a
 than n 2^-20 in all.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -57,27 +58,36 @@ RADIUS = CUTS[0]
 """Y is 1 within this distance of a witness of bits."""
 
 
-def guarded(circuit: Circuit) -> list[Dense]:
+def guarded(parts: Sequence[Circuit]) -> list[Dense]:
     """The layers of Y: the cuts, then t and the sum of all q, then F with that sum carried along; the last is
-    linear."""
-    if len(circuit.outputs) != 1:
+    linear. F is one circuit, or several, each of which reads the outputs of the one before."""
+    if len(parts[-1].outputs) != 1:
         raise InputError(
-            f"a question is a circuit with one output, and {circuit.name!r} has {len(circuit.outputs)}",
+            f"a question is a circuit with one output, and {parts[-1].name!r} has {len(parts[-1].outputs)}",
             advice="Combine them to one bit: what is asked for is an input that makes it 1.",
         )
-    steps: LayeredCircuit = layered(circuit).after  # type: ignore[assignment]
-    stack, inputs = lay_out(steps, CORRECTION, DTYPE), len(circuit.inputs)
+    inputs = len(parts[0].inputs)
     layers = [Dense(_cuts(inputs), "relu"), Dense(_snapped(inputs), "relu")]
-    layers += [Dense(_beside(stack.layer(number)), "relu") for number in range(stack.layers - 1)]
+    made = {id(own): _laid_out(own) for own in parts}
+    layers += [layer for own in parts for layer in made[id(own)]]
     last = Affine.of(np.array([[1, -1]], DTYPE), np.zeros(1, DTYPE))  # the bit itself, not 2 z - 1
     return [*layers, Dense(last, "linear")]
 
 
-def relu_count(circuit: Circuit) -> int:
+def _laid_out(circuit: Circuit) -> list[Dense]:
+    """The layers of a circuit up to its outputs, which the last of them holds as bits."""
+    steps: LayeredCircuit = layered(circuit).after  # type: ignore[assignment]
+    stack = lay_out(steps, CORRECTION, DTYPE)
+    return [Dense(_beside(stack.layer(number)), "relu") for number in range(stack.layers - 1)]
+
+
+def relu_count(parts: Sequence[Circuit]) -> int:
     """How many ReLUs `guarded` will have."""
-    sizes = layer_sizes(layered(circuit).after, CORRECTION)[:-1]  # type: ignore[arg-type]
-    inputs = len(circuit.inputs)
-    return len(CUTS) * inputs + inputs + 1 + int(sizes.sum()) + len(sizes)
+    inputs, each = len(parts[0].inputs), dict[int, int]()
+    for own in {id(own): own for own in parts}.values():
+        sizes = layer_sizes(layered(own).after, CORRECTION)[:-1]  # type: ignore[arg-type]
+        each[id(own)] = int(sizes.sum()) + len(sizes)
+    return len(CUTS) * inputs + inputs + 1 + sum(each[id(own)] for own in parts)
 
 
 def _cuts(inputs: int) -> Affine:

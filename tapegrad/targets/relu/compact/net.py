@@ -112,7 +112,7 @@ class CompactNet(Net):
     def start(self, state: Bits) -> RunningState:
         """The inputs as values 0 and 1."""
         bits = batch_of_bits(state, self.input_names, "net")
-        given = jax.device_put(np.ascontiguousarray(bits.T)).astype(self.dtype)
+        given = jax.device_put(bits).T.astype(self.dtype)
         return RunningState(0, resized(given, self._rows))
 
     def step(self, carry: RunningState) -> RunningState:
