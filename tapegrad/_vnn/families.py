@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from tapegrad._vnn import clauses, factoring, miters, preimages, reaching, votes
-from tapegrad._vnn.guard import relu_count
+from tapegrad._vnn.guard import PAPER, relu_count
 from tapegrad._vnn.question import Question
 from tapegrad.circuits.sampler import Draws
 from tapegrad.errors import InputError
@@ -102,14 +102,14 @@ def asker(name: str, relus: int) -> Callable[[int, bool, Draws], Question]:
 
 
 @cache
-def fitting(name: str, relus: int) -> int:
+def fitting(name: str, relus: int, form: str = PAPER) -> int:
     """The greatest size of a family whose networks have at most so many ReLUs, or its smallest size. A sample
     stands for all networks of a size, which are alike."""
     family = FAMILIES[name]
     ask = asker(name, relus)
 
     def fits(size: int) -> bool:
-        return relu_count(ask(size, True, draws_for(0, name, size)).parts) <= relus
+        return relu_count(ask(size, True, draws_for(0, name, size)).parts, form) <= relus
 
     low = high = family.smallest
     while high < family.largest and fits(min(2 * high, family.largest)):
