@@ -168,11 +168,14 @@ def test_text_is_a_record_a_line():
     assert text.splitlines()[3].startswith("0 0 sees:1 write:1,move:R")
 
 
-def test_only_weights_are_counted():
+def test_only_weights_are_counted(monkeypatch):
     net = net_of(ready("increment"), tokens=500)
     floats = [array for array in net.arrays().values() if array.dtype == np.float32]
     assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)
     assert net.short_run == min(SHORT_RUN, 1 + (1 << 28) // (net.parameters * net.words.record))
+    weights = (1 << 28) // (7 * net.words.record)
+    monkeypatch.setattr(DecoderNet, "parameters", weights)
+    assert net.short_run == 8
 
 
 def test_how_far_logits_are_from_the_number_of_their_signs():
