@@ -69,7 +69,7 @@ class DecodedView:
     how far the net is from its ideal values."""
 
     step_name = "step"
-    curves = ("deviation",)
+    curves: tuple[str, ...] = ("deviation",)
     sees_every_step = False
 
     def __init__(self, compiled: Compiled) -> None:

@@ -146,9 +146,9 @@ class RcnnView:
         if isinstance(source, TuringMachine) and source.tapes != 1:
             return False
         word = list(symbols) * 2
-        given = [word] if isinstance(source, TuringMachine) else [[word]]
+        first = source.start(word) if isinstance(source, TuringMachine) else source.start([word])
         expected = {(0, place): symbol for place, symbol in enumerate(word) if symbol != symbols[0]}
-        found = self.compiled.encode(source.start(*given))
+        found = self.compiled.encode(first)
         return isinstance(found, GridConfiguration) and (found.cells, found.head) == (expected, (0, 0))
 
     def _title(self, name: str) -> str:

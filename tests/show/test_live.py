@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ SCRIPT = Path(page_module.__file__).parent / "assets" / "live.js"
 node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node")
 
 
-def in_node(live: dict, call: str) -> list:
+def in_node(live: dict, call: str) -> Any:
     """What a call gives, of the functions in the page's file, on these arrays."""
     names = "tapeRun, simplexRun, simplexStart, rcnnRun, reluRun, reluBits"
     program = f"const {{{names}}} = require({json.dumps(str(SCRIPT))});"
