@@ -27,6 +27,7 @@ SCORES = "scores"
 """The folder of scores inside that of the instances."""
 TOLERANCE = 1e-4
 SCRIPT = Path(__file__).parent / "adapters" / "verifiers.py"
+_MISSING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]{1,100})'")
 _VALUE = re.compile(r"\(X_([0-9]{1,7})\s+([-+0-9.eE]{1,40})\)")
 
 
@@ -153,6 +154,8 @@ def judged(folder: Path, entry: dict[str, Any], text: str, ended: Ended) -> tupl
         return UNKNOWN, ""
     if said not in ("sat", "unsat"):
         last = (ended.printed.strip().splitlines() or ["nothing was printed"])[-1]
+        if missing := _MISSING.search(last):
+            return ABSENT, f"its Python has no module {missing[1]!r}"
         return CRASH, f"exit code {ended.code}: {last[:200]}" if not said else f"it answered {said[:40]!r}"
     if said != entry["answer"]:
         return WRONG, f"it says {said}, and the answer is {entry['answer']}: {entry['why']}"
