@@ -3,7 +3,7 @@
 First the XOR form is undone, so that row i holds `x_i` and `y_i`. Then row by row, from the top: the machine
 evaluates one step of the learner on the row, whose memory lies on the right of the main grid, behind a blank
 column, and writes the new memory one row further down, where it goes on. On the last row it evaluates the
-answer instead. Work cells are beside the memory, and in the rows above and below.
+answer instead. Memory and work cells lie in a block, in rows above and below too, so that walks are short.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,16 +47,15 @@ def grid_learner(learner: Learner, seed: int = 0) -> GridLearner:
     """The grid machine that answers as the learner does once it has learned from all samples, in order. Bit 1
     is the sign +. Every guess is wrong, so that every sample is learned from; a learner that has not
     finished in the end answers 0. One that draws random bits finds them in a shift register beside its
-    memory, filled from the seed (`random_bits`). Measured, one machine for all numbers of samples:
+    memory, filled from the seed (`random_bits`). Measured, one machine for all numbers of samples
+    (`python -m bench.rcnn` has more):
 
         learner                     states    steps for 4, 16 and 64 samples
-        majority of 3 labels           224       491      2,255     15,071
-        conjunction of 2 bits          609       719      3,035     18,059
-        parity of 2 bits               683     1,139      4,775     25,079
-        nearest of 3, 2 bits         1,894     2,419      9,103     41,599
-        conjunction of 4 bits        2,027     3,003     12,159     60,303
-        parity of 4 bits             3,355     3,173     12,905     63,353
-        parity of 8 bits            16,644    27,505    106,885    447,445
+        conjunction of 2 bits          468       603      2,151      8,415
+        parity of 2 bits               637     1,027      3,871     15,319
+        conjunction of 4 bits        1,249     1,829      6,905     27,221
+        parity of 4 bits             2,526     2,521      9,685     38,353
+        parity of 8 bits            10,021    17,145     66,333    263,269
 
     The square of the number of samples comes from undoing the XOR form, as in all machines that do.
     """
