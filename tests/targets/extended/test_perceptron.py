@@ -22,9 +22,9 @@ def rosenblatt(x, labels, epochs, one):
     for _ in range(epochs):
         mistakes = 0
         for row, label in zip(rows, labels, strict=True):
-            fires = sum(a * b for a, b in zip(w, row, strict=True)) >= 0
-            if fires != bool(label):
-                w = [a + (b if label else -b) for a, b in zip(w, row, strict=True)]
+            sign = 1 if label > 0 else -1
+            if sign * sum(a * b for a, b in zip(w, row, strict=True)) <= 0:
+                w = [a + sign * b for a, b in zip(w, row, strict=True)]
                 mistakes += 1
         if not mistakes:
             break
@@ -50,14 +50,14 @@ def test_the_machine_is_rosenblatts_rule(seed):
     samples, inputs, bits, epochs = (int(draw.integers(1, most)) for most in (5, 4, 5, 4))
     form = FixedPoint(bits + 1, int(draw.integers(0, bits + 1)))
     x = draw.integers(-(1 << bits), 1 << bits, (samples, inputs))
-    labels = draw.integers(0, 2, samples)
+    labels = draw.integers(-(1 << bits), 1 << bits, samples)  # their sign counts; 0 is not positive
     assert run_plainly(x, labels, form, epochs) == rosenblatt(x, labels, epochs, 1 << form.fraction)
 
 
 def test_weights_have_room_for_all_that_they_can_become():
     """The same sample again and again, labelled 1 and 0 in turn, at the ends of the range."""
     x = np.array([[-8, 7], [-8, -8], [-8, 7]])
-    for labels in ([1, 0, 1], [0, 1, 0], [0, 0, 0]):
+    for labels in ([1, -1, 1], [0, 1, 0], [-1, -1, -1]):
         form = FixedPoint(4)
         assert run_plainly(x, labels, form, 5) == rosenblatt(x, labels, 5, 1)
 
