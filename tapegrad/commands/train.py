@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -16,6 +17,7 @@ from tapegrad.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from tapegrad.targets.extended import TrainingRun
+    from tapegrad.targets.extended.classifier import PerceptronClassifier
 
 LEARNERS = ("perceptron",)
 MOST_ROWS = 10_000
@@ -101,10 +103,11 @@ def _trained_on(
     run, training, others = model.run_, model.training_, table.others
     if output is not None:
         save(training, run, output)
-    scores = {
-        "train": model.score(table.features, table.labels),
-        "test": None if others is None else model.score(others.features, others.labels),
-    }
+    parts = {"train": table, "test": others}
+    scores, plain = (
+        {name: None if part is None else score(part.features, part.labels) for name, part in parts.items()}
+        for score in (model.score, _plain_score(model, table, epochs, bits))
+    )
     sizes = {
         "states": len(training.algorithm.procedure.machine.states),
         "vertices": len(training.net.graph.down),
@@ -113,8 +116,14 @@ def _trained_on(
     }
     if as_json:
         classes = [str(one) for one in model.classes_]
-        found = {"table": table.name, "classes": classes, **sizes, "accuracy": scores, **run.to_json()}
-        print_json({**found, "folder": None if output is None else str(output)})
+        found = {
+            "table": table.name,
+            "classes": classes,
+            **sizes,
+            "accuracy": scores,
+            "accuracy_plainly": plain,
+        }
+        print_json({**found, **run.to_json(), "folder": None if output is None else str(output)})
         return
     console.print(
         f"{table.name}: {model.classes_[1]} or {model.classes_[0]}, {table.features.shape[1]} features of "
@@ -128,7 +137,30 @@ def _trained_on(
     _print_run(run)
     tested = "" if scores["test"] is None else f", {scores['test']:.1%} of the others"
     console.print(f"right       {scores['train']:.1%} of the rows trained on{tested}")
+    tested = "" if plain["test"] is None else f", {plain['test']:.1%} of the others"
+    console.print(f"plainly     {plain['train']:.1%}{tested}: the same rule in whole numbers, no network")
     _print_end(run, output)
+
+
+def _plain_score(
+    model: "PerceptronClassifier", table: "Table", epochs: int, bits: int
+) -> Callable[..., float]:
+    """Accuracy of the rule run in whole numbers on the rows trained on."""
+    from tapegrad.targets.extended.classifier import perceptron_plainly
+
+    one = 1 << bits - 2
+
+    def units(features: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.rint(model.scaled(features) * one).astype(np.int64)
+
+    signs = np.where(table.labels == model.classes_[1], 1, -1)
+    *weights, bias = perceptron_plainly(units(table.features), signs, epochs, one)
+
+    def score(features: NDArray[np.float64], labels: NDArray[Any]) -> float:
+        fires = units(features) @ weights + bias * one > 0
+        return float(np.mean(model.classes_[fires.astype(int)] == labels))
+
+    return score
 
 
 def _print_run(run: "TrainingRun") -> None:

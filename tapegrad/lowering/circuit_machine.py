@@ -267,8 +267,8 @@ DATA_END = "<"
 
 @cache
 def data_evaluator() -> TuringMachine:
-    """The machine for inputs that lie on the first tape, which it does not write on: from cell 1 on the inputs,
-    `DATA_END`, and then the gates. It copies the inputs to the same cells of the second tape."""
+    """The machine for inputs that lie on the first tape, which it does not write on: from cell 1 on the
+    inputs, `DATA_END`, and then the gates. It copies the inputs to the same cells of the second tape."""
     machine = evaluator()
     rules = dict(machine.rules)
     rules["ahead", (BLANK, BLANK)] = Rule((BLANK, BLANK), (RIGHT, RIGHT), "copy")

@@ -21,7 +21,8 @@ from tapegrad.targets.descent.loss import (
 # fmt: off
 LINEAR = frozenset((
     "add", "add_any", "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice",
-    "iota", "neg", "pad", "reduce_sum", "reshape", "rev", "slice", "squeeze", "stop_gradient", "sub", "transpose",
+    "iota", "neg", "pad", "reduce_sum", "reshape", "rev", "slice", "squeeze", "stop_gradient", "sub",
+    "transpose",
 ))
 # fmt: on
 """Free, whatever they act on: affine maps between two layers."""
@@ -82,7 +83,8 @@ def _after(equation: JaxprEqn, known: list[int | None], units: Counter[int]) -> 
         return None
     name = equation.primitive.name
     one = len(dependent) == 1 and not (name in ("div", "gather") and known[0] is None)
-    if name in LINEAR or (name in LINEAR_IN_ONE and one):
+    rounds = name == "convert_element_type" and equation.params["new_dtype"].kind != "f"
+    if (name in LINEAR and not rounds) or (name in LINEAR_IN_ONE and one):
         return max(dependent)
     depth = max(dependent) + 1
     units[depth] += sum(prod(v.aval.shape) for v in equation.outvars)  # type: ignore[attr-defined]

@@ -109,6 +109,21 @@ class PerceptronClassifier:
         return np.clip(units, 0, (1 << self.bits) - 1) * 2.0 ** (2 - self.bits) - 2
 
 
+def perceptron_plainly(x: NDArray[Any], signs: NDArray[Any], epochs: int, one: int) -> list[int]:
+    """The same rule in whole numbers, without any network: data in units of 1 / `one`, weights likewise, the
+    bias last."""
+    weights = [0] * (x.shape[1] + 1)
+    for _ in range(epochs):
+        mistakes = 0
+        for row, sign in zip(([*map(int, row), one] for row in x), map(int, signs), strict=True):
+            if sign * sum(w * value for w, value in zip(weights, row, strict=True)) <= 0:
+                weights = [w + sign * value for w, value in zip(weights, row, strict=True)]
+                mistakes += 1
+        if not mistakes:
+            break
+    return weights
+
+
 @lru_cache(maxsize=1)
 def _network(samples: int, inputs: int, epochs: int, bits: int) -> Extended:
     """The last one is kept, to be trained again."""

@@ -275,12 +275,13 @@ def extend(
     `algorithm` computes theta from x and y. A Python function gets two nested arrays of whole numbers (the
     data in units of the format's last place) and returns a list of `Int(width)`; it is traced to a circuit.
     Its `machine` is straight-line, with states for every gate, or the evaluator, whose states are the same
-    for all functions and data: it finds the gates on its data tape. A machine finds the bits of x and y, row by row, on its first tape from cell
-    1 on, least significant bit of each number first, and leaves those of theta on its second tape in the same
-    way; the first is read-only. A `Procedure` says itself where everything lies, so that the same machine can
-    serve any amount of data. `cells` is the length of the tapes; by default a power of two with room to
-    spare. With `target="simplex"` whole configurations are vertices, as in Corollary 2.2, for a machine with
-    the symbols 0 and 1 and a few bits of data: the loss then never rises once the labels are read.
+    for all functions and data: it finds the gates on its data tape. A machine finds the bits of x and y, row
+    by row, on its first tape from cell 1 on, least significant bit of each number first, and leaves those of
+    theta on its second tape in the same way; the first is read-only. A `Procedure` says itself where
+    everything lies, so that the same machine can serve any amount of data. `cells` is the length of the
+    tapes; by default a power of two with room to spare. With `target="simplex"` whole configurations are
+    vertices, as in Corollary 2.2, for a machine with the symbols 0 and 1 and a few bits of data: the loss
+    then never rises once the labels are read.
 
     Nothing depends on the data themselves. Assumption (5) asks for epsilon <= |y|^2: the smallest number of
     the format, squared. B_stop must exceed the final loss: a bound over all numbers of the formats.

@@ -10,8 +10,16 @@ from typer.testing import CliRunner
 from tapegrad.cli import app
 from tapegrad.commands.train import Table
 from tapegrad.errors import DataError, InputError, Refused
-from tapegrad.targets.extended import FixedPoint, extend, linear, perceptron, perceptron_rule
-from tapegrad.targets.extended.classifier import PerceptronClassifier
+from tapegrad.targets.extended import (
+    MLP,
+    FixedPoint,
+    extend,
+    linear,
+    perceptron,
+    perceptron_rule,
+    save,
+)
+from tapegrad.targets.extended.classifier import PerceptronClassifier, perceptron_plainly
 from tests.targets.extended.algorithms import copy_bits
 
 
@@ -116,8 +124,10 @@ def test_a_perceptron_learns_by_gradient_descent():
 
 @pytest.mark.slow
 def test_iris_by_gradient_descent():
-    """100 samples of 8 bits a feature; the test set is classified as by the rule run plainly."""
+    """100 samples of 8 bits a feature: the weights are those of the rule run plainly, and of scikit-learn, to
+    the last bit, and so are the answers."""
     from sklearn.datasets import load_iris
+    from sklearn.linear_model import Perceptron
 
     x, species = (np.asarray(part) for part in load_iris(return_X_y=True))
     order = np.random.default_rng(0).permutation(len(x))
@@ -126,9 +136,43 @@ def test_iris_by_gradient_descent():
     units = np.rint(model.scaled(x) * 2**6).astype(int)
     w = rosenblatt(units[:100], y[:100], 10, 2**6)
     assert np.array_equal(model.run_.theta * 2**6, w)
-    assert np.array_equal(model.predict(x[100:]), units[100:] @ w[:-1] + w[-1] * 2**6 >= 0)
+    assert perceptron_plainly(units[:100], np.where(y[:100], 1, -1), 10, 2**6) == w
+    theirs = Perceptron(max_iter=10, tol=None, shuffle=False).fit(model.scaled(x[:100]), y[:100])
+    assert np.array_equal(model.coef_, theirs.coef_)
+    assert np.array_equal(model.intercept_, theirs.intercept_)
+    assert np.array_equal(model.decision_function(x), theirs.decision_function(model.scaled(x)))
+    assert np.array_equal(model.predict(x), theirs.predict(model.scaled(x)))
     assert model.score(x[100:], y[100:]) >= 0.9
     assert model.run_.compared == 8
+
+
+def test_settings_as_scikit_learn_has_them():
+    from sklearn.base import clone, is_classifier
+
+    model = clone(PerceptronClassifier(epochs=3)).set_params(bits=4)
+    assert model.get_params() == {"epochs": 3, "bits": 4, "engine": None, "progress": None}
+    assert is_classifier(model)
+    with pytest.raises(DataError, match="no setting 'depth'"):
+        model.set_params(depth=2)
+    with pytest.raises(InputError, match="not been fitted"):
+        model.predict([[1.0]])
+    for labels, message in (([1, 1, 1], "two classes apart, not 1"), ([1, 0], "labels of shape")):
+        with pytest.raises(DataError, match=message):
+            model.fit([[1.0], [2.0], [3.0]], labels)
+
+
+@pytest.mark.slow
+def test_batch_after_batch():
+    """One pass over all samples, three at a time: the tapes keep the weights. A batch of one class is fine."""
+    draw, form = np.random.default_rng(1), FixedPoint(3)
+    rule, weights = perceptron_rule((3, 1), (3, 1), form, 1, batches=3)
+    network = extend(MLP((1, 1), "sign"), rule, (3, 1), (3, 1), data_format=form, weight_format=weights)
+    x, labels, run = draw.integers(-4, 4, (9, 1)), np.array([1, -1, 1, -1, -1, -1, 1, 1, -1]), None
+    for first in range(0, 9, 3):
+        run = network.train(x[first : first + 3], labels[first : first + 3, None], after=run)
+        assert run.theta.tolist() == rosenblatt(x[: first + 3], labels[: first + 3], 1, 1)
+    with pytest.raises(Refused, match="batch after batch"):
+        save(network.on(x[:3], labels[:3, None], run), run, "never written")
 
 
 IRIS = "length,width,kind\n1.5,0.2,a\n1.4,0.1,a\n4.5,1.5,b\n4.9,1.4,b\n1.3,0.3,a\n"
@@ -189,4 +233,5 @@ def test_train_with_a_table(tmp_path):
     found = json.loads(ran.stdout)
     assert (found["rows"], found["test_rows"]) == (4, 1)
     assert found["accuracy"]["train"] == 1.0
+    assert found["accuracy_plainly"] == found["accuracy"]
     assert found["engine"] == "fast"
