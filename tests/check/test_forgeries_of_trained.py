@@ -73,7 +73,7 @@ def test_an_algorithm_that_is_not_started_at_its_start_is_refused(tmp_path: Path
         forged = genuine.copy()
         forged.config["net"]["start"] = start | change
         forged.write(tmp_path / "forged")
-        with pytest.raises(CheckError, match="first state|start at cell 0"):
+        with pytest.raises(CheckError, match=r"first state|start at cell 0"):
             check(tmp_path / "forged")
 
 

@@ -163,7 +163,7 @@ def test_settings_as_scikit_learn_has_them():
 
 @pytest.mark.slow
 def test_batch_after_batch():
-    """One pass over all samples, three at a time: the tapes keep the weights. A batch of one class is fine."""
+    """One pass over all samples, three at a time: the tapes keep the weights. A batch may be of one class."""
     draw, form = np.random.default_rng(1), FixedPoint(3)
     rule, weights = perceptron_rule((3, 1), (3, 1), form, 1, batches=3)
     network = extend(MLP((1, 1), "sign"), rule, (3, 1), (3, 1), data_format=form, weight_format=weights)
