@@ -205,7 +205,7 @@ class Table:
             rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8-sig"))) if row]
         except (UnicodeDecodeError, csv.Error) as error:
             raise DataError(f"{file} is no table of comma-separated values: {error}") from error
-        named = bool(rows) and not any(_is_number(entry) for entry in rows[0])
+        named = bool(rows) and not any(_number(entry) is not None for entry in rows[0])
         names = [entry.strip() for entry in rows.pop(0)] if named else []
         if not 2 <= len(rows) <= MOST_ROWS:
             raise DataError(f"{file} has {len(rows):,} rows", advice=f"Training takes 2 to {MOST_ROWS:,}.")
@@ -231,8 +231,10 @@ class Table:
 def _features(file: str, row: list[str], width: int, label_at: int, line: int) -> list[float]:
     if len(row) != width:
         raise DataError(f"{file} has {len(row)} entries in a row, not {width}", where=f"line {line}")
+    if not row[label_at].strip():
+        raise DataError(f"{file} has a row without a label", where=f"line {line}")
     entries = [entry for column, entry in enumerate(row) if column != label_at]
-    wrong = next((entry for entry in entries if not _is_number(entry)), None)
+    wrong = next((entry for entry in entries if not _is_finite(_number(entry))), None)
     if wrong is not None:
         raise DataError(
             f"{file} has {wrong!r} where a feature should be a finite number",
@@ -242,11 +244,15 @@ def _features(file: str, row: list[str], width: int, label_at: int, line: int) -
     return [float(entry) for entry in entries]
 
 
-def _is_number(entry: str) -> bool:
+def _is_finite(number: float | None) -> bool:
+    return number is not None and bool(np.isfinite(number))
+
+
+def _number(entry: str) -> float | None:
     try:
-        return bool(np.isfinite(float(entry)))
+        return float(entry)
     except ValueError:
-        return False
+        return None
 
 
 def _column(name: str, names: list[str], width: int, label: str | None) -> int:

@@ -7,10 +7,10 @@ from math import prod
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 from tapegrad.targets.descent.loss import (
-    LONE_INPUTS,
     ExtendedNetwork,
     NoPrimary,
     Thresholds,
@@ -48,10 +48,11 @@ def layers(function: Callable[..., Any], *followed: Any, given: tuple[Any, ...] 
 def network_layers(machine: TracingLoss, weights: Weights) -> list[int]:
     """Those of the extended network around a loss, without a primary network. Both may be shapes."""
 
-    def network(machine: TracingLoss, weights: Weights) -> Any:
-        return ExtendedNetwork(machine, NoPrimary(), Thresholds(1.0, 1.0, 2.0))(LONE_INPUTS, weights)
+    def output(machine: TracingLoss, weights: Weights) -> Any:
+        network = ExtendedNetwork(machine, NoPrimary(), Thresholds(1.0, 1.0, 2.0))
+        return network(np.zeros((len(weights.z), 0)), weights)
 
-    return layers(network, weights, given=(machine,))
+    return layers(output, weights, given=(machine,))
 
 
 def _depths(program: Jaxpr, depths: dict[Any, int], units: Counter[int]) -> list[int | None]:

@@ -86,7 +86,8 @@ class PerceptronClassifier:
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The class of each sample: the output of the extended network, with the weights of training."""
-        outputs = self.training_.extended.predict(self.run_, self._fitted(X))
+        x = self._fitted(X)
+        outputs = self.training_.extended.predict(self.run_, x)
         return self.classes_[(outputs.ravel() > 0).astype(int)]
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:

@@ -202,6 +202,8 @@ def test_tables(tmp_path):
         ("a,b,c\n1,2,x\n1,2,y\n1,2,z\n", "3 labels.*--positive 'x'"),
         ("1,2,x\n1,y\n", r"2 entries in a row, not 3 \(line 2\)|line 2"),
         ("1,2,x\n1,nan,y\n", "'nan' where a feature"),
+        ("1e400,2,x\n1,2,y\n", "'1e400' where a feature"),
+        ("1,2,x\n1,2, \n", "without a label.*line 2|line 2"),
         ("1,x\n", "1 rows"),
         ("", "0 rows"),
         ("1\n2\n", "one column"),
