@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from numpy.typing import NDArray
 
 from tapegrad.targets.descent.loss import (
     ExtendedNetwork,
@@ -45,8 +46,13 @@ def layers(function: Callable[..., Any], *followed: Any, given: tuple[Any, ...] 
     return [units[depth] for depth in range(1, max(units, default=0) + 1)]
 
 
+def zeros(*shape: int) -> NDArray[np.float64]:
+    """An array that takes no memory, however large: for a trace only its shape matters."""
+    return np.broadcast_to(np.float64(0), shape)
+
+
 def network_layers(machine: TracingLoss, weights: Weights) -> list[int]:
-    """Those of the extended network around a loss, without a primary network. Both may be shapes."""
+    """Those of the extended network around a loss, without a primary network."""
 
     def output(machine: TracingLoss, weights: Weights) -> Any:
         network = ExtendedNetwork(machine, NoPrimary(), Thresholds(1.0, 1.0, 2.0))

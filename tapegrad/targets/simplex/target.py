@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-import jax
 import numpy as np
 
 from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.targets.descent.layers import network_layers
+from tapegrad.targets.descent.layers import network_layers, zeros
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.simplex.build import (
     MOST_VERTICES,
@@ -59,11 +58,9 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
 @in_double
 def network_size(vertices: int, edges: int) -> list[int]:
     """Units in each layer: each vertex has the ReLU of its corner, each edge the three of `edge`."""
-    of_vertices, of_edges = (jax.ShapeDtypeStruct((size,), np.float64) for size in (vertices, edges))
-    ends = jax.ShapeDtypeStruct((edges,), np.int32)
-    loss = SimplexLoss(of_vertices, ends, ends, of_edges, 1.0)  # type: ignore[arg-type]
-    nothing, labels = np.zeros((0, 0)), np.zeros((1, 2))
-    return network_layers(loss, Weights(of_vertices, nothing, nothing, labels))  # type: ignore[arg-type]
+    ends = np.broadcast_to(np.int32(0), edges)
+    loss = SimplexLoss(zeros(vertices), ends, ends, zeros(edges), 1.0)
+    return network_layers(loss, Weights(zeros(vertices), zeros(0, 0), zeros(0, 0), zeros(1, 2)))
 
 
 def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> Vertices:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-import jax
 import numpy as np
 
 from tapegrad._precision import in_double
@@ -13,7 +12,7 @@ from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import STAY, Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
-from tapegrad.targets.descent.layers import network_layers
+from tapegrad.targets.descent.layers import network_layers, zeros
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.tape.build import has_two_cycle, sizes
 from tapegrad.targets.tape.loss import TapeLoss
@@ -49,15 +48,11 @@ def network_size(machine: TuringMachine, cells: int) -> list[int]:
     larger: every vertex has the ReLU of its corner, every edge the three of `directed`, and from each vertex
     lead 2^d edges."""
     (vertices, edges), tapes = sizes(machine), machine.tapes
-    of_vertices, of_edges, tape = _floats(vertices, tapes), _floats(edges), _floats(cells, tapes)
-    ends = jax.ShapeDtypeStruct((edges,), np.int32)
+    of_vertices, of_edges, tape = zeros(vertices, tapes), zeros(edges), zeros(cells, tapes)
+    ends = np.broadcast_to(np.int32(0), edges)
     moves = of_vertices, of_vertices, of_vertices
-    loss = TapeLoss(of_vertices, of_vertices, *moves, _floats(vertices), ends, ends, of_edges, 1.0, 1.0)  # type: ignore[arg-type]
-    return network_layers(loss, Weights(_floats(vertices), tape, tape, _floats(1, 2)))  # type: ignore[arg-type]
-
-
-def _floats(*shape: int) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, np.float64)
+    loss = TapeLoss(of_vertices, of_vertices, *moves, zeros(vertices), ends, ends, of_edges, 1.0, 1.0)
+    return network_layers(loss, Weights(zeros(vertices), tape, tape, zeros(1, 2)))
 
 
 def paper_width(vertices: int, tapes: int, cells: int) -> int:
