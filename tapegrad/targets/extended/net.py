@@ -22,7 +22,7 @@ from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
 from tapegrad.targets.extended.primary import Connected, Connection, PrimaryNetwork
-from tapegrad.targets.extended.whole import WholeNet
+from tapegrad.targets.extended.whole import WholeNet, require_small
 from tapegrad.targets.extended.whole import build as build_whole
 from tapegrad.targets.tape.build import build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
@@ -296,6 +296,8 @@ def extend(
         algorithm = function_procedure(algorithm, x_shape, y_shape, *formats, primary.weights, machine)
     if target not in ("tape", "simplex"):
         raise InputError(f"an extended network is of target 'tape' or 'simplex', not {target!r}")
+    if target == "simplex":
+        require_small(algorithm.machine, len(algorithm.data))
     lowered = lower(algorithm, for_tape=target == "tape")
     largest = primary.largest_output(data_format.largest, weight_format.largest) + data_format.largest
     final_loss = float(np.prod(y_shape)) * largest**2 / 2

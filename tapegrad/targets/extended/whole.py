@@ -66,7 +66,6 @@ def build(
     search would end, at the last of them, on the ramp of the halt switch, wherever a blend of f_TM and
     f_theta has a smaller loss than f_theta."""
     machine, labels = algorithm.machine, int(np.prod(shapes[1])) * data_format.width
-    _check(machine, algorithm)
     codes, second = [], []
     for bits in _all_data(len(algorithm.data), labels):
         after = machine.step(algorithm.on(bits))
@@ -100,16 +99,17 @@ def build(
     return WholeNet.of(vertices, levels, *names, False, error)
 
 
-def _check(machine: TuringMachine, algorithm: Algorithm) -> None:
+def require_small(machine: TuringMachine, bits: int) -> None:
+    """Refuses machines with other symbols than the corollary's two, and too many data."""
     if set(machine.alphabet) != {"0", "1"} or machine.blank != "0":
         raise Refused(
             f"the machine {machine.name!r} has other symbols than 0, the blank, and 1",
             advice="Use target='tape'.",
         )
-    if len(algorithm.data) > MOST_DATA_BITS:
+    if bits > MOST_DATA_BITS:
         raise Refused(
-            f"the data have {len(algorithm.data)} bits, so that whole configurations would be those of "
-            f"2^{len(algorithm.data)} runs; the limit is {MOST_DATA_BITS} bits",
+            f"the data have {bits} bits, so that whole configurations would be those of 2^{bits} runs; the "
+            f"limit is {MOST_DATA_BITS} bits",
             advice="Use target='tape', whose size does not grow with the number of possible data.",
         )
 
