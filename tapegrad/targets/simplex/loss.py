@@ -72,9 +72,9 @@ class ChosenLoss(eqx.Module):
     ) -> Float[Array, ""]:
         agree = self.codes @ stop_gradient(T[:, 0])
         chosen = relu(agree - (self.codes.shape[1] - 1))  # 1 where all bits agree, else 0
-        joined = edge(s[self.start], s[self.first_to])
+        joined = edge(jnp.broadcast_to(s[self.start], chosen.shape), s[self.first_to])
         weight = chosen * (self.first_weight - self.runs.outside)
-        return self.runs(s, T, H) + jnp.sum(weight * joined)
+        return self.runs(s, H, H) + jnp.sum(weight * joined)  # which looks at s alone
 
     def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """The numbers of vertices stay as they are."""
