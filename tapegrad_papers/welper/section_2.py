@@ -77,7 +77,9 @@ def proposition_2_1(long: bool) -> Outcome:
             extended.forward(last), (X @ theta[:2] + theta[2])[:, None]
         ),
         "machine steps + 1 gradient steps": last.steps == LAST_NUMBERS_STEPS + 1,
-        "the loss passes B_stop at the last step only": losses[-1] <= net.stop < min(losses[1:-1]),
+        "the loss passes B_stop at the last step only": losses[-1]
+        <= net.stop
+        < min(losses[1:-1], default=0.0),
         "(3) with its printed sign leaves the simplex": as_printed.min() < 0,
         "|f - y| <= B_stop does not give loss <= B_stop": residual**2 / 2 > net.stop,
     }

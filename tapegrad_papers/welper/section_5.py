@@ -104,6 +104,7 @@ def section_5_3(long: bool) -> Outcome:
     net, run = extended.net, iterates(extended)
     bounds = net.error.network.thresholds
     sizes = [2 * float(_f_tm(extended, c, c.weights.s, c.weights.T, c.weights.H)[0]) for c in run[1:]]
+    least = min(sizes[:-1], default=0.0)
     outputs = [extended.forward(carry) for carry in run]
     out_is_f_tm = all(
         np.isclose(np.sum(out**2), size, rtol=1e-12)
@@ -116,7 +117,7 @@ def section_5_3(long: bool) -> Outcome:
             switch(f, running), running
         )
         and _jacobians_are(switch, (f, running), 0, 1),
-        "(29): |f_TM|^2 > 2 B_high before the halt": min(sizes[:-1]) > 2 * float(bounds.high),
+        "(29): |f_TM|^2 > 2 B_high before the halt": least > 2 * float(bounds.high),
         "(29): |f_TM|^2 < 2 B_low at the halt": sizes[-1] < 2 * float(bounds.low),
         "out = f_TM at every step before the halt": out_is_f_tm,
         "out = f_theta after it": np.array_equal(
@@ -126,7 +127,7 @@ def section_5_3(long: bool) -> Outcome:
     return holds(
         checks,
         stated="(27), (28) and |f_TM|^2 > 2 B_high for k < K, < 2 B_low for k = K",
-        measured=f"{len(run) - 1} steps: |f_TM|^2 / 2 from {min(sizes[:-1]) / 2:,.0f} while running, "
+        measured=f"{len(run) - 1} steps: |f_TM|^2 / 2 from {least / 2:,.0f} while running, "
         f"{sizes[-1] / 2:,.0f} at the halt; B_low {float(bounds.low):,.0f}, B_high {float(bounds.high):,.0f}",
         sizes=sizes,
         low=float(bounds.low),
