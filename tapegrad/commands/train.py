@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -16,6 +17,7 @@ from tapegrad.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from tapegrad.targets.extended import TrainingRun
+    from tapegrad.targets.extended.classifier import PerceptronClassifier
 
 LEARNERS = ("perceptron",)
 MOST_ROWS = 10_000
@@ -101,10 +103,11 @@ def _trained_on(
     run, training, others = model.run_, model.training_, table.others
     if output is not None:
         save(training, run, output)
-    scores = {
-        "train": model.score(table.features, table.labels),
-        "test": None if others is None else model.score(others.features, others.labels),
-    }
+    parts = {"train": table, "test": others}
+    scores, plain = (
+        {name: None if part is None else score(part.features, part.labels) for name, part in parts.items()}
+        for score in (model.score, _plain_score(model, table, epochs, bits))
+    )
     sizes = {
         "states": len(training.algorithm.procedure.machine.states),
         "vertices": len(training.net.graph.down),
@@ -113,8 +116,14 @@ def _trained_on(
     }
     if as_json:
         classes = [str(one) for one in model.classes_]
-        found = {"table": table.name, "classes": classes, **sizes, "accuracy": scores, **run.to_json()}
-        print_json({**found, "folder": None if output is None else str(output)})
+        found = {
+            "table": table.name,
+            "classes": classes,
+            **sizes,
+            "accuracy": scores,
+            "accuracy_plainly": plain,
+        }
+        print_json({**found, **run.to_json(), "folder": None if output is None else str(output)})
         return
     console.print(
         f"{table.name}: {model.classes_[1]} or {model.classes_[0]}, {table.features.shape[1]} features of "
@@ -128,7 +137,30 @@ def _trained_on(
     _print_run(run)
     tested = "" if scores["test"] is None else f", {scores['test']:.1%} of the others"
     console.print(f"right       {scores['train']:.1%} of the rows trained on{tested}")
+    tested = "" if plain["test"] is None else f", {plain['test']:.1%} of the others"
+    console.print(f"plainly     {plain['train']:.1%}{tested}: the same rule in whole numbers, no network")
     _print_end(run, output)
+
+
+def _plain_score(
+    model: "PerceptronClassifier", table: "Table", epochs: int, bits: int
+) -> Callable[..., float]:
+    """Accuracy of the rule run in whole numbers on the rows trained on."""
+    from tapegrad.targets.extended.classifier import perceptron_plainly
+
+    one = 1 << bits - 2
+
+    def units(features: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.rint(model.scaled(features) * one).astype(np.int64)
+
+    signs = np.where(table.labels == model.classes_[1], 1, -1)
+    *weights, bias = perceptron_plainly(units(table.features), signs, epochs, one)
+
+    def score(features: NDArray[np.float64], labels: NDArray[Any]) -> float:
+        fires = units(features) @ weights + bias * one > 0
+        return float(np.mean(model.classes_[fires.astype(int)] == labels))
+
+    return score
 
 
 def _print_run(run: "TrainingRun") -> None:
@@ -173,7 +205,7 @@ class Table:
             rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8-sig"))) if row]
         except (UnicodeDecodeError, csv.Error) as error:
             raise DataError(f"{file} is no table of comma-separated values: {error}") from error
-        named = bool(rows) and not any(_is_number(entry) for entry in rows[0])
+        named = bool(rows) and not any(_number(entry) is not None for entry in rows[0])
         names = [entry.strip() for entry in rows.pop(0)] if named else []
         if not 2 <= len(rows) <= MOST_ROWS:
             raise DataError(f"{file} has {len(rows):,} rows", advice=f"Training takes 2 to {MOST_ROWS:,}.")
@@ -199,8 +231,10 @@ class Table:
 def _features(file: str, row: list[str], width: int, label_at: int, line: int) -> list[float]:
     if len(row) != width:
         raise DataError(f"{file} has {len(row)} entries in a row, not {width}", where=f"line {line}")
+    if not row[label_at].strip():
+        raise DataError(f"{file} has a row without a label", where=f"line {line}")
     entries = [entry for column, entry in enumerate(row) if column != label_at]
-    wrong = next((entry for entry in entries if not _is_number(entry)), None)
+    wrong = next((entry for entry in entries if not _is_finite(_number(entry))), None)
     if wrong is not None:
         raise DataError(
             f"{file} has {wrong!r} where a feature should be a finite number",
@@ -210,11 +244,15 @@ def _features(file: str, row: list[str], width: int, label_at: int, line: int) -
     return [float(entry) for entry in entries]
 
 
-def _is_number(entry: str) -> bool:
+def _is_finite(number: float | None) -> bool:
+    return number is not None and bool(np.isfinite(number))
+
+
+def _number(entry: str) -> float | None:
     try:
-        return bool(np.isfinite(float(entry)))
+        return float(entry)
     except ValueError:
-        return False
+        return None
 
 
 def _column(name: str, names: list[str], width: int, label: str | None) -> int:

@@ -261,6 +261,25 @@ def gate_list(circuit: Circuit) -> str:
     return "".join(words)
 
 
+DATA_END = "<"
+"""Where the data end and the gates begin, on the first tape of `data_evaluator`: no gate begins so."""
+
+
+@cache
+def data_evaluator() -> TuringMachine:
+    """The machine for inputs that lie on the first tape, which it does not write on: from cell 1 on the
+    inputs, `DATA_END`, and then the gates. It copies the inputs to the same cells of the second tape."""
+    machine = evaluator()
+    rules = dict(machine.rules)
+    rules["ahead", (BLANK, BLANK)] = Rule((BLANK, BLANK), (RIGHT, RIGHT), "copy")
+    rules["copy", (DATA_END, BLANK)] = Rule((DATA_END, BLANK), (RIGHT, STAY), START)
+    for bit in BITS:
+        rules["copy", (bit, BLANK)] = Rule((bit, bit), (RIGHT, RIGHT), "copy")
+    return TuringMachine(
+        rules, "ahead", BLANK, accept=machine.accept, name=machine.name, alphabet=machine.alphabet
+    )
+
+
 @cache
 def evaluator() -> TuringMachine:
     """The machine itself. It begins at a gate's sign, on the first blank cell of the values; what it does

@@ -4,8 +4,10 @@ the data.
 The graph is that of a `tape` net and is checked as such. Then the algorithm is run once more, by a plain
 interpreter, on the data that the folder holds, in bits and at their places: it must halt, after as many
 steps as training took, in the very configuration that the weights show. Its result tape holds theta, and the
-primary network with this theta gives the output and the loss claimed. Where bits lie, and in which
-configuration the algorithm starts, is part of what is trained and taken from the folder.
+primary network with this theta gives the output and the loss claimed. Where bits lie is part of what is
+trained and taken from the folder; so is what lies on the tapes at first beside the data. Only where the tapes
+that are written on are blank, or where the rule has a name and is computed here once more in whole numbers,
+is theta sure to be the work of the algorithm: otherwise the verdict does not speak of it.
 """
 
 from itertools import pairwise
@@ -60,12 +62,43 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     require(isinstance(config["training"]["engine"], str), "the engine of training has no name")
     if not isinstance(source, Machine) or steps > MOST_STEPS:
         return Checked([*statements, "that training led to these weights is not shown"], OWN_TABLE)
-    _run(source, config, arrays, steps - 1, s, T, H)
+    written = _run(source, config, arrays, steps - 1, s, T, H)
     statements.append(
-        f"the algorithm, started on these data as the folder says, halts after {steps - 1:,} steps in the "
-        "configuration that the weights show"
+        f"the algorithm, started on these data, halts after {steps - 1:,} steps in the configuration that "
+        "the weights show"
     )
+    rule = config.get("rule")
+    if rule is not None:
+        statements.append(_named_rule(rule, config, arrays, theta))
+    elif written:
+        statements.append(f"{written} cells of its own tapes are filled at first, as the folder says")
+        return Checked(statements, OWN_TABLE)
+    else:
+        statements.append("its own tapes are blank at first")
     return Checked(statements, tested_on(1))
+
+
+def _named_rule(rule: Any, config: dict[str, Any], arrays: Arrays, theta: NDArray) -> str:
+    """Rosenblatt's rule, with Python's whole numbers, on the data in units of their last place."""
+    require(isinstance(rule, dict) and rule.keys() == {"name", "epochs"}, "the rule is described otherwise")
+    require(rule["name"] == "perceptron", "there is no rule of this name")
+    epochs = whole(rule["epochs"], "the number of rounds", 1, 1 << 31)
+    (samples, inputs), forms = arrays["x"].shape, (config["data_format"], config["weight_format"])
+    fits = arrays["y"].shape == (samples, 1) and len(theta) == inputs + 1
+    same_unit = all(f["kind"] == "fixed" and f["fraction"] == forms[0]["fraction"] for f in forms)
+    require(fits and same_unit, "the perceptron rule is for other data")
+    one = 1 << forms[0]["fraction"]
+    rows = [[*(int(value) for value in row), one] for row in arrays["x"] * one]
+    signs = [1 if label > 0 else -1 for label in arrays["y"][:, 0]]
+    weights, mistakes = [0] * (inputs + 1), 1
+    while epochs and mistakes:
+        epochs, mistakes = epochs - 1, 0
+        for row, sign in zip(rows, signs, strict=True):
+            if sign * sum(map(int.__mul__, weights, row)) <= 0:
+                weights = [w + sign * x for w, x in zip(weights, row, strict=True)]
+                mistakes += 1
+    require(np.array_equal(theta * one, weights), "theta is not what the perceptron rule gives on these data")
+    return "theta is what the perceptron rule gives on these data, computed in whole numbers"
 
 
 def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
@@ -92,7 +125,7 @@ def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
     for size in sizes:
         whole(size, "the size of a layer", 1, 1 << 31)
     require((sizes[0], sizes[-1]) == (inputs, labels[1]), "the data do not fit the primary network")
-    require(config["primary"]["activation"] in ("relu", "step"), "the activation is unknown")
+    require(config["primary"]["activation"] in ("relu", "step", "sign"), "the activation is unknown")
     for name in ("data_format", "weight_format"):
         form = config[name]
         most = {"fixed": {"width": 32, "fraction": 32}, "floating": {"exponent": 8, "mantissa": 23}}[
@@ -132,9 +165,11 @@ def _halted(config: dict[str, Any], graph: Arrays, s: NDArray, T: NDArray, H: ND
 
 def _run(
     machine: Machine, config: dict[str, Any], arrays: Arrays, steps: int, s: NDArray, T: NDArray, H: NDArray
-) -> None:
+) -> int:
+    """How many cells of the tapes that are written on were filled at first."""
     first, given = -(config["cells"] // 2), config["read_only"]
     state, tapes, heads = _start(machine, config, arrays)
+    written = sum(map(len, tapes[given:]))
     follow = _followed(machine, given)
     number, taken = machine.states.index(state), 0
     while True:  # at most `steps` times
@@ -160,6 +195,7 @@ def _run(
     for column, tape in enumerate(tapes[given:]):
         marks = {int(row) + first for row in np.flatnonzero(T[:, column] > 0)}
         require(marks == tape, "the algorithm leaves something else on its tapes than the weights show")
+    return written
 
 
 _POWERS = [1 << tape for tape in range(MOST_TAPES)]
@@ -188,7 +224,8 @@ def _start(machine: Machine, config: dict[str, Any], arrays: Arrays) -> tuple[st
     require(whole_numbers and len(lists) == machine.tapes + 1, "the first configuration is none")
     inside = all(-(cells // 2) <= cell < cells - cells // 2 for one in lists for cell in one)
     require(inside and len(start["heads"]) == machine.tapes, "the first configuration lies beside the tapes")
-    require(start["state"] in machine.states, "the first configuration has an unknown state")
+    require(start["state"] == machine.start, "the algorithm is not started in its first state")
+    require(not any(start["heads"]), "the heads do not start at cell 0")
     tapes = [set(one) for one in start["tapes"]]
     require(sum(map(len, tapes)) == sum(map(len, start["tapes"])), "a cell is named twice")
     numbers = np.concatenate([arrays["x"].ravel(), arrays["y"].ravel()])
@@ -266,6 +303,8 @@ def _output(primary: dict[str, Any], theta: NDArray, x: NDArray) -> NDArray[np.f
         x = times(x, matrix[:, :-1].T) + matrix[:, -1]
         if primary["activation"] == "step":
             x = (x >= 0).astype(float)
+        elif primary["activation"] == "sign":
+            x = np.where(x > 0, 1.0, -1.0)
         elif layer < len(primary["sizes"]) - 1:
             x = np.maximum(x, 0.0)
     require(used == len(theta) and np.isfinite(x).all(), "theta does not fit the primary network")

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from tapegrad._precision import in_double
 from tapegrad.targets.descent import loss as functions
 from tapegrad.targets.descent import loss as orthogonal_module
+from tapegrad.targets.descent.layers import layers as layers_of
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.welper import PAPER
-from tapegrad_papers.welper.runs import nonlinear_depth
+from tapegrad_papers.welper.runs import PERPENDICULAR
 
 Point = tuple[Fraction, ...]
 
@@ -316,8 +317,9 @@ def appendix_c(long: bool) -> Outcome:
             worst_length = max(worst_length, abs(np.linalg.norm(found) - 1))
             worst_angle = max(worst_angle, abs(found @ z) / np.linalg.norm(z))
             tried += 1
-    layers = nonlinear_depth(lambda z: orthogonal_module.orthogonal(z, 1.0), np.ones((3, 1)))
+    layers = len(layers_of(lambda z: orthogonal_module.orthogonal(z, 1.0), np.ones((3, 1))))
     checks = {
+        "f_perp: five layers of two operations": layers == 2 * PERPENDICULAR,
         "unit length to 1e-14": worst_length < 1e-14,
         "orthogonal to 1e-14": worst_angle < 1e-14,
         "without the second axis w, nearly parallel labels give a vector that is not orthogonal": worst_bare

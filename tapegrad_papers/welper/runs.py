@@ -1,7 +1,7 @@
 """What several claims share: gradient descent on the machine's loss alone beside a plain run of the machine,
-small algorithms and data for the extended network whose results are known, and the depth of a function."""
+small algorithms and data for the extended network whose results are known, and its layers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
@@ -10,14 +10,15 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from tapegrad._optimise import OnSimplex, descend
 from tapegrad._precision import in_double
+from tapegrad.errors import Refused
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.source import Source
+from tapegrad.targets.descent.layers import layers, network_layers
 from tapegrad.targets.descent.loss import TracingLoss, Weights
-from tapegrad.targets.descent.net import Descent
+from tapegrad.targets.descent.net import Descent, DescentNet
 from tapegrad.targets.extended import FixedPoint, Training, extend, linear
 from tapegrad.targets.tape.build import Constants, build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
@@ -129,88 +130,69 @@ FORMAT = FixedPoint(4, 1)
 EXTENDED_CELLS = 64
 
 
-def copying(bits: int) -> TuringMachine:
-    """Two tapes, two symbols: copies the first `bits` data bits, cells 1, 2, ..., to the result tape."""
+def copying(bits: int, skipped: int = 0) -> TuringMachine:
+    """Two tapes, two symbols: copies `bits` data bits, cells 1, 2, ..., to the result tape, from cell 1 on;
+    an even number of bits before them is left out."""
+    assert skipped % 2 == 0, "the head of the result steps to and fro meanwhile"
     rules = {}
+    states = [*(f"skip {bit}" for bit in range(skipped)), *(f"copy {bit}" for bit in range(bits + 1))]
     for data, result in product("01", repeat=2):
-        rules["start", (data, result)] = Rule((data, result), (1, 1), "copy 0")
-        for bit in range(bits):
-            rules[f"copy {bit}", (data, result)] = Rule((data, data), (1, 1), f"copy {bit + 1}")
+        rules["start", (data, result)] = Rule((data, result), (1, 1), states[0])
+        for bit in range(skipped):
+            aside = -1 if bit % 2 else 1
+            rules[states[bit], (data, result)] = Rule((data, result), (1, aside), states[bit + 1])
+        for bit in range(skipped, skipped + bits):
+            rules[states[bit], (data, result)] = Rule((data, data), (1, 1), states[bit + 1])
     return TuringMachine(rules, "start", blank="0", alphabet=("0", "1"), name="copy bits")
 
 
-def first_numbers(y: np.ndarray = Y) -> Training:
-    """A linear network w . x + b whose weights the machine sets to the first three numbers of the data:
-    theta = (x[0, 0], x[0, 1], x[1, 0]), after 1 + 12 steps."""
+LAST_NUMBERS_STEPS = 1 + 12 + 12
+"""One step onto the data, one for each bit that is left out or copied."""
+
+
+def last_numbers(y: np.ndarray = Y) -> Training:
+    """A linear network w . x + b whose weights the machine sets to the last three numbers of the data, the
+    last input and both labels."""
+    machine = copying(3 * FORMAT.width, 3 * FORMAT.width)
     shapes = X.shape, Y.shape
-    copy = extend(linear(2), copying(3 * FORMAT.width), *shapes, data_format=FORMAT, cells=EXTENDED_CELLS)
-    return copy.on(X, y)
+    return extend(linear(2), machine, *shapes, data_format=FORMAT, cells=EXTENDED_CELLS).on(X, y)
 
 
 def data_sets() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Inputs and labels of one shape: the smallest labels that the format has, the largest, and others."""
     least, most = 1 / 2, 4.0
     yield X, Y
+    yield X, -Y
     yield X, np.array([[least], [0.0]])
     yield -X, np.array([[0.0], [-least]])
     yield X, np.array([[-most], [-most]])
     yield 2 * Y + np.array([[0.0, least]]), X[:, :1]
 
 
-def iterates(extended: Training) -> list[Descent]:
-    """The weights before training and after every gradient step, to the stop."""
+def iterates(extended: Training, most: int = 2 * LAST_NUMBERS_STEPS) -> list[Descent]:
+    """The weights before training and after every gradient step: to the stop, if that comes in time, or to
+    where a head leaves its tape."""
     found = [extended.start()]
-    while not extended.net.done(found[-1]):
-        found.append(extended.net.step(found[-1]))
+    while not extended.net.done(found[-1]) and len(found) <= most:
+        try:
+            found.append(extended.net.step(found[-1]))
+        except Refused:
+            break
     return found
 
 
-ALWAYS = {"max", "min", "sqrt", "rsqrt", "integer_pow", "square", "abs", "sign", "gt", "ge", "lt", "le"}
-"""One layer, whatever they act on."""
-OF_SEVERAL = {"mul", "dot_general", "select_n", "div"}
-"""One layer where more than one operand depends on the input; with one they are linear."""
+PERPENDICULAR = 5
+"""Layers of f_perp, in appendix C; each of them holds two non-linear operations, one after the other."""
+
+EXPECTED_LAYERS = PERPENDICULAR + 1 + 4 + 1
+"""f_perp, its product with the root, the halt switch and the last product of the label switch."""
 
 
-def nonlinear_depth(function: Callable[..., Any], *arguments: Any) -> int:
-    """How deep a function really is: the longest chain of non-linear operations, from the arguments to any
-    output, in what JAX traces of it. Affine maps between them are free, as in a layer `phi(W x + b)`. This
-    counts the network as it runs, and knows nothing of how the paper groups its operations."""
-    traced = jax.make_jaxpr(function)(*arguments)
-    inputs = traced.jaxpr.invars[-len(jax.tree.leaves(arguments)) :]
-    depths = dict.fromkeys(inputs, 0)
-    outputs = _depths(traced.jaxpr, depths)
-    return max(depth for depth in outputs if depth is not None)
-
-
-def _depths(program: Jaxpr, depths: dict[Any, int]) -> list[int | None]:
-    """Fills in the depth of every variable that depends on the inputs; None for those that do not."""
-    for equation in program.eqns:
-        given = [None if isinstance(v, Literal) else depths.get(v) for v in equation.invars]
-        inner = _inner(equation.params)
-        if inner is not None:
-            known = {v: d for v, d in zip(inner.invars, given, strict=True) if d is not None}
-            found = _depths(inner, known)
-        else:
-            found = [_after(equation.primitive.name, given)] * len(equation.outvars)
-        depths.update({v: d for v, d in zip(equation.outvars, found, strict=True) if d is not None})
-    return [None if isinstance(v, Literal) else depths.get(v) for v in program.outvars]
-
-
-def _inner(parameters: dict[str, Any]) -> Jaxpr | None:
-    for name in ("jaxpr", "call_jaxpr"):
-        inner = parameters.get(name)
-        if isinstance(inner, ClosedJaxpr):
-            return inner.jaxpr
-        if isinstance(inner, Jaxpr):
-            return inner
-    return None
-
-
-def _after(operation: str, given: list[int | None]) -> int | None:
-    dependent = [depth for depth in given if depth is not None]
-    if not dependent:
-        return None
-    if operation == "div" and given[1] is not None:
-        return max(dependent) + 1
-    more = operation in ALWAYS or (operation in OF_SEVERAL and len(dependent) > 1)
-    return max(dependent) + more
+@in_double
+def paper_layers(net: DescentNet, weights: Weights) -> tuple[int, int]:
+    """How many layers the extended network has beside the primary one, in the paper's units, where the ten
+    operations of f_perp are five layers; and the units of the widest. Both are read from the trace."""
+    machine = net.error.network.machine
+    traced = network_layers(machine, weights)
+    beside = len(layers(machine, *weights[:3])) + 1  # the machine's loss and its root, beside f_perp
+    return len(traced) - 2 * PERPENDICULAR + max(PERPENDICULAR, beside), max(traced)

@@ -1,14 +1,16 @@
 """Forged networks that were trained: what is loaded must be what training gives."""
 
+import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tapegrad.errors import TapegradError
-from tapegrad.targets.extended import FixedPoint, TrainingRun, linear
+from tapegrad.targets.extended import MLP, FixedPoint, TrainingRun, extend, linear, perceptron_rule
 from tapegrad.targets.extended import load as load_extended
 from tapegrad.targets.extended import save as save_extended
 from tapegrad_check import CheckError, check
@@ -60,6 +62,54 @@ def test_kinds_of_forgery_of_a_trained_network(tmp_path: Path) -> None:
     some = two_of_each_kind(genuine, other)
     found = trained_withstood(some, tmp_path / "forged", run)
     assert found["refused"] > len(some) / 2
+
+
+def test_an_algorithm_that_is_not_started_at_its_start_is_refused(tmp_path: Path) -> None:
+    """Started where it halts, with theta written by hand on the tape, it would have nothing to do."""
+    genuine, run = trained(tmp_path / "genuine", -1.0)
+    states = genuine.config["net"]["states"]
+    start = genuine.config["net"]["start"]
+    for change in ({"state": states[int(np.argmax(run.weights.weights.s)) // 4]}, {"heads": [2, 0]}):
+        forged = genuine.copy()
+        forged.config["net"]["start"] = start | change
+        forged.write(tmp_path / "forged")
+        with pytest.raises(CheckError, match=r"first state|start at cell 0"):
+            check(tmp_path / "forged")
+
+
+def test_a_tape_that_was_filled_before_is_not_vouched_for(tmp_path: Path) -> None:
+    genuine, _ = trained(tmp_path / "genuine", -1.0)
+    genuine.config["net"]["start"]["tapes"][1].append(-9)
+    T = genuine.arrays["weight.T"].copy()
+    T[16 - 9, 0] = 1.0
+    genuine.arrays["weight.T"] = T
+    genuine.write(tmp_path / "forged")
+    found = check(tmp_path / "forged")
+    assert found.verdict == OWN_TABLE
+    assert "1 cells of its own tapes are filled at first" in found.statements[-1]
+
+
+@pytest.mark.slow
+def test_a_named_rule_is_computed_again(tmp_path: Path) -> None:
+    """The machine is the perceptron's, its run genuine; but it began with weights of the forger's."""
+    form, shapes = FixedPoint(3), ((2, 1), (2, 1))
+    rule, weights = perceptron_rule(*shapes, form, 2)
+    data, own, total = rule.tapes
+    x, y = np.array([[1.0], [-2.0]]), np.array([[1.0], [-1.0]])
+
+    def saved(tape: Mapping[int, str]) -> None:
+        changed = replace(rule, tapes=(data, tape, total))
+        network = extend(MLP((1, 1), "sign"), changed, *shapes, data_format=form, weight_format=weights)
+        training = network.on(x, y)
+        save_extended(training, training.train(), tmp_path / "net")
+
+    saved(own)
+    assert "theta is what the perceptron rule gives" in check(tmp_path / "net").statements[-1]
+    _, cell = rule.result[1]
+    shutil.rmtree(tmp_path / "net")
+    saved({**own, cell: "1"})
+    with pytest.raises(CheckError, match="not what the perceptron rule gives"):
+        check(tmp_path / "net")
 
 
 def test_another_theta_on_the_result_tape_is_refused(tmp_path: Path) -> None:

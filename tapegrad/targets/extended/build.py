@@ -11,10 +11,12 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.circuits.builder import simplified
+from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import Array, Int
 from tapegrad.errors import InputError, Refused, SourceError
-from tapegrad.lowering.circuit_machine import straight_line
+from tapegrad.lowering.circuit_machine import DATA_END, data_evaluator, gate_list, straight_line
 from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
 from tapegrad.source import Rewriting
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat
@@ -38,6 +40,8 @@ class Procedure:
     tapes: tuple[Mapping[int, str], ...]
     data: tuple[tuple[Place, ...], ...]
     result: tuple[Place, ...]
+    rule: Mapping[str, Any] | None = None
+    """What it computes, if that has a name: the checker then computes it plainly."""
 
     @classmethod
     def side_by_side(cls, machine: TuringMachine, data_bits: int, result_bits: int) -> Self:
@@ -95,11 +99,12 @@ class Algorithm:
         return Configuration(self.start.state, tuple(tapes), self.start.heads)
 
 
-def lower(procedure: Procedure) -> Algorithm:
-    """Rewrites the machine for the target `tape` and finds out where each bit has gone."""
+def lower(procedure: Procedure, for_tape: bool = True) -> Algorithm:
+    """Rewrites the machine, for the target `tape` if it is to run there, and finds out where each bit has
+    gone."""
     machine = procedure.machine
     _check(machine)
-    rewritings = tuple(passes(machine, cells=0))
+    rewritings = tuple(passes(machine, cells=0)) if for_tape else ()
 
     def encoded(symbols: Mapping[Place, str]) -> Configuration:
         state: Any = procedure.with_symbols(symbols)
@@ -189,10 +194,14 @@ def function_procedure(
     data_format: NumberFormat,
     weight_format: NumberFormat,
     weights: int,
+    machine: str,
 ) -> Procedure:
     """The machine of a function `(x, y) -> theta`, unrolled for data of these shapes. It sees x and y as
     arrays of whole numbers, the data in units of the last place of the format, and gives a list of whole
-    numbers in units of the weights'."""
+    numbers in units of the weights'. The `straight-line` machine has states for every gate; the `evaluator`
+    has the gates on its data tape, and so as many states for every function and any data."""
+    if machine not in ("straight-line", "evaluator"):
+        raise InputError(f"there is no machine {machine!r}", advice="Choose straight-line or evaluator.")
     if not isinstance(data_format, FixedPoint) or not isinstance(weight_format, FixedPoint):
         raise InputError(
             "a Python function computes with fixed-point numbers",
@@ -207,14 +216,29 @@ def function_procedure(
             f"but {weights} weights in {weight_format} need {bits}",
             advice=f"Return a list of {weights} values of type Int({weight_format.width}).",
         )
+    if machine == "evaluator":
+        return _evaluated(simplified(traced.circuit))
     rewriting = straight_line(traced.circuit)
     work = cast(TuringMachine, rewriting.after)
     inputs = len(traced.circuit.inputs)
     places = [_place_of_input(rewriting, inputs, bit) for bit in range(inputs)]
-    machine = _with_data_tape(work, 1 + max((cell for _, cell in places), default=0))
+    with_data = _with_data_tape(work, 1 + max((cell for _, cell in places), default=0))
     data = tuple(((DATA_TAPE, cell + _AHEAD),) for _, cell in places)
     result = tuple((RESULT_TAPE, cell) for cell in _result_cells(rewriting, inputs, bits))
-    return Procedure(machine, ({}, {}), data, result)
+    return Procedure(with_data, ({}, {}), data, result)
+
+
+def _evaluated(circuit: Circuit) -> Procedure:
+    """Inputs from cell 1 on, then the gates; the values of inputs, gates and outputs on the other tape."""
+    inputs = len(circuit.inputs)
+    content = "0" * inputs + DATA_END + gate_list(circuit)
+    first = FIRST_CELL + inputs + circuit.size
+    return Procedure(
+        data_evaluator(),
+        (dict(enumerate(content, FIRST_CELL)), {}),
+        tuple(((DATA_TAPE, FIRST_CELL + bit),) for bit in range(inputs)),
+        tuple((RESULT_TAPE, first + bit) for bit in range(len(circuit.outputs))),
+    )
 
 
 def _array(number: Int, shape: tuple[int, ...]) -> Array:

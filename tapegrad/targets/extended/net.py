@@ -3,7 +3,7 @@ it on any data of that shape, by gradient descent, runs the algorithm on them.""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -21,7 +21,9 @@ from tapegrad.targets.descent.loss import Arrays, ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
-from tapegrad.targets.extended.primary import Connected, PrimaryNetwork
+from tapegrad.targets.extended.primary import Connected, Connection, PrimaryNetwork
+from tapegrad.targets.extended.whole import WholeNet, require_small
+from tapegrad.targets.extended.whole import build as build_whole
 from tapegrad.targets.tape.build import build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
 
@@ -30,6 +32,9 @@ Shape = tuple[int, int]
 
 DEFAULT_FORMAT = FixedPoint(8, 4)
 """Numbers from -8 to 7.9375 in steps of 1/16."""
+
+NEAR = 1e-9
+"""How far weights may be from what a machine can show; double precision leaves far less."""
 
 SAMPLED = 8
 """Steps at which gradients of the fast engine are compared with those of automatic differentiation."""
@@ -72,7 +77,7 @@ class Extended:
     """F of Proposition 2.1: one network for a primary network, an algorithm, and a shape of data. What it is
     made of is known before any data are: its constants follow from the number formats and the shape."""
 
-    net: TapeNet
+    net: TapeNet | WholeNet
     primary: PrimaryNetwork
     algorithm: Algorithm
     x_shape: Shape
@@ -81,12 +86,11 @@ class Extended:
     @property
     def data_format(self) -> NumberFormat:
         """What inputs and labels are numbers of."""
-        connected = self.net.error.network.primary
-        assert isinstance(connected, Connected)
-        return connected.data_format
+        return _connection(self.net.error.network).data_format
 
-    def on(self, x: ArrayLike, y: ArrayLike) -> "Training":
-        """This network with data, ready to be trained: only the loss knows them."""
+    def on(self, x: ArrayLike, y: ArrayLike, after: "TrainingRun | None" = None) -> "Training":
+        """This network with data, ready to be trained: only the loss knows them. With `after`, the tapes are
+        as that training left them: these data are the next batch (Remark 2.4)."""
         x, y = _matrix(x, "inputs"), _matrix(y, "labels")
         for found, wanted, what in ((x, self.x_shape, "inputs"), (y, self.y_shape, "labels")):
             if found.shape != wanted:
@@ -98,20 +102,24 @@ class Extended:
                 "tell labels that it has read from labels that it has not",
                 advice="Add a constant to the labels.",
             )
+        if after is not None and isinstance(self.net, WholeNet):
+            raise InputError("where whole configurations are vertices no tape is left for a next batch")
         net = eqx.tree_at(lambda net: (net.error.x, net.error.y), self.net, (x, y))
-        return Training(self, net, x, y)
+        return Training(self, net, x, y, after)
 
     def train(
         self,
         x: ArrayLike,
         y: ArrayLike,
         *,
-        engine: str = "fast",
+        after: "TrainingRun | None" = None,
+        engine: str | None = None,
         steps: int = 10**9,
         progress: Progress | None = None,
     ) -> TrainingRun:
-        """Trains this network on these data until the loss is at most B_stop."""
-        return self.on(x, y).train(engine=engine, steps=steps, progress=progress)
+        """Trains this network on these data until the loss is at most B_stop; with `after`, on a further
+        batch, the tapes being as that training left them."""
+        return self.on(x, y, after).train(engine=engine, steps=steps, progress=progress)
 
     @in_double
     def predict(self, run: TrainingRun, x: ArrayLike) -> NDArray[np.float64]:
@@ -134,9 +142,11 @@ class Training:
     """An extended network with its data."""
 
     extended: Extended
-    net: TapeNet
+    net: TapeNet | WholeNet
     x: NDArray[np.float64]
     y: NDArray[np.float64]
+    after: TrainingRun | None = None
+    """The training on the batch before, if there was one."""
 
     @property
     def algorithm(self) -> Algorithm:
@@ -144,15 +154,21 @@ class Training:
         return self.extended.algorithm
 
     def start(self) -> Descent:
-        """The weights before training: the machine's first configuration, and no labels."""
-        return self.net.start(self.algorithm.start)
+        """The weights before training: the machine's first configuration, and no labels. After another batch
+        the tapes T stay, and everything else is as it was before that one."""
+        first = self.net.start(self.algorithm.start)
+        if self.after is None:
+            return first
+        return first._replace(weights=first.weights._replace(T=self.after.weights.weights.T))
 
     def train(
-        self, *, engine: str = "fast", steps: int = 10**9, progress: Progress | None = None
+        self, *, engine: str | None = None, steps: int = 10**9, progress: Progress | None = None
     ) -> TrainingRun:
-        """Trains until the loss is at most B_stop. With the fast engine, gradients are compared with those of
+        """Trains until the loss is at most B_stop, by the fastest engine unless told otherwise. With the fast
+        engine, gradients are compared with those of
         automatic differentiation now and then; weights and number of steps at the end are compared with the
         machine itself, run plainly. A difference is an error."""
+        engine = engine or self.net.engines[-1]
         self.net.check_engine(engine)
         began = time.perf_counter()
         carry, compared, due = self.start(), 0, 1
@@ -216,8 +232,15 @@ class Training:
         result should be, it must have left one."""
         numbers = np.concatenate([self.x.ravel(), self.y.ravel()])
         bits = np.rint(_bits(self.extended.data_format, numbers)).astype(int).ravel().tolist()
-        ended = plain.run(self.algorithm.machine, self.algorithm.on(bits), carry.steps)
-        if not ended.halted or ended.steps != carry.steps - 1 or ended.final != self.net.decode(carry):
+        start = self.algorithm.on(bits)
+        if self.after is not None:
+            left = self.net.decode(self.after.weights)
+            assert left is not None
+            given = self.algorithm.read_only
+            start = replace(start, tapes=start.tapes[:given] + left.tapes[given:])
+        ended = plain.run(self.algorithm.machine, start, carry.steps)
+        same = ended.halted and ended.steps == carry.steps - 1 and ended.final == self.net.decode(carry)
+        if not same or self.net.deviation(carry) > NEAR:
             raise BrokenNet(
                 f"training took {carry.steps:,} steps, and does not end where the machine does "
                 f"after {ended.steps:,}"
@@ -244,16 +267,21 @@ def extend(
     data_format: NumberFormat = DEFAULT_FORMAT,
     weight_format: NumberFormat | None = None,
     cells: int | None = None,
+    target: str = "tape",
+    machine: str = "straight-line",
 ) -> Extended:
     """The extended network of section 5 around a primary network, for inputs and labels of these shapes.
 
     `algorithm` computes theta from x and y. A Python function gets two nested arrays of whole numbers (the
-    data in units of the format's last place) and returns a list of `Int(width)`; it is traced, and its
-    machine grows with the data. A machine finds the bits of x and y, row by row, on its first tape from cell
-    1 on, least significant bit of each number first, and leaves those of theta on its second tape in the same
-    way; the first is read-only. A `Procedure` says itself where everything lies, so that the same machine can
-    serve any amount of data. `cells` is the length of the tapes; by default a power of two with room to
-    spare.
+    data in units of the format's last place) and returns a list of `Int(width)`; it is traced to a circuit.
+    Its `machine` is straight-line, with states for every gate, or the evaluator, whose states are the same
+    for all functions and data: it finds the gates on its data tape. A machine finds the bits of x and y, row
+    by row, on its first tape from cell 1 on, least significant bit of each number first, and leaves those of
+    theta on its second tape in the same way; the first is read-only. A `Procedure` says itself where
+    everything lies, so that the same machine can serve any amount of data. `cells` is the length of the
+    tapes; by default a power of two with room to spare. With `target="simplex"` whole configurations are
+    vertices, as in Corollary 2.2, for a machine with the symbols 0 and 1 and a few bits of data: the loss
+    then never rises once the labels are read.
 
     Nothing depends on the data themselves. Assumption (5) asks for epsilon <= |y|^2: the smallest number of
     the format, squared. B_stop must exceed the final loss: a bound over all numbers of the formats.
@@ -265,11 +293,20 @@ def extend(
         algorithm = Procedure.side_by_side(algorithm, bits, primary.weights * weight_format.width)
     elif not isinstance(algorithm, Procedure):
         formats = data_format, weight_format
-        algorithm = function_procedure(algorithm, x_shape, y_shape, *formats, primary.weights)
-    lowered = lower(algorithm)
-    cells = cells or 4 << (lowered.reach + 16).bit_length()
+        algorithm = function_procedure(algorithm, x_shape, y_shape, *formats, primary.weights, machine)
+    if target not in ("tape", "simplex"):
+        raise InputError(f"an extended network is of target 'tape' or 'simplex', not {target!r}")
+    if target == "simplex":
+        require_small(algorithm.machine, len(algorithm.data))
+    lowered = lower(algorithm, for_tape=target == "tape")
     largest = primary.largest_output(data_format.largest, weight_format.largest) + data_format.largest
-    constants = choose(lowered.machine.tapes, float(np.prod(y_shape)) * largest**2 / 2)
+    final_loss = float(np.prod(y_shape)) * largest**2 / 2
+    if target == "simplex":
+        formats = data_format, weight_format
+        whole = build_whole(lowered, primary, (x_shape, y_shape), *formats, final_loss)
+        return Extended(whole, primary, lowered, x_shape, y_shape)
+    cells = cells or 4 << (lowered.reach + 16).bit_length()
+    constants = choose(lowered.machine.tapes, final_loss)
     net = TapeNet.of(
         build_graph(lowered.machine, constants),
         constants,
@@ -297,8 +334,12 @@ def _forward(network: ExtendedNetwork, x: Float[Arrays, "samples inputs"], weigh
 
 @eqx.filter_jit
 def _theta(network: ExtendedNetwork, weights: Weights) -> Array:
-    assert isinstance(network.primary, Connected)
-    return network.primary.theta(weights)
+    return _connection(network).theta(weights)
+
+
+def _connection(network: ExtendedNetwork) -> Connection:
+    assert isinstance(network.primary, Connection)
+    return network.primary
 
 
 @eqx.filter_jit

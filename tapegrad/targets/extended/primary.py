@@ -1,6 +1,7 @@
 """Primary networks: f_theta as a function of all its weights in one row; and the two hidden layers between
 data, machine and primary network, which fill the read-only tapes and find theta."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol, Self
@@ -39,7 +40,8 @@ class PrimaryNetwork(Protocol):
 
 class MLP(eqx.Module):
     """Fully connected layers; theta holds, layer by layer, the matrix row by row (one row for each unit, its
-    bias last). Activations: `relu` between layers, or `step` (1 for t >= 0) after every layer."""
+    bias last). Activations: `relu` between layers, or after every layer `step` (1 for t >= 0, else 0) or
+    `sign` (1 for t > 0, else -1)."""
 
     sizes: tuple[int, ...] = eqx.field(static=True)
     activation: str = eqx.field(static=True, default="relu")
@@ -47,8 +49,8 @@ class MLP(eqx.Module):
     def __init__(self, sizes: Sequence[int], activation: str = "relu") -> None:
         if len(sizes) < 2 or min(sizes) < 1:
             raise InputError("a network has at least two sizes, each of at least 1", where=f"sizes {sizes}")
-        if activation not in ("relu", "step"):
-            raise InputError(f"there is no activation {activation!r}", advice="Choose relu or step.")
+        if activation not in ("relu", "step", "sign"):
+            raise InputError(f"there is no activation {activation!r}", advice="Choose relu, step or sign.")
         self.sizes, self.activation = tuple(sizes), activation
 
     @property
@@ -66,13 +68,15 @@ class MLP(eqx.Module):
             x = x @ matrix[:, :-1].T + matrix[:, -1]
             if self.activation == "step":
                 x = jnp.where(x >= 0, 1.0, 0.0)
+            elif self.activation == "sign":
+                x = jnp.where(x > 0, 1.0, -1.0)
             elif layer < len(self.sizes) - 1:
                 x = jax.nn.relu(x)
         return jnp.asarray(x)
 
     def largest_output(self, largest_input: float, largest_weight: float) -> float:
         """Each layer multiplies by at most (fan-in + 1) times the largest weight."""
-        if self.activation == "step":
+        if self.activation != "relu":
             return 1.0
         size = max(1.0, largest_input)
         for columns in self.sizes[:-1]:
@@ -90,14 +94,55 @@ def perceptron(inputs: int, outputs: int = 1) -> MLP:
     return MLP((inputs, outputs), "step")
 
 
-class Connected(eqx.Module):
-    """The primary network with its weights read off the result tape, and the data tapes it fills. x and z
-    become bits by the network of appendix B and lie on the read-only tapes; the cells of the result tape
-    become bits by a Heaviside step, and numbers by the network back. None of it is ever differentiated."""
+class Connection(eqx.Module):
+    """The primary network with its weights read off the machine, and the data it is run on: x and z become
+    bits by the network of appendix B; what shows the result becomes bits by a Heaviside step, and numbers by
+    the network back. None of it is ever differentiated."""
 
     network: PrimaryNetwork
     data_format: NumberFormat
     weight_format: NumberFormat
+
+    def data_bits(
+        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
+    ) -> Float[Array, " bits"]:
+        """x, then z, row by row, in bits."""
+        return jnp.ravel(self.data_format.quantise(jnp.concatenate([jnp.ravel(x), jnp.ravel(z)])))
+
+    @abstractmethod
+    def result_signs(self, weights: Weights) -> Float[Array, " bits"]:
+        """The bits of theta: -1 is 0, +1 is 1."""
+
+    def theta(self, weights: Weights) -> Float[Array, " weights"]:
+        """The weights of the primary network."""
+        bits = jnp.where(self.result_signs(weights) >= 0, 1.0, 0.0).reshape(-1, self.weight_format.width)
+        return self.weight_format.dequantise(bits)
+
+    def output(self, x: Float[Arrays, "samples inputs"], weights: Weights) -> Float[Array, "samples outputs"]:
+        """f_theta(x)."""
+        return self.network(self.theta(weights), x)
+
+
+class OfVertices(Connection):
+    """Where whole configurations are vertices: the data are a column of signs, which choose the first edge;
+    the vertex shows the result."""
+
+    results: Float[Arrays, "vertices bits"]
+
+    def read_only_tapes(
+        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
+    ) -> Float[Array, "bits one"]:
+        """One row for each bit."""
+        return 2 * self.data_bits(x, z)[:, None] - 1
+
+    def result_signs(self, weights: Weights) -> Float[Array, " bits"]:
+        """What lies on the result tape of the configuration that s stands at."""
+        return jnp.asarray(weights.s) @ self.results
+
+
+class Connected(Connection):
+    """Where tapes are weights: the data lie on the read-only tapes, the result on a tape."""
+
     blank_tapes: Float[Arrays, "cells given"]
     """The read-only tapes where every data bit is 0."""
     data_row: Int[Arrays, " places"]
@@ -146,18 +191,10 @@ class Connected(eqx.Module):
     def read_only_tapes(
         self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
     ) -> Float[Array, "cells given"]:
-        """x, then z, row by row, in bits, each at its place."""
-        numbers = jnp.concatenate([jnp.ravel(x), jnp.ravel(z)])
-        bits = jnp.ravel(self.data_format.quantise(numbers))
-        changes = self.data_change * bits[self.data_bit]
+        """Each bit at its places."""
+        changes = self.data_change * self.data_bits(x, z)[self.data_bit]
         return jnp.asarray(self.blank_tapes).at[self.data_row, self.data_column].add(changes)
 
-    def theta(self, weights: Weights) -> Float[Array, " weights"]:
-        """The weights of the primary network, from the cells of the result tape."""
-        signs = self.result_sign * jnp.asarray(weights.T)[self.result_row, self.result_column]
-        bits = jnp.where(signs >= 0, 1.0, 0.0).reshape(-1, self.weight_format.width)
-        return self.weight_format.dequantise(bits)
-
-    def output(self, x: Float[Arrays, "samples inputs"], weights: Weights) -> Float[Array, "samples outputs"]:
-        """f_theta(x)."""
-        return self.network(self.theta(weights), x)
+    def result_signs(self, weights: Weights) -> Float[Array, " bits"]:
+        """The cells of the result tape."""
+        return self.result_sign * jnp.asarray(weights.T)[self.result_row, self.result_column]

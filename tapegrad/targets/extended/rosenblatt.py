@@ -2,11 +2,11 @@
 
     for each of `epochs` rounds, until one has no mistake:
         for each sample:
-            fires = w . x + b >= 0
-            where that is not the label: w += x, b += 1 if it should have fired, else w -= x, b -= 1
+            unless w . x + b > 0 where the label is positive, and < 0 where it is not:
+                w += x, b += 1 where it is positive, else w -= x, b -= 1
 
-Numbers are whole: the data in units of the last place of their format. Three tapes hold words, the lowest bit
-first, between marks `#`:
+A sum of 0 is on no side, as in scikit-learn's `Perceptron`. Numbers are whole: the data in units of the last
+place of their format. Three tapes hold words, the lowest bit first, between marks `#`:
 
     data      # x_1 # x_2 ... # 1 # label #  and the next sample, to the first blank
     weights   # w_1 # w_2 ... # b #
@@ -149,23 +149,20 @@ def _until_mark(symbol: str) -> int:
 
 
 def _deciding(doing: str, carried: Carried, d: str, w: str, p: str) -> Act | None:
-    """The label is 1 if one of its bits is; the sum fires unless it is negative. It is cleared, and a mistake
-    noted beyond it."""
+    """Label and sum have signs: that of the highest bit, or 0 if there is no 1. Unless both are positive, or
+    the sum is negative and the label not positive, it is a mistake, which is noted beyond the sum; the sum is
+    cleared."""
     match doing, carried:
-        case "label", (label,):
+        case "label", (sign,):
             if d == MARK:
-                return Act(State("sign", (label,)), sum=RIGHT)
-            return Act(State("label", (1 if d == "1" else label,)), data=RIGHT)
-        case "sign", (label,):
+                return Act(State("sign", (max(sign, 0), 0)), sum=RIGHT)
+            return Act(State("label", (_sign_so_far(sign, d),)), data=RIGHT)
+        case "sign", (label, sign):
             if p != MARK:
-                return Act(State("sign", (label,)), sum=RIGHT)
-            return Act(State("compare", (label,)), sum=LEFT)
-        case "compare", (label,):
-            if (p == "0") == (label == 1):
-                return Act(State("clear", (0,)))
-            return Act(State("note", (1 if label else -1,)), sum=RIGHT)
-        case "note", (change,):
-            return Act(State("noted", (change,)), sum=RIGHT)
+                return Act(State("sign", (label, _sign_so_far(sign, p))), sum=RIGHT)
+            if sign == (1 if label else -1):
+                return Act(State("clear", (0,)), sum=LEFT)
+            return Act(State("noted", (1 if label else -1,)), sum=RIGHT)
         case "noted", (change,):
             return Act(State("to the sum", (change,)), sum=LEFT, total="1")
         case "to the sum", (change,):
@@ -181,6 +178,11 @@ def _deciding(doing: str, carried: Carried, d: str, w: str, p: str) -> Act | Non
                 return Act(State("next sample"), data=RIGHT, weights=RIGHT)
             return Act(State("back", (change,)), data=LEFT, weights=RIGHT)
     return None
+
+
+def _sign_so_far(sign: int, bit: str) -> int:
+    """Of a number in two's complement with one bit more, which is now the highest."""
+    return -1 if bit == "1" else abs(sign)
 
 
 def _updating(doing: str, carried: Carried, d: str, w: str, p: str) -> Act | None:
@@ -261,10 +263,15 @@ def _between(doing: str, carried: Carried, d: str, w: str, p: str) -> Act | None
 
 
 def perceptron_rule(
-    x_shape: tuple[int, ...], y_shape: tuple[int, ...], data_format: FixedPoint, epochs: int
+    x_shape: tuple[int, ...],
+    y_shape: tuple[int, ...],
+    data_format: FixedPoint,
+    epochs: int,
+    batches: int = 1,
 ) -> tuple[Procedure, FixedPoint]:
     """The machine with its tapes laid out for data of these shapes, and the format of the weights: as wide as
-    they can become, since every sample of every round adds at most a number of the data to one."""
+    they can become, since every sample of every round adds at most a number of the data to one. With one
+    epoch it leaves its tapes as it found them, but for the weights, and so can go on with a next batch."""
     if len(x_shape) != 2 or y_shape != (x_shape[0], 1):
         raise InputError(
             f"the perceptron rule takes rows of inputs and one label for each, not {x_shape} and {y_shape}"
@@ -273,7 +280,7 @@ def perceptron_rule(
         raise InputError(f"the perceptron rule needs at least one round, not {epochs}")
     samples, inputs = x_shape
     bits, one = data_format.width, 1 << data_format.fraction
-    largest = samples * epochs * max(1 << bits - 1, one)
+    largest = batches * samples * epochs * max(1 << bits - 1, one)
     width = largest.bit_length() + 1
     if width > MOST_BITS:
         raise Refused(
@@ -292,6 +299,7 @@ def perceptron_rule(
         (data, weights | zeros, total),
         tuple(((DATA, cell),) for cell in places),
         tuple((WEIGHTS, cell) for cell in result),
+        {"name": "perceptron", "epochs": epochs},
     )
     return procedure, FixedPoint(width, data_format.fraction)
 

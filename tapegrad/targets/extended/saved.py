@@ -85,7 +85,12 @@ def algorithm_to_json(algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, A
 
 
 def algorithm_from_json(
-    source: Mapping[str, Any], start: Mapping[str, Any], arrays: Arrays, read_only: int, cells: int
+    source: Mapping[str, Any],
+    start: Mapping[str, Any],
+    rule: Mapping[str, Any] | None,
+    arrays: Arrays,
+    read_only: int,
+    cells: int,
 ) -> Algorithm:
     """The algorithm again: the machine is lowered once more."""
     original = source_from_json(source, {})
@@ -103,7 +108,9 @@ def algorithm_from_json(
     if any(len(places) != 1 for places in result):
         raise BrokenNet("a bit of the result lies at more than one place")
     places = tuple(one for (one,) in result)
-    return Algorithm(machine, first, read_only, data, places, rewritings, Procedure(original, (), (), ()))
+    return Algorithm(
+        machine, first, read_only, data, places, rewritings, Procedure(original, (), (), (), rule)
+    )
 
 
 def _places(table: NDArray[Any], first_tape: int, end_tape: int, cells: int) -> tuple[Any, ...]:
@@ -128,7 +135,16 @@ _GRAPH, _WEIGHT = "graph.", "weight."
 def save(training: Training, run: TrainingRun, path: str | os.PathLike[str]) -> None:
     """Writes the folder of a network that has been trained, whole or not at all."""
     net, connected = training.net, training.net.error.network.primary
-    assert isinstance(connected, Connected)
+    if not isinstance(net, TapeNet) or not isinstance(connected, Connected):
+        raise Refused(
+            "an extended network on the simplex of whole configurations cannot be saved",
+            advice="Use target='tape'.",
+        )
+    if training.after is not None:
+        raise Refused(
+            "a network that was trained batch after batch cannot be saved",
+            where="the folder holds one batch, by which the others cannot be checked",
+        )
     if not net.done(run.weights):
         raise InputError("the network has not been trained to its end", advice="Train it first.")
     source, start, places = algorithm_to_json(training.algorithm)
@@ -143,6 +159,7 @@ def save(training: Training, run: TrainingRun, path: str | os.PathLike[str]) -> 
             "data_format": format_to_json(connected.data_format),
             "weight_format": format_to_json(connected.weight_format),
             "start": start,
+            "rule": training.algorithm.procedure.rule,
             "training": {"steps": run.steps, "engine": run.engine, "seconds": run.seconds},
         },
         "source": source,
@@ -189,7 +206,7 @@ def _training(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Traini
         raise BrokenNet(f"the tapes do not have the {cells} cells that they should")
     primary = primary_from_json(net["primary"])
     data_format, weight_format = format_from_json(net["data_format"]), format_from_json(net["weight_format"])
-    algorithm = algorithm_from_json(config["source"], net["start"], arrays, read_only, cells)
+    algorithm = algorithm_from_json(config["source"], net["start"], net.get("rule"), arrays, read_only, cells)
     if config["version"] > 1:  # format 1 had no witnesses; the graph tells, too, if not why
         compare(config["passes"], algorithm.rewritings, config["tapegrad"])
     if tuple(net["states"]) != algorithm.machine.states:

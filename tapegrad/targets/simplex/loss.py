@@ -1,9 +1,12 @@
 """The loss (13) on the simplex of configurations: it falls by one level with every step of the machine."""
 
+from dataclasses import replace
 from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
+from jax.lax import stop_gradient
+from jax.nn import relu
 from jaxtyping import Array, Float, Int
 
 from tapegrad.targets.descent.loss import LEAST, Arrays, Scalar, corner, edge, in_room
@@ -45,3 +48,34 @@ class SimplexLoss(eqx.Module):
             in_room(self.edge_weight, fill=outside, least=edges),
             self.outside,
         )
+
+
+class ChosenLoss(eqx.Module):
+    """The loss (13) of a machine that is to run on data which are not known when training starts. All its
+    first configurations are one vertex; from there an edge leads to the second configuration for each of the
+    data, and weighs as in (10) if those are the data, else B, as a pair does that no step joins. So it is the
+    data, and with them the labels in z, that choose the first edge, under a stop-gradient."""
+
+    runs: SimplexLoss
+    """Everything but the first steps."""
+    start: Int[Arrays, ""]
+    first_to: Int[Arrays, " data"]
+    first_weight: Float[Arrays, " data"]
+    codes: Float[Arrays, "data bits"]
+    """For each of the data its bits, as signs."""
+
+    def __call__(
+        self,
+        s: Float[Arrays, " vertices"],
+        T: Float[Arrays, "bits one"],
+        H: Float[Arrays, "cells tapes"],
+    ) -> Float[Array, ""]:
+        agree = self.codes @ stop_gradient(T[:, 0])
+        chosen = relu(agree - (self.codes.shape[1] - 1))  # 1 where all bits agree, else 0
+        joined = edge(jnp.broadcast_to(s[self.start], chosen.shape), s[self.first_to])
+        weight = chosen * (self.first_weight - self.runs.outside)
+        return self.runs(s, H, H) + jnp.sum(weight * joined)  # which looks at s alone
+
+    def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
+        """The numbers of vertices stay as they are."""
+        return replace(self, runs=self.runs.in_room(cells, vertices, edges))

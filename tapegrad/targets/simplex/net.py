@@ -62,13 +62,14 @@ class SimplexNet(DescentNet):
         states: tuple[str, ...],
         symbols: tuple[str, ...],
         line_search: bool,
+        error: SquaredError | None = None,
     ) -> Self:
-        """The net of these configurations, around an empty primary network."""
+        """The net of these configurations, around an empty primary network, or of another loss on them."""
         weights = weighted(vertices.successor, levels)
         outside = np.float64(levels.outside)
         bounds = Thresholds(np.float64(1.0), np.float64(levels.low), np.float64(levels.high))
         network = ExtendedNetwork(SimplexLoss(**weights, outside=outside), NoPrimary(), bounds)
-        error = SquaredError(network, LONE_INPUTS, LONE_LABELS)
+        error = error or SquaredError(network, LONE_INPUTS, LONE_LABELS)
         prepared = fast.prepare(**weights, outside=levels.outside)
         rows = range(len(vertices.state))
         table = {key(configuration(vertices, row, states, symbols)): row for row in rows}

@@ -4,10 +4,14 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
+from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
+from tapegrad.targets.descent.layers import network_layers, zeros
+from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.simplex.build import (
     MOST_VERTICES,
     Vertices,
@@ -15,6 +19,7 @@ from tapegrad.targets.simplex.build import (
     reachable,
     starts_up_to,
 )
+from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet, build
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
@@ -34,11 +39,11 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
     vertices = _vertices(machine, inputs, longest, steps)
     count, tapes, cells = vertices.cells.shape
     edges = int((vertices.successor != range(count)).sum())
-    counted = layers(count, edges, label_numbers=2)
+    counted = network_size(count, edges)
     most = all_configurations(machine, cells)
     return Estimate(
-        width=widest(counted),
-        depth=deepest(counted),
+        width=max(counted),
+        depth=len(counted),
         parameters=count * (3 + tapes + tapes * cells) + 3 * edges,
         bytes=count * (16 + 4 * tapes + 2 * tapes * cells) + 16 * edges,
         steps=None,
@@ -50,10 +55,12 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
     )
 
 
-def layers(vertices: int, edges: int, label_numbers: int) -> list[Layer]:
-    """Each vertex has the ReLU of its corner, each edge the three of `edge`."""
-    relus = Layer(1, "ReLUs of vertices and edges", vertices + 3 * edges)
-    return extra_layers([relus, Layer(2, "outer sum of (13)", 1)], label_numbers)
+@in_double
+def network_size(vertices: int, edges: int) -> list[int]:
+    """Units in each layer: each vertex has the ReLU of its corner, each edge the three of `edge`."""
+    ends = np.broadcast_to(np.int32(0), edges)
+    loss = SimplexLoss(zeros(vertices), ends, ends, zeros(edges), 1.0)
+    return network_layers(loss, Weights(zeros(vertices), zeros(0, 0), zeros(0, 0), zeros(1, 2)))
 
 
 def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> Vertices:

@@ -3,14 +3,19 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+import numpy as np
+
+from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import binary_tracks, stay_free, triple_states
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import STAY, Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
-from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
+from tapegrad.targets.descent.layers import network_layers, zeros
+from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.tape.build import has_two_cycle, sizes
+from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad.targets.tape.net import TapeNet, build, sensible
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
@@ -34,25 +39,20 @@ def cells_for(machine: TuringMachine, start: Configuration, steps: int) -> dict[
     return {"cells": ahead.window}
 
 
-# Size: counted from the network as built, beside the paper's bound
+# Size: counted from the network as traced, beside the paper's bound
 
 
-def layers(vertices: int, edges: int, tapes: int, cells: int, label_numbers: int) -> list[Layer]:
-    """Corollary 2.3 counts the weights, 2^d |Q| + 2 d tau + O(nm). The widest layer is larger: every vertex
-    has the ReLU of its corner, every edge the three of `directed`, and from each vertex lead 2^d edges."""
-    cells_in_all = tapes * cells
-    return extra_layers(
-        [
-            Layer(1, "ReLUs of vertices and edges", vertices + 3 * edges),
-            Layer(1, "symbols to write and symbols of the vertex", 2 * tapes),
-            Layer(1, "S(s) H and products T H", 4 * cells_in_all),
-            Layer(2, "l_S, symbols under the heads and at their next places", 1 + 2 * tapes),
-            Layer(2, "squares of S(s) H - H", cells_in_all),
-            Layer(3, "squares of the symbols to write and to read", 2 * tapes),
-            Layer(4, "outer sum of (21)", 1),
-        ],
-        label_numbers,
-    )
+@in_double
+def network_size(machine: TuringMachine, cells: int) -> list[int]:
+    """Units in each layer. Corollary 2.3 counts the weights, 2^d |Q| + 2 d tau + O(nm). The widest layer is
+    larger: every vertex has the ReLU of its corner, every edge the three of `directed`, and from each vertex
+    lead 2^d edges."""
+    (vertices, edges), tapes = sizes(machine), machine.tapes
+    of_vertices, of_edges, tape = zeros(vertices, tapes), zeros(edges), zeros(cells, tapes)
+    ends = np.broadcast_to(np.int32(0), edges)
+    moves = of_vertices, of_vertices, of_vertices
+    loss = TapeLoss(of_vertices, of_vertices, *moves, zeros(vertices), ends, ends, of_edges, 1.0, 1.0)
+    return network_layers(loss, Weights(zeros(vertices), tape, tape, zeros(1, 2)))
 
 
 def paper_width(vertices: int, tapes: int, cells: int) -> int:
@@ -85,12 +85,12 @@ def passes(machine: TuringMachine, *, cells: int) -> Sequence[Rewriting]:
 def estimate(machine: TuringMachine, *, cells: int) -> Estimate:
     """Sizes of the net of a machine that `passes` has made ready."""
     vertices, edges = sizes(machine)
-    counted = layers(vertices, edges, machine.tapes, sensible(cells), label_numbers=2)
+    counted = network_size(machine, sensible(cells))
     stored = 3 * machine.tapes * vertices + vertices + 3 * edges
     trained = paper_width(vertices, machine.tapes, cells) + 2
     return Estimate(
-        width=widest(counted),
-        depth=deepest(counted),
+        width=max(counted),
+        depth=len(counted),
         parameters=stored,
         bytes=3 * machine.tapes * vertices + 8 * vertices + 16 * edges,
         steps=None,

@@ -7,7 +7,15 @@ from tapegrad_papers.welper import PAPER
 from tests.papers.checking import check, parameters, require_statements
 
 STATEMENTS = [
-    *("Proposition 2.1", "Corollary 2.2", "Corollary 2.3", "Lemma 4.1", "Proposition 4.2", "Proposition 4.3"),
+    *(
+        "Proposition 2.1",
+        "Corollary 2.2",
+        "Corollary 2.3",
+        "Remark 2.4",
+        "Lemma 4.1",
+        "Proposition 4.2",
+        "Proposition 4.3",
+    ),
     *("Bound (23)", "Condition (10)", "Condition (15)", "Condition (18)", "Condition (20)"),
     *("Section 5.2", "Section 5.3", "Section 5.4", "Section 5.5"),
     *("Lemma A.1", "Lemma A.2", "Lemma A.3", "Function (34)", "Appendix B", "Appendix C"),
@@ -17,6 +25,7 @@ EXPECTED = {
     "Proposition 4.3": Status.CORRECTED,
     "Lemma A.3": Status.CORRECTED,
     "Appendix B": Status.CORRECTED,
+    "Remark 2.4": Status.IN_PART,
 }
 
 
@@ -33,6 +42,8 @@ def test_no_statement_is_missing():
             "Section 5.3",
             "Section 5.4",
             "Proposition 2.1",
+            "Corollary 2.2",
+            "Remark 2.4",
             "Proposition 4.2",
             "Condition (18)",
         },

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from tapegrad._precision import in_double
+from tapegrad.circuits.arrays import where
 from tapegrad.circuits.types import Int
 from tapegrad.errors import InputError, Refused, SourceError
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.targets.extended import FixedPoint, FloatingPoint, linear
+from tapegrad.targets.extended import FixedPoint, FloatingPoint, extend, linear, save
 from tapegrad.targets.extended.primary import MLP
 from tests.targets.extended.algorithms import copy_bits, training
 
@@ -151,3 +152,69 @@ def test_a_machine_that_runs_too_long_or_too_far_is_refused():
     )
     with pytest.raises(Refused, match="leaves the tape"):
         training(linear(2), runaway, X, Y, data_format=FORM, cells=64).train()
+
+
+# Whole configurations as vertices, Corollary 2.2
+
+
+@pytest.mark.slow
+def test_one_simplex_for_all_data_of_a_shape(tmp_path):
+    """theta = both inputs. The labels choose the vertex after the first, and the loss falls from then on."""
+    network = extend(linear(1), copy_bits(4), (2, 1), (2, 1), data_format=FixedPoint(2), target="simplex")
+    for x, y in (([1, -2], [1, 0]), ([0, -1], [-2, 1]), ([-2, -2], [-2, -2])):
+        x, y = np.array(x, float)[:, None], np.array(y, float)[:, None]
+        trained = network.on(x, y)
+        run = trained.train()
+        assert (run.engine, run.steps, run.deviation) == ("reference", 6, 0)
+        assert np.array_equal(run.theta, x.ravel())
+        assert np.array_equal(run.output, x[0] * x + x[1])
+        unseen = np.array([[1.0], [0.0], [-1.0]])
+        assert np.array_equal(network.predict(run, unseen), x[0] * unseen + x[1])
+        carry, losses = trained.start(), []
+        while not trained.net.done(carry):
+            carry = trained.net.step(carry)
+            losses.append(trained.net.loss(carry))
+        assert all(np.diff(losses) < 0)
+    with pytest.raises(Refused, match="cannot be saved"):
+        save(trained, run, tmp_path / "net")
+    with pytest.raises(InputError, match="no tape is left"):
+        network.train(x, y, after=run)
+    with pytest.raises(InputError, match="engine"):
+        network.train(x, y, engine="fast")
+
+
+def test_simplices_that_are_too_large_or_of_other_symbols_are_refused():
+    with pytest.raises(Refused, match=r"24 bits.*2\^24 runs"):
+        extend(linear(2), copy_bits(12), (2, 2), (2, 1), data_format=FORM, target="simplex")
+    with pytest.raises(Refused, match="other symbols"):
+        extend(
+            linear(1), copy_bits(4, blank="_"), (2, 1), (2, 1), data_format=FixedPoint(2), target="simplex"
+        )
+    with pytest.raises(InputError, match="'tape' or 'simplex', not 'relu'"):
+        extend(linear(1), copy_bits(4), (2, 1), (2, 1), data_format=FixedPoint(2), target="relu")
+
+
+# One machine for every function
+
+
+@pytest.mark.slow
+def test_the_evaluator_has_as_many_states_for_every_function():
+    def larger(x, y):
+        return [where(x[0][0] > y[0][0], x[0][0], y[0][0]), Int(3)(1)]
+
+    def sums(x, y):
+        return [x[0][0] + x[1][0], y[0][0] - y[1][0]]
+
+    x, y = np.array([[1.0], [-2.0]]), np.array([[-1.0], [1.0]])
+    sizes = set()
+    for function, theta in ((larger, [1, 1]), (sums, [-1, -2])):
+        network = extend(
+            linear(1), function, x.shape, y.shape, data_format=FixedPoint(3), machine="evaluator"
+        )
+        run = network.train(x, y)
+        assert run.theta.tolist() == theta
+        assert run.compared > 0
+        sizes.add((len(network.algorithm.procedure.machine.states), len(network.net.graph.down)))
+    assert sizes == {(26, 49_152)}
+    with pytest.raises(InputError, match="no machine 'abacus'"):
+        extend(linear(1), sums, x.shape, y.shape, machine="abacus")

@@ -10,8 +10,16 @@ from typer.testing import CliRunner
 from tapegrad.cli import app
 from tapegrad.commands.train import Table
 from tapegrad.errors import DataError, InputError, Refused
-from tapegrad.targets.extended import FixedPoint, extend, linear, perceptron, perceptron_rule
-from tapegrad.targets.extended.classifier import PerceptronClassifier
+from tapegrad.targets.extended import (
+    MLP,
+    FixedPoint,
+    extend,
+    linear,
+    perceptron,
+    perceptron_rule,
+    save,
+)
+from tapegrad.targets.extended.classifier import PerceptronClassifier, perceptron_plainly
 from tests.targets.extended.algorithms import copy_bits
 
 
@@ -22,9 +30,9 @@ def rosenblatt(x, labels, epochs, one):
     for _ in range(epochs):
         mistakes = 0
         for row, label in zip(rows, labels, strict=True):
-            fires = sum(a * b for a, b in zip(w, row, strict=True)) >= 0
-            if fires != bool(label):
-                w = [a + (b if label else -b) for a, b in zip(w, row, strict=True)]
+            sign = 1 if label > 0 else -1
+            if sign * sum(a * b for a, b in zip(w, row, strict=True)) <= 0:
+                w = [a + sign * b for a, b in zip(w, row, strict=True)]
                 mistakes += 1
         if not mistakes:
             break
@@ -50,14 +58,14 @@ def test_the_machine_is_rosenblatts_rule(seed):
     samples, inputs, bits, epochs = (int(draw.integers(1, most)) for most in (5, 4, 5, 4))
     form = FixedPoint(bits + 1, int(draw.integers(0, bits + 1)))
     x = draw.integers(-(1 << bits), 1 << bits, (samples, inputs))
-    labels = draw.integers(0, 2, samples)
+    labels = draw.integers(-(1 << bits), 1 << bits, samples)  # their sign counts; 0 is not positive
     assert run_plainly(x, labels, form, epochs) == rosenblatt(x, labels, epochs, 1 << form.fraction)
 
 
 def test_weights_have_room_for_all_that_they_can_become():
     """The same sample again and again, labelled 1 and 0 in turn, at the ends of the range."""
     x = np.array([[-8, 7], [-8, -8], [-8, 7]])
-    for labels in ([1, 0, 1], [0, 1, 0], [0, 0, 0]):
+    for labels in ([1, -1, 1], [0, 1, 0], [-1, -1, -1]):
         form = FixedPoint(4)
         assert run_plainly(x, labels, form, 5) == rosenblatt(x, labels, 5, 1)
 
@@ -116,8 +124,10 @@ def test_a_perceptron_learns_by_gradient_descent():
 
 @pytest.mark.slow
 def test_iris_by_gradient_descent():
-    """100 samples of 8 bits a feature; the test set is classified as by the rule run plainly."""
+    """100 samples of 8 bits a feature: the weights are those of the rule run plainly, and of scikit-learn, to
+    the last bit, and so are the answers."""
     from sklearn.datasets import load_iris
+    from sklearn.linear_model import Perceptron
 
     x, species = (np.asarray(part) for part in load_iris(return_X_y=True))
     order = np.random.default_rng(0).permutation(len(x))
@@ -126,9 +136,43 @@ def test_iris_by_gradient_descent():
     units = np.rint(model.scaled(x) * 2**6).astype(int)
     w = rosenblatt(units[:100], y[:100], 10, 2**6)
     assert np.array_equal(model.run_.theta * 2**6, w)
-    assert np.array_equal(model.predict(x[100:]), units[100:] @ w[:-1] + w[-1] * 2**6 >= 0)
+    assert perceptron_plainly(units[:100], np.where(y[:100], 1, -1), 10, 2**6) == w
+    theirs = Perceptron(max_iter=10, tol=None, shuffle=False).fit(model.scaled(x[:100]), y[:100])
+    assert np.array_equal(model.coef_, theirs.coef_)
+    assert np.array_equal(model.intercept_, theirs.intercept_)
+    assert np.array_equal(model.decision_function(x), theirs.decision_function(model.scaled(x)))
+    assert np.array_equal(model.predict(x), theirs.predict(model.scaled(x)))
     assert model.score(x[100:], y[100:]) >= 0.9
     assert model.run_.compared == 8
+
+
+def test_settings_as_scikit_learn_has_them():
+    from sklearn.base import clone, is_classifier
+
+    model = clone(PerceptronClassifier(epochs=3)).set_params(bits=4)
+    assert model.get_params() == {"epochs": 3, "bits": 4, "engine": None, "progress": None}
+    assert is_classifier(model)
+    with pytest.raises(DataError, match="no setting 'depth'"):
+        model.set_params(depth=2)
+    with pytest.raises(InputError, match="not been fitted"):
+        model.predict([[1.0]])
+    for labels, message in (([1, 1, 1], "two classes apart, not 1"), ([1, 0], "labels of shape")):
+        with pytest.raises(DataError, match=message):
+            model.fit([[1.0], [2.0], [3.0]], labels)
+
+
+@pytest.mark.slow
+def test_batch_after_batch():
+    """One pass over all samples, three at a time: the tapes keep the weights. A batch may be of one class."""
+    draw, form = np.random.default_rng(1), FixedPoint(3)
+    rule, weights = perceptron_rule((3, 1), (3, 1), form, 1, batches=3)
+    network = extend(MLP((1, 1), "sign"), rule, (3, 1), (3, 1), data_format=form, weight_format=weights)
+    x, labels, run = draw.integers(-4, 4, (9, 1)), np.array([1, -1, 1, -1, -1, -1, 1, 1, -1]), None
+    for first in range(0, 9, 3):
+        run = network.train(x[first : first + 3], labels[first : first + 3, None], after=run)
+        assert run.theta.tolist() == rosenblatt(x[: first + 3], labels[: first + 3], 1, 1)
+    with pytest.raises(Refused, match="batch after batch"):
+        save(network.on(x[:3], labels[:3, None], run), run, "never written")
 
 
 IRIS = "length,width,kind\n1.5,0.2,a\n1.4,0.1,a\n4.5,1.5,b\n4.9,1.4,b\n1.3,0.3,a\n"
@@ -158,6 +202,8 @@ def test_tables(tmp_path):
         ("a,b,c\n1,2,x\n1,2,y\n1,2,z\n", "3 labels.*--positive 'x'"),
         ("1,2,x\n1,y\n", r"2 entries in a row, not 3 \(line 2\)|line 2"),
         ("1,2,x\n1,nan,y\n", "'nan' where a feature"),
+        ("1e400,2,x\n1,2,y\n", "'1e400' where a feature"),
+        ("1,2,x\n1,2, \n", "without a label.*line 2|line 2"),
         ("1,x\n", "1 rows"),
         ("", "0 rows"),
         ("1\n2\n", "one column"),
@@ -189,4 +235,5 @@ def test_train_with_a_table(tmp_path):
     found = json.loads(ran.stdout)
     assert (found["rows"], found["test_rows"]) == (4, 1)
     assert found["accuracy"]["train"] == 1.0
+    assert found["accuracy_plainly"] == found["accuracy"]
     assert found["engine"] == "fast"

@@ -17,9 +17,10 @@ from tapegrad.lowering.tables import triple_states
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.targets import target_named
+from tapegrad.targets.descent.layers import network_layers
 from tapegrad.targets.tape.build import choose
 from tapegrad.targets.tape.net import TapeNet, build
-from tapegrad.targets.tape.target import layers, paper_width
+from tapegrad.targets.tape.target import paper_width
 from tests.targets.tape.random_machines import random_machine, random_start
 
 CELLS, STEPS = 128, 40
@@ -144,13 +145,13 @@ def test_sizes_beside_corollary_23():
     assert isinstance(machine, TapeNet)
     vertices = 2 * 3 * 5
     assert len(machine.graph.down) == vertices
-    counted = layers(vertices, len(machine.graph.edge_from), 1, 64, 2)
-    assert max(layer.depth for layer in counted) < 12
-    assert counted[0].units == _relus(machine.error.network.machine, compiled.start().weights)
+    loss, weights = machine.error.network.machine, compiled.start().weights
+    counted = in_double(network_layers)(loss, weights)
+    assert counted[0] == _relus(loss, weights) + 4 * 64 + 2 + 2  # S(s) H and T H; squares of z
     trained = sum(np.size(array) for array in compiled.start().weights)
     assert trained == paper_width(vertices, 1, 64) + 2
     known = estimate(busy_beaver("4x2"), "tape", cells=64)
-    assert known.depth == 11
+    assert (known.depth, known.width) == (len(counted), max(counted)) == (16, counted[0])
     assert known.parameters == machine.parameters
     assert known.bytes == sum(array.nbytes for array in machine.arrays().values())
 
