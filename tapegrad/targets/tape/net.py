@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tapegrad._precision import in_double
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
@@ -29,6 +29,7 @@ from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 from tapegrad.targets.tape.loss import TapeLoss
 
 _NO_PRIMARY = NoPrimary()
+MOST_CELLS = 1 << 22
 
 
 class TapeNet(DescentNet):
@@ -218,7 +219,7 @@ class TapeNet(DescentNet):
         """The net from its graph and its names."""
         constants = Constants(**config["constants"])
         names = tuple(config["states"]), tuple(config["symbols"])
-        return cls.of(Graph(**arrays).checked(), constants, *names, config["cells"])
+        return cls.of(Graph(**arrays).checked(), constants, *names, sensible(config["cells"]))
 
     @classmethod
     def of(
@@ -284,6 +285,15 @@ def _read_only_tapes(
     primary: Primary, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
 ) -> Array:
     return primary.read_only_tapes(x, z)
+
+
+def sensible(cells: int) -> int:
+    """A number of cells; a run takes memory for each."""
+    if type(cells) is not int or not 2 <= cells <= MOST_CELLS:
+        raise Refused(
+            f"a tape of {cells!r} cells cannot be built", advice=f"Give a number from 2 to {MOST_CELLS:,}."
+        )
+    return cells
 
 
 def build(machine: TuringMachine, cells: int = 1024) -> TapeNet:
