@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._precision import in_double
@@ -153,6 +153,8 @@ class CompactNet(Net):
         memory small."""
         self.check_engine(engine)
         batch = batch_of_bits(bits, self.input_names, "net")
+        if engine == "fast" and (found := self._from_bits(batch)) is not None:
+            return found
         chunk = max(64, CHUNK_BYTES[engine] // (self._rows * self.dtype.itemsize) // 64 * 64)
         found = np.empty((len(batch), len(self.output_names)), self.dtype)
         for first in range(0, len(batch), chunk):
@@ -163,11 +165,26 @@ class CompactNet(Net):
 
     def read_out(self, carry: RunningState) -> Float[np.ndarray, "outputs patterns"]:
         """The last, linear layer."""
-        own = self.own
-        used = own.out_weights != 0
-        read = np.zeros((len(used), carry.values.shape[1]), self.dtype)
-        read[used] = np.asarray(carry.values)[self.slots.of_place[own.out_places[used]]]
-        return own.out_weights[:, None].astype(self.dtype) * read + own.out_biases[:, None]
+        return self._signs(np.asarray(carry.values)[self._out_slots])
+
+    @property
+    def _out_slots(self) -> Int[np.ndarray, " outputs"]:
+        """The slot that each output reads: the first for a constant, even where nothing has a slot."""
+        return np.append(self.slots.of_place, 0)[self.own.out_places]
+
+    def _signs(self, read: Num[np.ndarray, "outputs patterns"]) -> Float[np.ndarray, "outputs patterns"]:
+        """Outputs from the values that they read."""
+        weights, biases = (
+            own[:, None].astype(self.dtype) for own in (self.own.out_weights, self.own.out_biases)
+        )
+        return weights * np.where(weights != 0, read, 0) + biases
+
+    def _from_bits(self, batch: Bits) -> Float[np.ndarray, "patterns outputs"] | None:
+        """The outputs, if sums fit into bytes."""
+        from tapegrad.networks.skips_numba import run_bits  # slow to import, and not always needed
+
+        read = run_bits(self._program, batch, self._out_slots)
+        return None if read is None else self._signs(read).T
 
     def _fast(
         self, values: Float[np.ndarray, "slots patterns"], first: int, last: int
