@@ -136,6 +136,10 @@ class CompactNet(Net):
             return np.asarray(carry.values)[: self.own.inputs].T > 0.5
         return self.read_out(carry).T > 0 if self.done(carry) else None
 
+    def silent(self, carry: RunningState) -> int:
+        """All layers that are left: between inputs and outputs the circuit has no state."""
+        return max(1, self.depth + 1 - carry.steps)
+
     def done(self, carry: RunningState) -> bool:
         """Whether the outputs have been computed."""
         return carry.steps > self.depth
