@@ -168,13 +168,14 @@ def _followed(
     watch: Watch | None = None,
 ) -> Lockstep | Leaps:
     """Net and source side by side, until they part, the net is done or the limit is reached."""
-    most = steps or MOST_STEPS
+    most = MOST_STEPS if steps is None else steps
     engine = engine or compiled.net.engine_for(compiled.start(*inputs), most)
     pair = Leaps(compiled, inputs, engine, every, most) if every > 1 else Lockstep(compiled, inputs, engine)
-    steps = steps or max(MOST_STEPS, compiled.net.silent(pair.carry))
-    while pair.parted is None and not pair.ended and pair.steps < steps:
+    if steps is None:
+        most = max(most, compiled.net.silent(pair.carry))
+    while pair.parted is None and not pair.ended and pair.steps < most:
         if isinstance(pair, Lockstep):
-            pair.step(steps - pair.steps)
+            pair.step(most - pair.steps)
         else:
             pair.step()
         if progress is not None:

@@ -60,8 +60,8 @@ class Played:
         return carry
 
     def silent(self, carry: int) -> int:
-        ahead = [place for place in range(carry + 1, len(self.states)) if self.states[place] is not None]
-        return ahead[0] - carry if self.known and ahead else 1
+        later = range(carry + 1, len(self.states)) if self.known else ()
+        return next((place - carry for place in later if self.states[place] is not None), 1)
 
     def engine_for(self, carry: int, steps: int) -> str:
         return f"for {steps} steps"
