@@ -250,13 +250,13 @@ def in_pytorch(name: str, circuit: Circuit) -> list[dict[str, Any]]:
     found = []
     bits = np.random.default_rng(0).integers(0, 2, (PATTERNS, len(circuit.inputs))).astype(bool)
     rows = torch.tensor(bits, dtype=torch.float32)
-    for form in ("paper", "compact"):
+    for form, options in (("paper", {}), ("compact", {"skips": False})):
+        if estimate(circuit, "relu", form=form, **options).parameters > LARGEST_RIVAL:
+            continue
         net = compile(circuit, "relu", form=form).net
         assert isinstance(net, ReluNet | CompactNet)
         module = to_torch(net)
         stack = net.stack if isinstance(net, ReluNet) else net.stack()
-        if len(stack.biases) * 5 > LARGEST_RIVAL:
-            continue
         bare, slow = rival(stack), to_torch(net)
         slow.differentiable = True
         with torch.no_grad():
