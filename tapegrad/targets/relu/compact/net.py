@@ -15,7 +15,7 @@ from tapegrad._precision import in_double
 from tapegrad.circuits.model import Bits, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError
 from tapegrad.networks.form import Stack, formula
-from tapegrad.networks.jax import room
+from tapegrad.networks.jax import resized, room
 from tapegrad.networks.skips import Slots, Tiles, Units, run_tiles, slots_of, tiles_of
 from tapegrad.targets.net import Net
 from tapegrad.targets.relu.build import DTYPES
@@ -36,9 +36,17 @@ ARRAYS = {
 }
 """The arrays of a saved net."""
 CHUNK_BYTES = {"reference": 1 << 25, "fast": 1 << 27}
-"""Values that `outputs` keeps at a time."""
+"""Values that `outputs` keeps at a time: what a processor's cache likes."""
+LARGE_CHUNK = 1 << 32
+"""The same for the reference engine on an accelerator, where starting a tile costs more than running it."""
 MOST_READERS = 4
 """Readers of a unit that are named."""
+
+
+def _on_host() -> bool:
+    """Whether JAX has no device of its own: then NumPy moves values, and nothing is compiled for their
+    number."""
+    return jax.default_backend() == "cpu"
 
 
 class RunningState(NamedTuple):
@@ -110,6 +118,8 @@ class CompactNet(Net):
     def start(self, state: Bits) -> RunningState:
         """The inputs as values 0 and 1."""
         bits = batch_of_bits(state, self.input_names, "net")
+        if not _on_host():  # the bits alone go over
+            return RunningState(0, resized(jax.device_put(bits).T.astype(self.dtype), self._rows))
         values = np.zeros((self._rows, len(bits)), self.dtype)
         values[: bits.shape[1]] = bits.T
         return RunningState(0, jax.device_put(values))
@@ -159,7 +169,9 @@ class CompactNet(Net):
         batch = batch_of_bits(bits, self.input_names, "net")
         if engine == "fast" and (found := self._from_bits(batch)) is not None:
             return found
-        chunk = max(64, CHUNK_BYTES[engine] // (self._rows * self.dtype.itemsize) // 64 * 64)
+        large = engine == "reference" and not _on_host()
+        budget = LARGE_CHUNK if large else CHUNK_BYTES[engine]
+        chunk = max(64, budget // (self._rows * self.dtype.itemsize) // 64 * 64)
         found = np.empty((len(batch), len(self.output_names)), self.dtype)
         for first in range(0, len(batch), chunk):
             part = slice(max(0, min(first, len(batch) - chunk)), first + chunk)
@@ -169,7 +181,10 @@ class CompactNet(Net):
 
     def read_out(self, carry: RunningState) -> Float[np.ndarray, "outputs patterns"]:
         """The last, linear layer."""
-        return self._signs(np.asarray(carry.values)[self._out_slots])
+        values = (
+            np.asarray(carry.values) if _on_host() else carry.values
+        )  # elsewhere, what is read comes back
+        return self._signs(np.asarray(values[self._out_slots]))
 
     @property
     def _out_slots(self) -> Int[np.ndarray, " outputs"]:
