@@ -20,6 +20,8 @@ from tapegrad.errors import InputError
 Words = NDArray[np.uint64]
 """A row for each input or output; bit j of word k belongs to pattern 64 k + j."""
 
+_Row = NDArray[Any]
+
 BLOCK = 64
 """Words in a register: enough to hide the choice of the gate, few enough to keep registers in cache."""
 
@@ -91,7 +93,7 @@ class Evaluator:
         return outputs
 
     @property
-    def _program(self) -> tuple[NDArray[Any], ...]:
+    def _program(self) -> tuple[_Row, _Row, _Row, _Row, _Row, _Row, _Row]:
         gates = self._kinds, self._to, self._left, self._right
         return *gates, self._read, self._from_inputs, self._to_outputs
 
@@ -227,7 +229,7 @@ def _turned(eights, count, place, held):
             rows = eights[8 * word : 8 * word + 8]
             upper = rows[0, group], rows[1, group], rows[2, group], rows[3, group]
             lower = rows[4, group], rows[5, group], rows[6, group], rows[7, group]
-            square = _square(upper + lower)
+            square = _square(upper + lower)  # type: ignore[call-arg]  # numba gives the first
             for own in range(8):
                 held[place[8 * group + own], word] = square[own]
 
