@@ -59,6 +59,9 @@ class Played:
     def steps_taken(self, carry: int) -> int:
         return carry
 
+    def arrays(self) -> dict[str, Any]:
+        return {}
+
     def silent(self, carry: int) -> int:
         later = range(carry + 1, len(self.states)) if self.known else ()
         return next((place - carry for place in later if self.states[place] is not None), 1)
