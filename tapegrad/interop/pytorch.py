@@ -274,11 +274,27 @@ class EmulatorModule(nn.Module):
         return self.values(row)[-1]
 
 
-def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
+TRAINED = (TapeNet, SimplexNet, EmulatorNet, Rcnn)
+"""Nets that work by being trained. The weights of all others stay as they are."""
+
+
+def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any:
     """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, `decoder`,
-    the filter of `rcnn`) give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid
-    learner's network) take the net's steps under PyTorch's automatic differentiation and its optimisers."""
+    the filter of `rcnn`) give the net's outputs, and are frozen unless they are to be `trainable`; training
+    targets (`tape`, `simplex`, `emulator`, a grid learner's network) take the net's steps under PyTorch's
+    automatic differentiation and its optimisers. `counts` are the net's."""
     net = compiled if isinstance(compiled, Rcnn) else net_of(compiled)
+    module = _module(net)
+    if not isinstance(net, TRAINED):
+        module.requires_grad_(trainable)
+        if isinstance(net, ReluNet | CompactNet):
+            module.differentiable = trainable
+    if isinstance(net, Net):
+        module.counts = net.counts
+    return module
+
+
+def _module(net: Net | Rcnn) -> Any:
     match net:
         case ReluNet():
             return ReluModule(net)

@@ -7,7 +7,7 @@ from typing import Any
 from tapegrad.errors import Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
+from tapegrad.targets.descent.loss import LABELS, Layer, deepest, extra_layers, widest
 from tapegrad.targets.simplex.build import (
     MOST_VERTICES,
     Vertices,
@@ -34,13 +34,15 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
     vertices = _vertices(machine, inputs, longest, steps)
     count, tapes, cells = vertices.cells.shape
     edges = int((vertices.successor != range(count)).sum())
-    counted = layers(count, edges, label_numbers=2)
+    counted = layers(count, edges, label_numbers=LABELS)
     most = all_configurations(machine, cells)
     return Estimate(
         width=widest(counted),
         depth=deepest(counted),
+        trainable=count + LABELS,
+        fixed=count + edges + 1 + LABELS,
         parameters=count * (3 + tapes + tapes * cells) + 3 * edges,
-        bytes=count * (16 + 4 * tapes + 2 * tapes * cells) + 16 * edges,
+        bytes=count * (24 + 4 * tapes + 2 * tapes * cells) + 16 * edges + 8 * LABELS,
         steps=None,
         precision="float64",
         notes=(

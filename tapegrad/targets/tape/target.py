@@ -9,7 +9,7 @@ from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import STAY, Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
-from tapegrad.targets.descent.loss import Layer, deepest, extra_layers, widest
+from tapegrad.targets.descent.loss import LABELS, Layer, deepest, extra_layers, widest
 from tapegrad.targets.tape.build import has_two_cycle, sizes
 from tapegrad.targets.tape.net import TapeNet, build
 from tapegrad.targets.target import Estimate, Example, Option, Target
@@ -86,18 +86,20 @@ def passes(machine: TuringMachine, *, cells: int) -> Sequence[Rewriting]:
 def estimate(machine: TuringMachine, *, cells: int) -> Estimate:
     """Sizes of the net of a machine that `passes` has made ready."""
     vertices, edges = sizes(machine)
-    counted = layers(vertices, edges, machine.tapes, _sensible(cells), label_numbers=2)
+    counted = layers(vertices, edges, machine.tapes, _sensible(cells), label_numbers=LABELS)
     stored = 3 * machine.tapes * vertices + vertices + 3 * edges
-    trained = paper_width(vertices, machine.tapes, cells) + 2
+    trained = paper_width(vertices, machine.tapes, cells) + LABELS
     return Estimate(
         width=widest(counted),
         depth=deepest(counted),
+        trainable=trained,
+        fixed=(5 * machine.tapes + 1) * vertices + edges + 2 + LABELS,
         parameters=stored,
-        bytes=3 * machine.tapes * vertices + 8 * vertices + 16 * edges,
+        bytes=3 * machine.tapes * vertices + 8 * vertices + 16 * edges + 8 * trained,
         steps=None,
         precision="float64",
         notes=(
-            f"{vertices:,} vertices, {edges:,} edges, {trained:,} weights under training",
+            f"{vertices:,} vertices, {edges:,} edges",
             "one gradient step for each step of the machine, and one more for the labels",
         ),
     )
