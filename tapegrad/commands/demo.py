@@ -31,8 +31,8 @@ def demo(as_json: AsJson = False) -> None:
     """Take a small machine and a small circuit through every target, run and verify each, print one table."""
     if not as_json:
         console.print(
-            "One machine, one circuit and an example of its own for each kind of network: compile, run, compare\n"
-            "every step with the source. This takes about 15 seconds on two cores.\n"
+            "One machine, one circuit and an example of its own for each kind of network: compile, run,\n"
+            "compare every step with the source. This takes about 15 seconds on two cores.\n"
         )
     rows = []
     for target in all_targets():
