@@ -42,8 +42,7 @@ from tapegrad.circuits import (
 from tapegrad.circuits.clocked.library import clocked
 from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.errors import TapegradError
-from tapegrad.interop.exporting import to_onnx, to_torch
-from tapegrad.interop.layers import to_equinox, to_layer
+from tapegrad.interop.exporting import to_equinox, to_layer, to_onnx, to_torch
 from tapegrad.learners import FunctionLearner, Learner
 from tapegrad.machines import GridBuilder, GridMachine, MachineBuilder, TuringMachine
 from tapegrad.show.page import watch

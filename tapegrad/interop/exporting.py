@@ -50,6 +50,19 @@ def to_torch(compiled: "Compiled | Net", *, trainable: bool = False) -> Any:
     return part("pytorch").to_torch(compiled, trainable=trainable)
 
 
+def to_layer(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> Any:
+    """The network as a layer of a PyTorch model (extra `torch`): (..., inputs) to (..., outputs), on any
+    device, numbers above 1/2 being taken for 1. Frozen, unless its weights are to be `trainable`."""
+    return part("pytorch").TorchLayer(compiled, gradient=gradient, trainable=trainable)
+
+
+def to_equinox(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> Any:
+    """The network as a layer of an Equinox model: see `to_layer`."""
+    from tapegrad.interop.layers import EquinoxLayer  # brings JAX
+
+    return EquinoxLayer(compiled, gradient=gradient, trainable=trainable)
+
+
 def to_onnx(compiled: "Compiled | Net") -> "ModelProto":
     """The network as an ONNX model (extra `onnx`), for targets whose step is a forward pass."""
     return part("onnx").to_onnx(compiled)

@@ -13,7 +13,7 @@ for each input; `gradient="none"` gives none. Where x is drawn, each bit by itse
 mean of this difference is the derivative of the expected output by p_i: the gradient is right on average.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,11 +23,7 @@ from jax import Array
 
 from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
-from tapegrad.interop.exporting import part
 from tapegrad.targets.relu import CompactNet
-
-if TYPE_CHECKING:
-    from torch import nn
 
 GRADIENTS = ("flips", "none")
 
@@ -105,14 +101,3 @@ def flipped(library: Any, hard: Any) -> tuple[Any, Any]:
     others = hard[:, None, :] * (1 - one)
     width = hard.shape[-1]
     return (others + one).reshape(-1, width), others.reshape(-1, width)
-
-
-def to_layer(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> "nn.Module":
-    """The net as a layer of a PyTorch model (extra `torch`): (..., inputs) to (..., outputs), on any device,
-    numbers above 1/2 being taken for 1. Frozen, unless its own weights are to be `trainable`."""
-    return part("pytorch").TorchLayer(compiled, gradient=gradient, trainable=trainable)
-
-
-def to_equinox(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> EquinoxLayer:
-    """The net as a layer of an Equinox model: see `to_layer`."""
-    return EquinoxLayer(compiled, gradient=gradient, trainable=trainable)
