@@ -29,6 +29,7 @@ from tapegrad.commands.output import (
     print_heading,
     print_json,
     progress_bar,
+    steps_progress,
 )
 from tapegrad.commands.search import Exponent, Pairs, Seed, States, TaskName, Writes, family_of, list_tasks
 from tapegrad.errors import InputError, Refused
@@ -148,30 +149,45 @@ def margins(
     target: TargetOption,
     input: InputOption = None,
     settings: SetOption = None,
+    attack: Annotated[
+        bool, typer.Option("--attack/--no-attack", help="Look for an upper bound, which takes longest.")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Bracket the all-layer margin: the least change of the parameters that flips a prediction.
 
     The lower bounds are proved, for every input; the upper bound is found by attacking one input. A circuit
-    without an input is attacked on all patterns, or on 64 random ones if it has more.
+    without an input is attacked on all patterns, or on 64 random ones if it has more. A net that is too large
+    to attack has lower bounds all the same.
 
     Example: tapegrad margins adder4 --target relu
     """
-    from tapegrad_papers.wei.margins import all_layer_margins, patterns
+    from tapegrad_papers.wei.margins import attacked, lower_bounds, patterns
 
     found = find(source)
     papers = {"form": "paper"} if target == "relu" else {}
     compiled = compile(found.source, target, **(papers | parse_options(settings)))
-    own = found.inputs
-    if not own and target == "relu" and isinstance(found.source, Circuit):
-        own = (patterns(found.source),)
-    words = inputs_for(found.source, input, own)
-    result = all_layer_margins(compiled, *words)
+    if input and not attack:
+        raise InputError("only an attack needs an input", advice="Leave out --input or --no-attack.")
+    result, skipped = lower_bounds(compiled.net), "" if attack else "as asked"
+    if attack:
+        own = found.inputs
+        if not own and target == "relu" and isinstance(found.source, Circuit):
+            own = (patterns(found.source),)
+        words = inputs_for(found.source, input, own)
+        try:
+            with steps_progress("attack", 0) as report:
+                result = attacked(result, compiled, *words, progress=report)
+        except Refused as refusal:
+            skipped = str(refusal)
     if as_json:
-        print_json({"source": found.source.name, "target": target, **result.to_json()})
+        own_json = {"not_attacked": skipped} if skipped else {}
+        print_json({"source": found.source.name, "target": target, **result.to_json(), **own_json})
         return
     print_heading(found.source.name, f"({found.origin}) on target {target}")
     console.print(str(result), markup=False)
+    if skipped:
+        console.print(f"upper bound  not attacked: {skipped}", markup=False)
 
 
 MOST_RESTARTS = 1_000_000

@@ -5,7 +5,7 @@ import io
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad_papers.wei.attack import attack
+from tapegrad_papers.wei.attack import Report, attack
 from tapegrad_papers.wei.blocks import Chain, with_one
 from tapegrad_papers.wei.chains import relu_chain, transformer_chain
 from tapegrad_papers.wei.problems import Parameters, Problem, corrected, relu_problem, transformer_problem
@@ -338,16 +338,25 @@ def lower_bounds(net: Any) -> Margins:
     return Margins(constants, layerwise, None if soft else uncorrected_log10(chain), None, None)
 
 
-def all_layer_margins(compiled: Compiled, *inputs: Any) -> Margins:
+def all_layer_margins(
+    compiled: Compiled, *inputs: Any, progress: Report = lambda gradients: None
+) -> Margins:
     """The lower bounds, and upper bounds by attack on this input."""
-    lower = lower_bounds(compiled.net)
+    return attacked(lower_bounds(compiled.net), compiled, *inputs, progress=progress)
+
+
+def attacked(
+    lower: Margins, compiled: Compiled, *inputs: Any, progress: Report = lambda gradients: None
+) -> Margins:
+    """These lower bounds with upper ones beside them."""
     problem = problem_of(compiled, *inputs)
-    upper, bare = attack(problem).radius, None
+    upper, bare = attack(problem, progress=progress).radius, None
     if isinstance(compiled.net, TransformerNet) and lower.uncorrected_log10 is not None:
-        bare = attack(problem_of(compiled, *inputs, corrections=False), start=1e-3).radius
+        without = problem_of(compiled, *inputs, corrections=False)
+        bare = attack(without, start=1e-3, progress=progress).radius
     elif lower.constants is None:
         bare = upper
-    return Margins(lower.constants, lower.layerwise, lower.uncorrected_log10, upper, bare)
+    return replace(lower, upper=upper, upper_without_corrections=bare)
 
 
 # Claim 3.5: the margin of a chain of d weights, with and without rounding in between.
