@@ -351,6 +351,34 @@ def noise(
     _print_rows(experiment.report(found), as_json)
 
 
+@bench.command("margins")
+def margins_learned(
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="Trainings at each size: seeds 0, 1, ...")] = 3,
+    short: Annotated[bool, typer.Option("--short", help="Only the two smallest sizes of each.")] = False,
+    figure: Annotated[Path | None, typer.Option("--figure", help="SVG file to draw the result to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Networks learned by minimising the all-layer-margin loss (Wei, Chen and Ma), from 100 samples of a
+    circuit and of a machine: test errors against width, size and time, beside the bound of Lemma 2.3.
+
+    Example: tapegrad bench margins --short --seeds 1
+    """
+    from tapegrad_papers.wei import learned as experiment
+
+    found = []
+    with progress_bar() as bar:
+        shown = bar.add_task("training", total=experiment.count(seeds, not short))
+        for row in experiment.experiments(seeds, not short):
+            found.append(row)
+            bar.update(shown, advance=1, description=f"training: {row.experiment} {row.size}")
+    if figure is not None:
+        experiment.figure(found, figure)
+    if as_json:
+        print_json(experiment.report(found))
+        return
+    console.print(experiment.table(found), markup=False)
+
+
 @bench.command()
 def limits(
     long: Annotated[bool, typer.Option("--long", help="Larger sizes.")] = False,

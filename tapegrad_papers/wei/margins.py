@@ -338,9 +338,7 @@ def lower_bounds(net: Any) -> Margins:
     return Margins(constants, layerwise, None if soft else uncorrected_log10(chain), None, None)
 
 
-def all_layer_margins(
-    compiled: Compiled, *inputs: Any, progress: Report = lambda gradients: None
-) -> Margins:
+def all_layer_margins(compiled: Compiled, *inputs: Any, progress: Report = lambda gradients: None) -> Margins:
     """The lower bounds, and upper bounds by attack on this input."""
     return attacked(lower_bounds(compiled.net), compiled, *inputs, progress=progress)
 
