@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._compile import compile
+from tapegrad.circuits.model import Circuit
 from tapegrad.machines.library import busy_beaver, ready
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.form import Dense, Matrix
@@ -246,11 +247,16 @@ def apply(layers: Matrices, values: NDArray[np.float64], linear: bool = False) -
 
 def corrected_adder(bits: int) -> CorrectedNetwork:
     """An adder with the paper's corrections, on all its inputs."""
-    net = compiled_relu(adder(bits))[1]
+    return corrected_network(adder(bits), every_pattern(2 * bits).astype(float))
+
+
+def corrected_network(circuit: Circuit, inputs: NDArray[np.float64]) -> CorrectedNetwork:
+    """A circuit with the paper's corrections, on these inputs."""
+    net = compiled_relu(circuit)[1]
     layers = [dense(net, number) for number in range(net.depth + 1)]
     pairs = [[part for layer in layers[i : i + 2] for part in layer] for i in range(0, net.depth, 2)]
     functions = [*pairs[::2], list(layers[-1])]
-    return CorrectedNetwork(functions, pairs[1::2], relu_chain(net), every_pattern(2 * bits).astype(float))
+    return CorrectedNetwork(functions, pairs[1::2], relu_chain(net), inputs)
 
 
 def noisy(matrices: Matrices, size: float, random: np.random.Generator, spread: bool) -> Matrices:

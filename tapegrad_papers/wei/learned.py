@@ -81,7 +81,7 @@ def recurrent(theta: Parameters, word: Array, u: Any) -> Array:
     """A decoder that reads one symbol in each step and has no other attention: `h <- relu(W h + E x_i + b)`, the
     same in all steps, and `theta_cls . h + c` at the end."""
     W, E, b, h_0, theta_cls, c = jax.tree.map(jnp.add, theta, u)
-    last, _ = lax.scan(lambda h, symbol: (jax.nn.relu(W @ h + E[:, symbol] + b), None), h_0, word)
+    last, _ = lax.scan(lambda h, symbol: (jnp.clip(W @ h + E[:, symbol] + b, 0, 1), None), h_0, word)
     return theta_cls @ last + c
 
 
@@ -269,7 +269,9 @@ def circuit_task(circuit: Circuit, samples: int, width: int, seed: int) -> Task:
         (_normal(random, (o, i), math.sqrt(2 / i)), jnp.zeros(o, jnp.float32)) for i, o in pairwise(sizes)
     ]
     tests = jnp.asarray(every, jnp.float32)
-    return Task(FEED_FORWARD, theta, tests[drawn], _signs(labels[drawn]), tests, labels, CIRCUIT_GAMMA, CIRCUIT_RATE)
+    return Task(
+        FEED_FORWARD, theta, tests[drawn], _signs(labels[drawn]), tests, labels, CIRCUIT_GAMMA, CIRCUIT_RATE
+    )
 
 
 def _normal(random: np.random.Generator, shape: tuple[int, ...], scale: float) -> Array:
@@ -328,7 +330,9 @@ def machine_task(machine: TuringMachine, steps: int, samples: int, seed: int) ->
     )
     given = jnp.asarray(words)
     signs, wanted = _signs(labels[:samples]), labels[samples:]
-    return Task(RECURRENT, theta, given[:samples], signs, given[samples:], wanted, MACHINE_GAMMA, MACHINE_RATE)
+    return Task(
+        RECURRENT, theta, given[:samples], signs, given[samples:], wanted, MACHINE_GAMMA, MACHINE_RATE
+    )
 
 
 def _accepts(machine: TuringMachine, word: str, steps: int) -> bool:

@@ -47,6 +47,12 @@ def largest(holds: Callable[[float], bool]) -> float:
     return math.exp(largest_log(lambda log: holds(math.exp(log)), -700.0))
 
 
+def from_each_layer(norms: Iterable[float]) -> float:
+    """Lemma D.9: if noise within these norms, each in its own layer, does no harm, then noise of the least of
+    them on all parameters together does none: no layer gets more."""
+    return min(norms)
+
+
 @dataclass(frozen=True)
 class MarginConstants:
     """The constants of Conditions D.3 and D.4. They hold for parameters within `sigma_theta` and `sigma_xi`
@@ -82,7 +88,7 @@ class MarginConstants:
     @property
     def bound(self) -> float:
         """No perturbation of smaller 2-norm changes a prediction, for any input (Lemmas D.7 to D.9)."""
-        return min(self.terms.values())
+        return from_each_layer(self.terms.values())
 
     def to_json(self) -> dict[str, Any]:
         """Constants and terms; what is infinite becomes null."""
