@@ -130,7 +130,8 @@ def theorem_4_1(long: bool) -> Outcome:
         f"{layers[-1]:.2f}, margin like (log T)^-{power:.2f}, samples like (log T)^{sample_power:.2f}",
         instead="Palindromes decided exactly; layers, norms, the margin of Theorem D.6 and the samples of "
         "Lemma 2.3 as T grows. A correction: the paper lets o_0 encode the first symbol, but h_0 is a "
-        "constant; one more decoder step, step 0, reads it. `tapegrad bench margins` learns a machine by the margin "
+        "constant; one more decoder step, step 0, reads it. `tapegrad bench margins` learns a machine by the "
+        "margin "
         "loss, with a stand-in for the transformer.",
         words=words,
         rows=[row.to_json() for row in rows],

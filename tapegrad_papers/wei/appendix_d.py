@@ -59,10 +59,10 @@ def _ball(random: np.random.Generator, count: int, size: int, radius: float) -> 
 
 
 def _worst(layers: Matrices, h: np.ndarray) -> tuple[Matrices, np.ndarray]:
-    """The change of all parameters of norm 1, and that of h, that move `relu(W2 relu(W1 h + b1) + b2)` most, to first
-    order. Noise on (W2, b2) moves the output by `|(a, 1)|` times its norm in any direction, noise on (W1, b1) by
-    `|(h, 1)|` times W2; units that are off do not move. The output's direction is the first singular vector of both
-    together, and each change is of rank one."""
+    """The change of all parameters of norm 1, and that of h, that move `relu(W2 relu(W1 h + b1) + b2)`
+    most, to first order. Noise on (W2, b2) moves the output by `|(a, 1)|` times its norm in any direction,
+    noise on (W1, b1) by `|(h, 1)|` times W2; units that are off do not move. The output's direction is the
+    first singular vector of both together, and each change is of rank one."""
     W1, b1, W2, b2 = layers
     z = W1 @ h + b1
     a = np.maximum(z, 0)
@@ -244,10 +244,12 @@ def condition_d_3(long: bool) -> Outcome:
         checks,
         stated="f_i is (kappa_theta, mu, sigma_h, sigma_theta)-nice; zeta_i Lipschitz in xi with kappa_xi",
         measured=f"{tried} comparisons with the worst noise: at most {largest_f:.3f} of the bound for f, "
-        f"{largest_zeta:.3f} for zeta; sigma_h {reaches['asks'][0]:.3f} and {reaches['answers'][0]:.3f} proved, "
+        f"{largest_zeta:.3f} for zeta; sigma_h {reaches['asks'][0]:.3f} and {reaches['answers'][0]:.3f} "
+        "proved, "
         f"{reaches['asks'][1]:.3f} and {reaches['answers'][1]:.3f} found",
         correction="Both lines of D.2 are asked for together, |f(h', t) - f(h, theta)|, which is all that "
-        "Lemma D.8 uses and which hard-max attention has too; the list of constants lacks sigma_xi. Of attention, "
+        "Lemma D.8 uses and which hard-max attention has too; the list of constants lacks sigma_xi. Of "
+        "attention, "
         "the order of the scores is compared, not the values that are passed on.",
         share_for_f=largest_f,
         share_for_zeta=largest_zeta,
@@ -326,8 +328,10 @@ def definition_d_5(long: bool) -> Outcome:
     return holds(
         checks,
         stated="tau_i(theta') picks distinct parameters, so no layer changes by more than theta' does",
-        measured=f"{len(copies)} layers sharing {int((together > 0).sum()):,} parameters, none twice in a layer; a chain "
-        f"of {layers} rounded weights: bound {bound:.4f}, margin {shared:.4f} with one weight for all layers, {twice:.4f} "
+        measured=f"{len(copies)} layers sharing {int((together > 0).sum()):,} parameters, none twice in a "
+        "layer; a chain "
+        f"of {layers} rounded weights: bound {bound:.4f}, margin {shared:.4f} with one weight for all "
+        f"layers, {twice:.4f} "
         "with that weight twice in each",
         layers=len(copies),
         bound=bound,
@@ -375,7 +379,8 @@ def lemma_d_7(long: bool) -> Outcome:
     return holds(
         checks,
         stated="|g_0(x, theta^) - h_0| <= min{lambda, sigma_zeta} and zeta_0(g_0) = h_0 under (D.6)",
-        measured=f"worst noise at the limit: up to {used:.3f} of the radius, restored to {restored:.1g}; one number: "
+        measured=f"worst noise at the limit: up to {used:.3f} of the radius, restored to {restored:.1g}; one "
+        "number: "
         f"{exact:.3f} of it",
         share_of_radius=used,
         restored_to=restored,
@@ -426,10 +431,12 @@ def lemma_d_8(long: bool) -> Outcome:
     return holds(
         checks,
         stated="|g_i(x, theta^, xi^) - h_i| <= min{lambda, sigma_zeta} and zeta_i(g_i, xi_i) = h_i",
-        measured=f"adders: up to {share:.3f} of the radius at any layer; restored to {restored:.1g}; outputs moved "
+        measured=f"adders: up to {share:.3f} of the radius at any layer; restored to {restored:.1g}; outputs "
+        "moved "
         f"{moved:.3f} at most; one number: {min(own for _, own in at_limits.values()):.3f} to "
         f"{max(own for _, own in at_limits.values()):.3f} of the limits",
-        note="Of the nine terms, lambda / mu_0, 1 / (2 kappa_theta) and 1 / (4 mu kappa_xi) never decide, since "
+        note="Of the nine terms, lambda / mu_0, 1 / (2 kappa_theta) and 1 / (4 mu kappa_xi) never decide, "
+        "since "
         "sigma_zeta < 1 <= lambda; for the other six there is a net of one number that meets them.",
         share_of_radius=share,
         restored_to=restored,
@@ -461,7 +468,7 @@ def lemma_d_9(long: bool) -> Outcome:
     compiled = _transformer()
     shared_bound = margin_constants(chain_of(compiled.net)).bound
     changed, by_much = _changed(problem_of(compiled, "11"), shared_bound, 30.0)
-    # Chains whose box of norm bounds is known exactly: equal layers, one layer with twice the slope, one weight.
+    # Chains whose box of norm bounds is known: equal layers, one layer with twice the slope, one weight.
     even, steep = (1.0,) * 8, (1.0, 1.0, 2.0, 1.0)
     rows = {
         "equal layers": (from_each_layer(box(even)), margin_with_rounding(len(even))),
@@ -564,7 +571,7 @@ def theorem_d_6(long: bool) -> Outcome:
         checks,
         stated="rho >= the least of the nine terms of (D.5), for every input",
         measured="; ".join(f"{name}: {low:.2g} <= rho <= {up:.2g}" for name, (low, up) in rows.items())
-        + f"; nets of one number: rho is {min(over.values()):.2f} to {max(over.values()):.2f} times the bound",
+        + f"; nets of one number: rho is {min(over.values()):.2f} to {max(over.values()):.2f} of the bound",
         note="The nine constants are read off the nets' own matrices; the attack is projected gradient "
         "descent on all parameters.",
         brackets={name: list(pair) for name, pair in rows.items()},

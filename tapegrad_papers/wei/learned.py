@@ -1,26 +1,26 @@
 """Networks learned by minimising the all-layer-margin loss (2.2) on samples of a circuit and of a machine.
 
-**The margin of a net without shared weights, layer by layer.** Changes (D_l, d_l) of the parameters matter only by
-what they add to the values `z_l = W_l h_{l-1} + b_l` on the way. The least change that adds r there has rank one and
-norm `|r| / |(h_{l-1}, 1)|`. So, with `r = u_l |(h_{l-1}, 1)|`,
+**The margin of a net without shared weights, layer by layer.** Changes (D_l, d_l) of the parameters matter
+only by what they add to the values `z_l = W_l h_{l-1} + b_l` on the way. The least change that adds r there
+has rank one and norm `|r| / |(h_{l-1}, 1)|`. So, with `r = u_l |(h_{l-1}, 1)|`,
 
     rho(theta, x, y) = min |(u_1, ..., u_L)|   such that   (y - 1/2) F(x, theta; u) <= 0
 
-where F(x, theta; u) adds `u_l |(h_{l-1}, 1)|` to z_l: (2.1) exactly, with as many unknowns as there are units. Where
-steps share their weights, as those of a decoder do, u is the change of the parameters itself.
+where F(x, theta; u) adds `u_l |(h_{l-1}, 1)|` to z_l: (2.1) exactly, with as many unknowns as there are
+units. Where steps share their weights, as those of a decoder do, u is the change of the parameters itself.
 
-**How it is found.** `u <- g (g . u - F(u)) / |g|^2` with the slope g of F at u: the nearest zero of the linearised F.
-A fixed point is a zero of F that is a stationary point of |u|. It may miss a nearer one, so what is found is at least
-rho, as it is for any attack.
+**How it is found.** `u <- g (g . u - F(u)) / |g|^2` with the slope g of F at u: the nearest zero of the
+linearised F. A fixed point is a zero of F that is a stationary point of |u|. It may miss a nearer one, so
+what is found is at least rho, as it is for any attack.
 
-**What is minimised: a stand-in where predictions are wrong.** (2.2) is 1 there, and flat. Here it is continued with
-the same slope, `max(0, 1 - m / gamma)` with the signed margin m, rho where the prediction is right and minus the
-distance to a right one where it is wrong. The two are equal where predictions are right. In particular, parameters
-at which one is 0 on the whole sample minimise the other.
+**What is minimised: a stand-in where predictions are wrong.** (2.2) is 1 there, and flat. Here it is
+continued with the same slope, `max(0, 1 - m / gamma)` with the signed margin m, rho where the prediction is
+right and minus the distance to a right one where it is wrong. The two are equal where predictions are
+right. In particular, parameters at which one is 0 on the whole sample minimise the other.
 
-The slope of m is that of `(y - 1/2) F(x, theta; u)` at the fixed u, divided by the length of g. Parameters change by
-Adam on this slope, and shrink towards 0 by the 1-norm's proximal step, because the class is bounded in the 1-norm;
-towards the end the shrinking stops, so that margins can grow to gamma.
+The slope of m is that of `(y - 1/2) F(x, theta; u)` at the fixed u, divided by the length of g. Parameters
+change by Adam on this slope, and shrink towards 0 by the 1-norm's proximal step, because the class is
+bounded in the 1-norm; towards the end the shrinking stops, so that margins can grow to gamma.
 """
 
 import math
@@ -78,8 +78,8 @@ def feed_forward(theta: Parameters, x: Array, u: Any) -> Array:
 
 
 def recurrent(theta: Parameters, word: Array, u: Any) -> Array:
-    """A decoder that reads one symbol in each step and has no other attention: `h <- relu(W h + E x_i + b)`, the
-    same in all steps, and `theta_cls . h + c` at the end."""
+    """A decoder that reads one symbol in each step and has no other attention: `h <- relu(W h + E x_i +
+    b)`, the same in all steps, and `theta_cls . h + c` at the end."""
     W, E, b, h_0, theta_cls, c = jax.tree.map(jnp.add, theta, u)
     last, _ = lax.scan(lambda h, symbol: (jnp.clip(W @ h + E[:, symbol] + b, 0, 1), None), h_0, word)
     return theta_cls @ last + c
@@ -93,8 +93,9 @@ RECURRENT = Network(recurrent, lambda theta: jax.tree.map(jnp.zeros_like, theta)
 def signed_margins(
     network: Network, theta: Parameters, xs: Array, signs: Array, reach: Array | float, rounds: int
 ) -> Array:
-    """m for every x and its sign, +1 or -1, with the derivatives described above. No u is longer than `reach`,
-    so that no larger margin is told from it: a long u can make many steps with shared weights overflow."""
+    """m for every x and its sign, +1 or -1, with the derivatives described above. No u is longer than
+    `reach`, so that no larger margin is told from it: a long u can make many steps with shared weights
+    overflow."""
     nothing, unravel = ravel_pytree(network.room(theta))
 
     def one(x: Array, sign: Array) -> Array:
@@ -290,7 +291,8 @@ STATE_WIDTH = 16
 
 
 def two_ones() -> TuringMachine:
-    """Accepts words of 0 and 1 in which a 1 follows a 1; halts within one step more than there are letters."""
+    """Accepts words of 0 and 1 in which a 1 follows a 1; halts within one step more than there are
+    letters."""
     rules = {
         ("other", ("0",)): Rule(("0",), (RIGHT,), "other"),
         ("other", ("1",)): Rule(("1",), (RIGHT,), "one"),
@@ -354,7 +356,8 @@ EXPERIMENTS = ("width", "gates", "T")
 
 
 def experiments(seeds: int, long: bool = True) -> Iterator[Row]:
-    """Every training: the width of the net, the size of the circuit, the time of the machine; seeds 0, 1, ..."""
+    """Every training: the width of the net, the size of the circuit, the time of the machine; seeds 0, 1,
+    ..."""
     for seed in range(seeds):
         for width in WIDTHS if long else WIDTHS[:2]:
             yield row_of("width", width, seed, circuit_task(pairs(PAIRS), SAMPLES, width, seed))

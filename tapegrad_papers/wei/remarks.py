@@ -1,5 +1,5 @@
-"""What the paper says of its transformers without a number: that softmax would do as well, that residual layers would,
-and that log log T bits are precise enough."""
+"""What the paper says of its transformers without a number: that softmax would do as well, that residual
+layers would, and that log log T bits are precise enough."""
 
 import math
 from dataclasses import replace
@@ -60,7 +60,8 @@ def _verdicts(decoder: Decoder, net: TransformerNet, machine: TuringMachine, lon
 def _apart(
     one: Decoder, other: Decoder, net: TransformerNet, machine: TuringMachine, word: str
 ) -> tuple[float, float]:
-    """The largest difference of hidden vectors after any layer of any step, and of what any attention adds."""
+    """The largest difference of hidden vectors after any layer of any step, and of what any attention
+    adds."""
     tokens = net.start(machine.start(word)).tokens.astype(float)
     first, second = WatchedDecoder(one, tokens), WatchedDecoder(other, tokens)
     hidden = attended = 0.0
@@ -76,8 +77,9 @@ TURNS = 14
 
 
 def there_and_back() -> TuringMachine:
-    """Goes to and fro between two cells, and then to a third, which is blank. Places are numbered so that the first
-    and the third differ in one bit: half of all earlier steps nearly match, which is the worst case for softmax."""
+    """Goes to and fro between two cells, and then to a third, which is blank. Places are numbered so that
+    the first and the third differ in one bit: half of all earlier steps nearly match, which is the worst
+    case for softmax."""
     rules = {}
     for turn, symbol in product(range(2 * TURNS + 1), ("_", "x")):
         after = "look" if turn == 2 * TURNS else f"turn {turn + 1}"
@@ -127,7 +129,7 @@ def softmax(long: bool) -> Outcome:
     checks = {
         "the verdict is right on every word": right == words,
         "after every layer of every step hidden vectors are those of hard-max": hidden < 1e-9,
-        "attentions differ from hard-max by no more than N exp(-beta), half of the correction's radius": attended
+        "attentions differ from hard-max by at most N exp(-beta), half of the correction's radius": attended
         <= allowed
         and math.isclose(allowed, radius / 2),
         "and by more than a quarter of that": attended > allowed / 4,
@@ -142,9 +144,12 @@ def softmax(long: bool) -> Outcome:
     return holds(
         checks,
         stated="the theory also applies to the standard softmax attention (no proof is given)",
-        measured=f"{words} words right; T = {steps}: attentions off by {attended:.3f} of at most {allowed:.3f}, hidden "
-        f"vectors by {hidden:.1g} after the corrections (with half of beta by {blunt:.2f}); margin like (log T)^-{power:.2f}",
-        note="beta is a constant of the architecture here. As a factor of W_Q it would multiply that part of alpha by "
+        measured=f"{words} words right; T = {steps}: attentions off by {attended:.3f} of at most "
+        f"{allowed:.3f}, hidden "
+        f"vectors by {hidden:.1g} after the corrections (with half of beta by {blunt:.2f}); margin like (log "
+        f"T)^-{power:.2f}",
+        note="beta is a constant of the architecture here. As a factor of W_Q it would multiply that part of "
+        "alpha by "
         f"{betas[-1]:.1f} at T = {1 << exponents[-1]:,}, and alpha stays poly(k, |A|, log T).",
         attended=attended,
         allowed=allowed,
@@ -178,7 +183,8 @@ def _floats(decoder: Decoder) -> list[Any]:
 
 
 def _in_fixed_point(decoder: Decoder, whole: int, fraction: int) -> Decoder:
-    """Every parameter as a number with so many bits before and after the point: rounded, and cut off at the largest."""
+    """Every parameter as a number with so many bits before and after the point: rounded, and cut off at the
+    largest."""
     top = 2.0**whole - 2.0**-fraction
 
     def rounded(leaf: Any) -> Any:
@@ -229,9 +235,11 @@ def precision(long: bool) -> Outcome:
         checks,
         stated="the construction only uses log log T precision",
         measured="; ".join(f"T = {row['T']:,}: largest parameter {row['largest']:g}" for row in rows)
-        + f"; palindromes up to {longest} letters with {whole} + {FRACTION} bits: {enough[0]} of {enough[1]} right, "
+        + f"; palindromes up to {longest} letters with {whole} + {FRACTION} bits: "
+        f"{enough[0]} of {enough[1]} right, "
         + ", ".join(f"{right} with {what}" for what, (right, _) in fewer.items()),
-        note="Precision of the parameters. The two bits after the point are those of corrections at 1/4 and 3/4; with "
+        note="Precision of the parameters. The two bits after the point are those of corrections at 1/4 and "
+        "3/4; with "
         "the paper's 1/3 and 2/3 no binary number is exact.",
         rows=rows,
         bits={"whole": whole, "fraction": FRACTION},
@@ -240,8 +248,8 @@ def precision(long: bool) -> Outcome:
 
 
 def _residual(block: Block) -> Block:
-    """The same function as `h + W_4 relu(W_3 ...)`: units that carry relu(h) and relu(-h) past the three layers, so
-    that the last map can take h away again."""
+    """The same function as `h + W_4 relu(W_3 ...)`: units that carry relu(h) and relu(-h) past the three
+    layers, so that the last map can take h away again."""
     *computing, last = block.feed_forward
     width = len(last.map)
     layers, carried = [], np.vstack([np.eye(width), -np.eye(width)])
@@ -313,8 +321,10 @@ def residual(long: bool) -> Outcome:
         measured=f"T = {STEPS}: hidden vectors differ by {hidden:g}; {right} of {words} words right; 1-norm "
         f"{norms[0]:g} more for each coordinate and layer; 3 changes of norm {bound:.2g}: "
         f"{sum(b - a for a, b in kept)} verdicts change",
-        part="That residual layers compute the same, at a cost in 1-norm that is poly(k, |A|, log T). That Theorem "
-        "D.6 holds with them is not proved here: h itself passes a layer uncorrected, and only noise was tried.",
+        part="That residual layers compute the same, at a cost in 1-norm that is poly(k, |A|, log T). That "
+        "Theorem "
+        "D.6 holds with them is not proved here: h itself passes a layer uncorrected, and only noise was "
+        "tried.",
         norms=norms,
         bound=bound,
     )

@@ -1,8 +1,9 @@
 """Section 2 and appendix A: statistically meaningful approximation, the all-layer margin, sample bounds.
 
-The networks of Definition 2.1 and Proposition 2.2 are `F(x, theta) = v relu(w . x + b) + c` on three bits, for all
-theta of a grid: enough for every conjunction, and few enough for every empirical minimiser to be found by looking at
-all of them. Their all-layer margin needs a search in one variable only (`gate_distances`).
+The networks of Definition 2.1 and Proposition 2.2 are `F(x, theta) = v relu(w . x + b) + c` on three bits,
+for all theta of a grid: enough for every conjunction, and few enough for every empirical minimiser to be
+found by looking at all of them. Their all-layer margin needs a search in one variable only
+(`gate_distances`).
 """
 
 import math
@@ -34,9 +35,10 @@ def gate_outputs(theta: NDArray, x: NDArray) -> NDArray:
 def gate_distances(theta: NDArray, x: NDArray) -> NDArray:
     """The least norm of a change of theta that makes F 0 or changes its sign, for every theta and x.
 
-    What the changes of w and b do to the unit is to move its sum by some t, which costs `|t| / |(x, 1)|` at least
-    (the change is a multiple of (x, 1)). After that v h + c, with the unit's new value h, must be brought to 0 by
-    changing v and c, at the cost of its distance from a plane, `|v h + c| / |(h, 1)|`. What is left is the best t.
+    What the changes of w and b do to the unit is to move its sum by some t, which costs `|t| / |(x, 1)|` at
+    least (the change is a multiple of (x, 1)). After that v h + c, with the unit's new value h, must be
+    brought to 0 by changing v and c, at the cost of its distance from a plane, `|v h + c| / |(h, 1)|`. What
+    is left is the best t.
     """
     w, b, v, c = (part[..., None] for part in np.split(theta, [BITS, BITS + 1, BITS + 2], axis=1))
     z = w[..., 0] @ x.T + b[..., 0]
@@ -131,8 +133,8 @@ def _attacked(nets: Networks) -> list[float]:
 
 @dataclass(frozen=True)
 class Draws:
-    """For samples of a target: the error of the worst empirical minimiser, the largest distance between the true
-    and the empirical loss of a net, and `sup mean(sign * loss)`, each for every draw."""
+    """For samples of a target: the error of the worst empirical minimiser, the largest distance between the
+    true and the empirical loss of a net, and `sup mean(sign * loss)`, each for every draw."""
 
     errors: NDArray[np.float64]
     deviations: NDArray[np.float64]
@@ -189,9 +191,11 @@ def definition_2_1(long: bool) -> Outcome:
     return holds(
         checks,
         stated="P(error of the empirical minimiser <= epsilon) >= 0.99, for every G",
-        measured=f"{len(nets.theta)} ReLU nets, {len(nets.targets)} targets, gamma = {nets.gamma:.4f}, n = {enough}, "
+        measured=f"{len(nets.theta)} ReLU nets, {len(nets.targets)} targets, gamma = {nets.gamma:.4f}, n = "
+        f"{enough}, "
         f"epsilon = {epsilon}: {found:.4f} of {trials:,} samples for the worst target; n = 3: {few:.3f}",
-        note="The loss that is minimised is the all-layer-margin loss (2.2), for nets with one ReLU unit, on a grid "
+        note="The loss that is minimised is the all-layer-margin loss (2.2), for nets with one ReLU unit, on "
+        "a grid "
         "of parameters; targets are the conjunctions of three bits; n = ln(|F| / 0.01) / epsilon.",
         gamma=nets.gamma,
         samples=enough,
@@ -243,9 +247,11 @@ def proposition_2_2(long: bool) -> Outcome:
     return holds(
         checks,
         stated="error O(epsilon + 1/sqrt(n)); in the proof 5 epsilon + 2 sqrt(ln(2/delta)/n)",
-        measured=f"n = {count}: Rad = {rademacher:.4f}, bound {bound:.3f}, error {error:.3f}; deviation {largest:.4f} "
+        measured=f"n = {count}: Rad = {rademacher:.4f}, bound {bound:.3f}, error {error:.3f}; deviation "
+        f"{largest:.4f} "
         f"against {deviation:.4f}; a coin takes {coin_share:.2f} of (A.1), all losses {all_share:.2f}",
-        note="With the all-layer-margin loss (2.2) of all the nets of Definition 2.1, for every target; errors and "
+        note="With the all-layer-margin loss (2.2) of all the nets of Definition 2.1, for every target; "
+        "errors and "
         "deviations are those of 99% of the samples.",
         rademacher=rademacher,
         bound=bound,
@@ -346,7 +352,8 @@ def _cover_points(p: int, k: int) -> int:
 
 
 def _distance_to_averages(p: int, k: int) -> float:
-    """From (1/p, ..., 1/p) to the nearest average of k of the e_i: k different ones, by symmetry and convexity."""
+    """From (1/p, ..., 1/p) to the nearest average of k of the e_i: k different ones, by symmetry and
+    convexity."""
     return math.sqrt(1 / k - 1 / p)
 
 
@@ -437,11 +444,14 @@ def lemma_2_3(long: bool) -> Outcome:
     return asymptotic(
         checks,
         stated="O~((alpha^2 log(p) / gamma^2 + 1) / epsilon^2) samples",
-        measured=f"Lipschitz ratio up to {max(largest.values()):.4f}; cover at {used:.4f} of its distance; integral "
+        measured=f"Lipschitz ratio up to {max(largest.values()):.4f}; cover at {used:.4f} of its distance; "
+        "integral "
         f"{1 / max(quadrature):.2f} to {1 / min(quadrature):.2f} of its closed form; growth "
         + ", ".join(f"{what}: {ratio:.2f}" for what, ratio in ratios.items()),
-        instead="The constants are ours, step by step: Lipschitz margins, Maurey's cover, Dudley's integral with its "
-        "constants 4 and 12 (taken as known), Proposition 2.2. Each step is compared with something that attains it.",
+        instead="The constants are ours, step by step: Lipschitz margins, Maurey's cover, Dudley's integral "
+        "with its "
+        "constants 4 and 12 (taken as known), Proposition 2.2. Each step is compared with something that "
+        "attains it.",
         lipschitz=largest,
         cover=used,
         quadrature=quadrature,
@@ -499,8 +509,10 @@ def corollary_a_1(long: bool) -> Outcome:
             f"n = {row['n']}: error {row['error']:.4f}, expression {row['total']:.2f}" for row in rows
         ),
         why="The constants in both O(...) are not named, and with constants 1 the expression is at least "
-        f"{slack:.0f} times the test error of these perceptrons (zero training error, a majority of three bits). So a "
-        "constant that is wrong would not be seen. What is checked is that the expression is the printed one.",
+        f"{slack:.0f} times the test error of these perceptrons (zero training error, a majority of three "
+        "bits). So a "
+        "constant that is wrong would not be seen. What is checked is that the expression is the printed "
+        "one.",
         rows=rows,
     )
 

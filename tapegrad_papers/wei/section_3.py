@@ -248,12 +248,15 @@ def lemma_3_3(long: bool) -> Outcome:
         checks,
         stated="rho >= 1 / poly(s) for all x",
         measured="; ".join(f"s = {r['gates']}: rho >= {r['margin']:.2g}" for r in rows)
-        + f"; like s^-{power:.2f}; without corrections 10^{decay:.2f} for each layer; layer by layer, and by attack: "
+        + f"; like s^-{power:.2f}; without corrections 10^{decay:.2f} for each layer; "
+        "layer by layer, and by attack: "
         + ", ".join(
             f"{name} {lower:.4f} <= rho <= {upper:.4f}" for name, (lower, upper, _) in brackets.items()
         ),
-        instead="Theorem D.6 on adders of growing size, each with its own constants; the exponent is fitted. The "
-        "factor is right where it can be seen: on small nets, by the same argument with each layer's own constants.",
+        instead="Theorem D.6 on adders of growing size, each with its own constants; the exponent is fitted. "
+        "The "
+        "factor is right where it can be seen: on small nets, by the same argument with each layer's own "
+        "constants.",
         rows=rows,
         exponent=power,
         uncorrected_decades_per_layer=decay,
@@ -301,8 +304,9 @@ def _chain(depth: int, rounding: bool) -> float:
 
 
 GATE_NORMS = {Gate.AND: 4, Gate.OR: 5, Gate.NAND: 5, Gate.NOR: 4, Gate.NOT: 3, Gate.ID: 2}
-"""Absolute values of all weights and biases, counted: `relu(relu(x1 + x2 - 1))` has 4, `relu(1 - relu(1 - x1 - x2))`
-and `relu(1 - relu(x1 + x2 - 1))` 5, `relu(relu(1 - x1 - x2))` 4, `relu(relu(1 - x))` 3, `relu(relu(x))` 2."""
+"""Absolute values of all weights and biases, counted: `relu(relu(x1 + x2 - 1))` has 4, `relu(1 - relu(1 -
+x1 - x2))` and `relu(1 - relu(x1 + x2 - 1))` 5, `relu(relu(1 - x1 - x2))` 4, `relu(relu(1 - x))` 3,
+`relu(relu(x))` 2."""
 CORRECTION_NORM = 9
 """Of `3 relu(z - 1/3) - 3 relu(z - 2/3)`: 1 + 1/3, 1 + 2/3, 3 and 3."""
 
@@ -363,7 +367,8 @@ def theorem_3_1(long: bool) -> Outcome:
         measured=f"alpha = {rows[0]['norm_over_size']:.1f} to {rows[-1]['norm_over_size']:.1f} s; from width "
         f"10^3 to 10^12 the samples grow {growth:.2f} times, to {widths[-1].samples:.2g}",
         instead="Norm, depth and width of adders against s, q and r; the bound of Lemma 2.3 with the margin "
-        "of Theorem D.6, as the width grows by powers of ten. `tapegrad bench margins` learns circuits by the margin "
+        "of Theorem D.6, as the width grows by powers of ten. `tapegrad bench margins` learns circuits by "
+        "the margin "
         "loss.",
         sizes=rows,
         widths=[row.to_json() for row in widths],

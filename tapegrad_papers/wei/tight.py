@@ -1,7 +1,8 @@
 """Small networks that attain the bounds of appendix D: one hidden number, one input, every constant chosen.
 
-The bounds of appendix D hold for compiled nets with much to spare, because no layer is at its worst in all ways at
-once. Here each is met, up to a few percent: were a term of (D.5) twice as large, one of these would disprove it.
+The bounds of appendix D hold for compiled nets with much to spare, because no layer is at its worst in all
+ways at once. Here each is met, up to a few percent: were a term of (D.5) twice as large, one of these would
+disprove it.
 """
 
 import math
@@ -21,12 +22,12 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scalar:
-    """The net of (D.1) with d = 1 and h_0 = lambda, h_1 = F = 1. Changes c of theta_0, b of xi_0 and a of theta_1, none
-    negative, each push down as hard as the constants allow:
+    """The net of (D.1) with d = 1 and h_0 = lambda, h_1 = F = 1. Changes c of theta_0, b of xi_0 and a of
+    theta_1, none negative, each push down as hard as the constants allow:
 
-        g_0 = lambda + mu_0 c
-        zeta_0(g, xi_0 + b) = lambda - kappa_xi max(g, 1) b     within sigma_zeta of lambda and for b <= sigma_xi
-        g_1 = 1 - kappa_theta lambda a - mu (lambda - h)        for a <= sigma_theta and h within sigma_h of lambda
+        g_0 = lambda + mu_0 c zeta_0(g, xi_0 + b) = lambda - kappa_xi max(g, 1) b     within sigma_zeta of
+        lambda and for b <= sigma_xi g_1 = 1 - kappa_theta lambda a - mu (lambda - h)        for a <=
+        sigma_theta and h within sigma_h of lambda
 
     Whatever lies beyond a sigma makes F negative: nothing is promised there.
     """
@@ -85,7 +86,8 @@ CASES: dict[str, tuple[MarginConstants, int]] = {
     "sigma_theta": (replace(FREE, sigma_theta=0.3), 3),
     "sigma_xi": (replace(FREE, sigma_xi=0.3), 4),
 }
-"""Constants, and which distance reaches its limit: |g_0 - h_0|, |h - h_0|, |g_1 - h_1|, or the noise a or b."""
+"""Constants, and which distance reaches its limit: |g_0 - h_0|, |h - h_0|, |g_1 - h_1|, or the noise a or
+b."""
 
 
 def limits(constants: MarginConstants) -> tuple[float, float, float]:
@@ -98,8 +100,8 @@ def limits(constants: MarginConstants) -> tuple[float, float, float]:
 
 
 def shares_at_the_limits() -> Iterator[tuple[str, float, float]]:
-    """For every case, with noise at (D.6), (D.7) and (D.8) all at once: the largest of all distances as a share of
-    what Lemmas D.7 and D.8 allow, and that of the distance which should be at its limit."""
+    """For every case, with noise at (D.6), (D.7) and (D.8) all at once: the largest of all distances as a
+    share of what Lemmas D.7 and D.8 allow, and that of the distance which should be at its limit."""
     for name, (constants, which) in CASES.items():
         a, b, c = (np.array(limit) for limit in limits(constants))
         found = [float(distance) for distance in Scalar(constants).distances(a, b, c)]
@@ -135,15 +137,16 @@ def largest_change(flips: Callable[[float], bool]) -> float:
 
 
 def box(scales: tuple[float, ...]) -> list[float]:
-    """Norm bounds a_i for the chain whose weight i is `scale_i theta_i` with theta_i = 1 / scale_i. The chain is monotone,
-    so that all weights at their lower ends are the worst; a_i is in proportion to 1 / scale_i."""
+    """Norm bounds a_i for the chain whose weight i is `scale_i theta_i` with theta_i = 1 / scale_i. The
+    chain is monotone, so that all weights at their lower ends are the worst; a_i is in proportion to 1 /
+    scale_i."""
     a = largest_change(lambda change: bool(rounded_chain([np.array(1 - change)] * len(scales)) <= 0))
     return [a / scale for scale in scales]
 
 
 def chain_margin(scales: tuple[float, ...], uses: int = 1) -> float:
-    """rho of that chain, by trying to change one layer, or any two by the same share of their norm. With several
-    `uses` every layer applies its weight so often before it rounds."""
+    """rho of that chain, by trying to change one layer, or any two by the same share of their norm. With
+    several `uses` every layer applies its weight so often before it rounds."""
 
     def flips(change: float, where: tuple[int, ...]) -> bool:
         each = change / math.sqrt(len(where))
@@ -167,8 +170,8 @@ def shared_margin(layers: int, uses: int = 1) -> float:
 
 
 def attention_reaches() -> dict[str, tuple[float, float]]:
-    """For errors of the vector that asks, and of those that answer: how far they may go by `Scores.stay`, and how far
-    they do go. The vectors are one bit; the keys are 1 and -1, the null key scores 0."""
+    """For errors of the vector that asks, and of those that answer: how far they may go by `Scores.stay`,
+    and how far they do go. The vectors are one bit; the keys are 1 and -1, the null key scores 0."""
     constant = Map(np.array([], int), np.array([], int), np.array([]), np.array([1.0]), 1)
     bit = Map(np.array([0]), np.array([0]), np.array([2.0]), np.array([-1.0]), 1)
     value = Map(np.array([], int), np.array([], int), np.array([]), np.array([0.0]), 1)
