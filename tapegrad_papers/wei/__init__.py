@@ -18,7 +18,11 @@ PAPER = Paper(
     "wei",
     "Wei, Chen, Ma: Statistically meaningful approximation",
     modules=tuple(
-        f"{__name__}.{part}" for part in ("section_2", "section_3", "appendix_c", "appendix_d", "remarks")
+        f"{__name__}.{part}"
+        for part in (
+            *("section_2", "appendix_a", "section_3", "appendix_c", "remarks"),
+            *("appendix_d", "theorem_d_6"),
+        )
     ),
     statements=STATEMENTS,
 )

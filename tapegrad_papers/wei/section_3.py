@@ -17,11 +17,11 @@ from tapegrad_papers.ledger import Outcome, asymptotic, holds, holds_corrected
 from tapegrad_papers.wei import PAPER
 from tapegrad_papers.wei.attack import attack, perturbation_test
 from tapegrad_papers.wei.chains import relu_chain
-from tapegrad_papers.wei.margins import claim_3_5 as chain_margins
 from tapegrad_papers.wei.margins import layerwise_bound, margin_constants, uncorrected_log10
 from tapegrad_papers.wei.problems import relu_problem
 from tapegrad_papers.wei.samples import rademacher_bound, relu_norm, relu_parameters, width_rows
 from tapegrad_papers.wei.samples import theorem_3_1 as theorem_3_1_samples
+from tapegrad_papers.wei.tight import claim_3_5 as chain_margins
 
 
 def adder(bits: int) -> Circuit:

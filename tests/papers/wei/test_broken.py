@@ -21,6 +21,7 @@ from tapegrad_papers.wei import (
     samples,
     section_2,
     section_3,
+    theorem_d_6,
     tight,
 )
 from tapegrad_papers.wei.blocks import Chain, Correction, TwoLayers
@@ -273,7 +274,7 @@ def test_lemma_3_3_without_noise_in_the_corrections(monkeypatch):
 @pytest.mark.parametrize("rounding", [True, False])
 @HALF_AND_TWICE
 def test_claim_3_5_with_another_margin(monkeypatch, rounding, factor):
-    times(monkeypatch, margins, "margin_with_rounding" if rounding else "margin_without_rounding", factor)
+    times(monkeypatch, tight, "margin_with_rounding" if rounding else "margin_without_rounding", factor)
     assert fails("Claim 3.5")
 
 
@@ -459,8 +460,9 @@ def test_a_layer_that_is_left_out(monkeypatch):
 
 
 def test_a_chain_that_uses_its_weight_twice(monkeypatch):
-    right = appendix_d.shared_margin
-    monkeypatch.setattr(appendix_d, "shared_margin", lambda layers, uses=1: right(layers, uses + 1))
+    right = tight.shared_margin
+    for owner in (appendix_d, theorem_d_6):
+        monkeypatch.setattr(owner, "shared_margin", lambda layers, uses=1: right(layers, uses + 1))
     assert fails("Definition D.5", "Lemma D.9")
 
 
@@ -530,7 +532,7 @@ def test_a_bound_off_by_a_factor(monkeypatch, factor):
 
 @pytest.mark.parametrize("of", [max, lambda norms: 2 * min(norms), lambda norms: min(norms) / 2])
 def test_another_norm_than_the_least(monkeypatch, of):
-    monkeypatch.setattr(appendix_d, "from_each_layer", lambda norms: of(list(norms)))
+    monkeypatch.setattr(theorem_d_6, "from_each_layer", lambda norms: of(list(norms)))
     assert fails("Lemma D.9")
 
 
