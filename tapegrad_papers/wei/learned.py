@@ -151,7 +151,7 @@ SAMPLES = 100
 PAIRS = 3
 WIDTHS = (16, 32, 64, 128, 256)
 COUNTS = (1, 2, 3, 4, 5)
-TIMES = (4, 8, 16, 32, 64)
+TIMES = (4, 8, 16, 32)
 EXPERIMENTS = ("width", "gates", "T")
 
 

@@ -10,8 +10,9 @@ where F(x, theta; u) adds `u_l |(h_{l-1}, 1)|` to z_l: (2.1) exactly, with as ma
 units. Where steps share their weights, as those of a decoder do, u is the change of the parameters itself.
 
 **How it is found.** `u <- g (g . u - F(u)) / |g|^2` with the slope g of F at u: the nearest zero of the
-linearised F. A fixed point is a zero of F that is a stationary point of |u|. It may miss a nearer one, so
-what is found is at least rho, as it is for any attack.
+linearised F. A fixed point is a zero of F that is a stationary point of |u|; there may be a nearer one.
+What is reported is the length of a multiple of u that does flip the prediction, so that it is never less
+than rho.
 
 **What is minimised: a stand-in where predictions are wrong.** (2.2) is 1 there, and flat. Here it is
 continued with the same slope, `max(0, 1 - m / gamma)` with the signed margin m, rho where the prediction is
@@ -67,8 +68,8 @@ def feed_forward(theta: Parameters, x: Array, u: Any) -> Array:
 
 
 def recurrent(theta: Parameters, word: Array, u: Any) -> Array:
-    """A decoder that reads one symbol in each step and has no other attention: `h <- z cut off at 0 and 1` with
-    `z = W h + E x_i + b`, the same in all steps, which is `relu(z) - relu(z - 1)`; then `theta_cls . h + c`."""
+    """A decoder that reads one symbol in each step and has no other attention: h becomes `W h + E x_i + b`,
+    cut off at 0 and 1 (which is `relu(z) - relu(z - 1)`), the same in all steps; then `theta_cls . h + c`."""
     W, E, b, h_0, theta_cls, c = jax.tree.map(jnp.add, theta, u)
     last, _ = lax.scan(lambda h, symbol: (jnp.clip(W @ h + E[:, symbol] + b, 0, 1), None), h_0, word)
     return theta_cls @ last + c
@@ -78,38 +79,62 @@ FEED_FORWARD = Network(feed_forward, lambda theta: [jnp.zeros_like(b) for _, b i
 RECURRENT = Network(recurrent, lambda theta: jax.tree.map(jnp.zeros_like, theta))
 
 
+def _nearest_zero(
+    output: Callable[[Array], Array], nothing: Array, reach: Array | float, rounds: int
+) -> Array:
+    """u, as above. None is longer than `reach`: a long one can make many steps with shared weights
+    overflow."""
+
+    def nearer(_: int, u: Array) -> Array:
+        value, slope = jax.value_and_grad(output)(u)
+        u = slope * (slope @ u - value) / (slope @ slope)
+        return u * jnp.minimum(1, reach / jnp.linalg.norm(u))
+
+    return lax.fori_loop(0, rounds, nearer, nothing)
+
+
 @partial(jax.jit, static_argnames=("network", "rounds"))
 def signed_margins(
-    network: Network, theta: Parameters, xs: Array, signs: Array, reach: Array | float, rounds: int
+    network: Network, theta: Parameters, xs: Array, signs: Array, reach: Array | float, rounds: int = ROUNDS
 ) -> Array:
-    """m for every x and its sign, +1 or -1, with the derivatives described above. No u is longer than
-    `reach`, so that no larger margin is told from it: a long u can make many steps with shared weights
-    overflow."""
+    """m for every x and its sign, +1 or -1, with the derivatives described above; no larger than `reach`."""
     nothing, unravel = ravel_pytree(network.room(theta))
 
     def one(x: Array, sign: Array) -> Array:
         def output(own: Parameters, u: Array) -> Array:
             return sign * network.output(own, x, unravel(u))
 
-        fixed = lax.stop_gradient(theta)
-        at = jax.value_and_grad(partial(output, fixed))
-
-        def nearer(_: int, u: Array) -> Array:
-            value, slope = at(u)
-            u = slope * (slope @ u - value) / (slope @ slope)
-            return u * jnp.minimum(1, reach / jnp.linalg.norm(u))
-
-        u = lax.stop_gradient(lax.fori_loop(0, rounds, nearer, nothing))
-        moves = output(theta, u) / jnp.linalg.norm(at(u)[1])
-        m = jnp.sign(output(fixed, nothing)) * jnp.linalg.norm(u)
+        fixed = partial(output, lax.stop_gradient(theta))
+        u = lax.stop_gradient(_nearest_zero(fixed, nothing, reach, rounds))
+        moves = output(theta, u) / jnp.linalg.norm(jax.grad(fixed)(u))
+        m = jnp.sign(fixed(nothing)) * jnp.linalg.norm(u)
         return m + moves - lax.stop_gradient(moves)
+
+    return jax.vmap(one)(xs, signs)
+
+
+@partial(jax.jit, static_argnames="network")
+def flipping_margins(network: Network, theta: Parameters, xs: Array, signs: Array, reach: float) -> Array:
+    """The length of a change that does flip each prediction, negative where the prediction is wrong: of the
+    first multiple of u that does, among 400 up to 2 u. Where none does, or where it is longer, `reach`."""
+    nothing, unravel = ravel_pytree(network.room(theta))
+
+    def one(x: Array, sign: Array) -> Array:
+        def output(u: Array) -> Array:
+            return sign * network.output(theta, x, unravel(u))
+
+        u, right = _nearest_zero(output, nothing, reach, FINAL_ROUNDS), output(nothing) > 0
+        shares = jnp.linspace(0, 2, 401)[1:]
+        flipped = jax.vmap(lambda share: (output(share * u) > 0) != right)(shares)
+        first = jnp.where(flipped.any(), shares[flipped.argmax()] * jnp.linalg.norm(u), reach)
+        return jnp.where(right, 1, -1) * jnp.minimum(first, reach)
 
     return jax.vmap(one)(xs, signs)
 
 
 def hinge_of_margins(network: Network, theta: Parameters, xs: Array, signs: Array, gamma: Array) -> Array:
     """The stand-in for (2.2)."""
-    return jax.nn.relu(1 - signed_margins(network, theta, xs, signs, REACH * gamma, ROUNDS) / gamma).mean()
+    return jax.nn.relu(1 - signed_margins(network, theta, xs, signs, REACH * gamma) / gamma).mean()
 
 
 def logistic(network: Network, theta: Parameters, xs: Array, signs: Array, gamma: Array) -> Array:
@@ -182,7 +207,7 @@ class Task:
     def margins(self, theta: Parameters) -> NDArray[np.floating]:
         """Of the samples, signed."""
         reach = REACH * self.gamma
-        return np.asarray(signed_margins(self.network, theta, self.samples, self.signs, reach, FINAL_ROUNDS))
+        return np.asarray(flipping_margins(self.network, theta, self.samples, self.signs, reach))
 
 
 @dataclass(frozen=True)
