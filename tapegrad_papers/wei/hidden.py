@@ -274,11 +274,13 @@ def noisy(matrices: Matrices, size: float, random: np.random.Generator, spread: 
     return [part + piece.reshape(part.shape) for part, piece in zip(matrices, pieces, strict=True)]
 
 
-def worst_noise(layers: Matrices, h: NDArray[np.float64]) -> tuple[Matrices, NDArray[np.float64]]:
+def worst_noise(
+    layers: Matrices, h: NDArray[np.float64], unit: int | None = None
+) -> tuple[Matrices, NDArray[np.float64]]:
     """The change of all parameters of norm 1, and that of h, that move `relu(W2 relu(W1 h + b1) + b2)`
     most, to first order. Noise on (W2, b2) moves the output by `|(a, 1)|` times its norm in any direction,
     noise on (W1, b1) by `|(h, 1)|` times W2; units that are off do not move. The output's direction is the
-    first singular vector of both together, and each change is of rank one."""
+    first singular vector of both together, or one unit's, and each change is of rank one."""
     W1, b1, W2, b2 = layers
     z = W1 @ h + b1
     a = np.maximum(z, 0)
@@ -286,11 +288,13 @@ def worst_noise(layers: Matrices, h: NDArray[np.float64]) -> tuple[Matrices, NDA
     inner = on @ W2 * (z > 0)
     first, second = np.append(h, 1), np.append(a, 1)
     moves = np.hstack([np.linalg.norm(second) * on, np.linalg.norm(first) * inner])
-    y = np.linalg.svd(moves)[0][:, 0]
+    y = np.linalg.svd(moves)[0][:, 0] if unit is None else np.eye(len(b2))[unit]
     noise = np.outer(inner.T @ y, first), np.outer(on @ y, second)
     parts = [part for own in noise for part in (own[:, :-1], own[:, -1])]
     length = math.sqrt(sum(float((part**2).sum()) for part in parts)) or 1.0
-    return [part / length for part in parts], np.linalg.svd(inner @ W1)[2][0]
+    return [part / length for part in parts], np.linalg.svd(
+        inner @ W1 if unit is None else y[None] @ inner @ W1
+    )[2][0]
 
 
 def with_noise(layers: Matrices, noise: Matrices, size: float) -> Matrices:
