@@ -124,7 +124,8 @@ def softmax(long: bool) -> Outcome:
         betas.append(net.temperature)
         chain = transformer_chain(net)
         bounds.append((margin_constants(chain).bound, layerwise_bound(chain)))
-    power = -np.polyfit(np.log(exponents), np.log([low for low, _ in bounds]), 1)[0]
+    lows = [low for low, _ in bounds]
+    power = -np.polyfit(np.log(exponents), np.log(lows), 1)[0] if min(lows) > 0 else math.nan
     radius = correction_of(soft.layers).low
     checks = {
         "the verdict is right on every word": right == words,
