@@ -210,19 +210,34 @@ def uncorrected_log10(chain: Chain) -> float:
 
 
 def _survives(chain: Chain, log_r: float) -> bool:
-    """Whether noise r is too small to move an output by 1."""
+    """Whether noise r is too small to move an output by 1.
+
+    A round of blocks makes `A e + B` of an error e, so that errors rise or fall from round to round, and the
+    worst stands at the start of the first round or of the last. The last is found by repeated squaring.
+    """
     r = math.exp(log_r)
     *inner, read_out = chain.blocks
     power = 2 if chain.rounds == 1 else 1
-    log_error = 0.0 if chain.first_parameters else -math.inf  # for each unit of noise
     logs = [(_log(block.gain(r)), _log(block.noise(r)), _log(block.reach(r))) for block in inner]
-    for _ in range(chain.rounds):
+
+    def after_round(log_error: float) -> tuple[float, bool]:
+        """For each unit of noise; and whether every block was reached by no more than it allows."""
+        within = True
         for log_gain, log_noise, log_reach in logs:
-            if log_r + log_error > log_reach:
-                return False
+            within &= log_r + log_error <= log_reach
             log_error = _log_sum(power * (log_gain + log_error), power * log_noise) / power
+        return log_error, within
+
+    first = 0.0 if chain.first_parameters else -math.inf
+    last = first
+    step = sum(log_gain for log_gain, _, _ in logs), after_round(-math.inf)[0]
+    for bit in bin(chain.rounds - 1)[:1:-1]:
+        if bit == "1":
+            last = _log_sum(step[0] + last, step[1])
+        step = 2 * step[0], _log_sum(step[0] + step[1], step[1])
+    log_error, within = after_round(last)
     at_output = power * (_log(read_out.entry_gain(r)) + log_error), power * _log(read_out.entry_noise(r))
-    return log_r + _log_sum(*at_output) / power < 0
+    return within and after_round(first)[1] and log_r + _log_sum(*at_output) / power < 0
 
 
 def _log(number: float) -> float:

@@ -114,14 +114,14 @@ def test_a_page_that_cannot_be_written_is_an_error(monkeypatch, tmp_path: Path):
 
 
 def test_margins_without_an_attack():
-    """Lower bounds alone, of a net of more than 10^4 gates; and why a net of this size is not attacked."""
-    done = runner.invoke(app, ["margins", "multiplier32", "--target", "relu", "--no-attack", "--json"])
+    """Lower bounds alone, of the net of 24,000 gates; and why a net of this size is not attacked."""
+    done = runner.invoke(app, ["margins", "multiplier64", "--target", "relu", "--no-attack", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert 0 < found["theorem_d_6"] < found["layerwise"] == found["lower"]
     assert found["upper"] is None
     assert found["not_attacked"] == "as asked"
-    refused = runner.invoke(app, ["margins", "multiplier32", "--target", "relu"])
+    refused = runner.invoke(app, ["margins", "multiplier64", "--target", "relu"])
     assert refused.exit_code == 0, refused.output
     assert "not attacked" in refused.stdout
     assert "too many parameters to attack" in " ".join(refused.stdout.split())
