@@ -227,7 +227,7 @@ def figure(rows: Sequence[Row], path: Path) -> None:
         if name != "gates":
             below.set_xscale("log", base=2)
         below.set_xlabel(titles[name])
-        below.legend(fontsize=7)
+        below.legend(fontsize=7, loc="center", bbox_to_anchor=(0.5, 0.32))
     panels[0, 0].set_ylabel("test error, %")
     panels[1, 0].set_ylabel("samples that suffice")
     panels[0, 0].legend(fontsize=8)
