@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad._compile import Compiled, Progress, Run, Watch
-from tapegrad._lockstep import Leaps, Lockstep
+from tapegrad._lockstep import FINITE, Leaps, Lockstep
 from tapegrad._sources import kind_of
 from tapegrad.errors import InputError, Refused, TapegradError
 
@@ -104,6 +104,9 @@ def verify(
     if inputs is None:
         inputs, exhaustive = default_inputs(compiled, np.random.default_rng(seed))
     seen = _Seen(every)
+    if (poison := not_finite(compiled)) is not None:
+        seen.mismatch = Mismatch("of any kind", 0, FINITE, poison)
+        return seen.report()
     no_room: TapegradError | None = None
     for one in inputs:
         try:
@@ -121,6 +124,16 @@ def verify(
     if not chosen or rules is None or every > 1:
         return report
     return replace(report, coverage=Coverage(len(seen.rules), rules.count(compiled.source)))
+
+
+def not_finite(compiled: Compiled) -> str | None:
+    """Words about the first array of a net that holds NaN or infinity, if one does. No net that is compiled
+    or loaded has one. A run need not show it: an engine that looks for the steepest edge, or leaves out what
+    it need not add, passes over a weight that is no number."""
+    for name, array in compiled.net.arrays().items():
+        if not np.isfinite(array).all():
+            return f"the array {name!r} holds numbers that are not finite"
+    return None
 
 
 def default_inputs(compiled: Compiled, random: np.random.Generator) -> tuple[Iterable[Inputs], bool]:
@@ -151,6 +164,8 @@ def run_and_verify(
     seen = _Seen(every)
     pair = _followed(compiled, inputs, steps, engine, every, progress, watch)
     seen.add(inputs, pair)
+    if (poison := not_finite(compiled)) is not None:
+        seen.mismatch = seen.mismatch or Mismatch(_brief(inputs), 0, FINITE, poison)
     report = seen.report()
     run = compiled.resume(pair.carry, steps=steps, engine=engine, progress=progress, watch=watch)
     return replace(run, seconds=run.seconds + report.seconds), report

@@ -32,7 +32,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
@@ -88,8 +88,8 @@ class Mutant:
     first_line: int
     """Of that function."""
     readers: tuple[str, ...]
-    """Where there is none, the functions of the module that read what the statement sets; and its names, with
-    a colon before, for tests that read them themselves."""
+    """Where there is none, or it is called when the module is loaded, the functions of the module that read
+    what is set then; and its names, with a colon before, for tests that read them themselves."""
 
     @property
     def key(self) -> str:
@@ -183,9 +183,9 @@ def _owner(tree: ast.AST, path: list[Step]) -> tuple[str, int]:
     return "", 0
 
 
-def _readers(tree: ast.Module, path: list[Step]) -> tuple[str, ...]:
-    statement = tree.body[path[0][1] or 0]
-    names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+def _readers(tree: ast.Module, statements: Iterable[ast.stmt]) -> tuple[str, ...]:
+    """The functions that read what these statements set, and its names."""
+    names = [node for own in statements for node in ast.walk(own) if isinstance(node, ast.Name)]
     set_here = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     found = []
     for holder in tree.body:
@@ -240,11 +240,17 @@ def mutants_of(module: str) -> list[Mutant]:
     found: list[Mutant] = []
     times: Counter[tuple[str, str, str]] = Counter()
     tree = ast.parse(source_of(module))
+    at_once = called_at_once(tree)
+    top = [own for own in tree.body if not isinstance(own, ast.FunctionDef | ast.ClassDef) and _calls(own)]
     for number, change in enumerate(changes(tree)):
         function, owner = _function(tree, change.path), _owner(tree, change.path)
         read = function, _line(change.before), _line(change.after)
         times[read] += 1
-        readers = () if owner[0] else _readers(tree, change.path)
+        readers: tuple[str, ...] = ()
+        if not owner[0]:
+            readers = _readers(tree, [tree.body[change.path[0][1] or 0]])
+        elif owner[0].partition(".")[0] in at_once:
+            readers = _readers(tree, top)
         found.append(Mutant(module, *read, times[read], number, *owner, readers))
     return found
 
@@ -276,11 +282,33 @@ def plant(mutant: Mutant) -> None:
     code = compile(change.carried_out(tree), str(place_of(mutant.module)), "exec")
     old, new = _loaded(mutant), _inside(code, mutant.owner)
     plain = compiles(mutant.module)
-    if not plain and old is not None and new is not None and old.__code__.co_freevars == new.co_freevars:
+    later = not plain and mutant.owner.partition(".")[0] not in called_at_once(tree)
+    if later and old is not None and new is not None and old.__code__.co_freevars == new.co_freevars:
         old.__code__ = new
         return
     _unload(plain=plain)
     sys.meta_path.insert(0, _InPlace(mutant.module, code))
+
+
+def _calls(statement: ast.AST) -> set[str]:
+    calls = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return {own.id for own in calls if isinstance(own, ast.Name)}
+
+
+def called_at_once(tree: ast.Module) -> set[str]:
+    """The functions that are called when a module is loaded, and those that they call: what they made then is
+    there by now."""
+    functions = {own.name: own for own in tree.body if isinstance(own, ast.FunctionDef | ast.ClassDef)}
+
+    def called(statements: Iterable[ast.AST]) -> set[str]:
+        return {name for own in statements for name in _calls(own)} & functions.keys()
+
+    found: set[str] = set()
+    waiting = called(own for own in tree.body if own not in functions.values())
+    while waiting:
+        found |= waiting
+        waiting = called(functions[name] for name in waiting) - found
+    return found
 
 
 def compiles(module: str) -> bool:

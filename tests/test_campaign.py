@@ -221,6 +221,17 @@ def test_a_value_that_is_no_number_is_a_mismatch(monkeypatch):
     assert all(verdict.mismatch for verdict in judge(drawn, "fast"))
 
 
+@pytest.mark.parametrize(
+    ("target", "options"), [("transformer", {"construction": "ports"}), ("emulator", {"memory": "exact"})]
+)
+def test_other_nets_of_a_target_are_followed_one_by_one(target, options):
+    """Heads and gates in place of the paper's layers, and a memory of exact fractions."""
+    drawn = [program(target, None, seed, options) for seed in range(3)]
+    verdicts = judge(drawn, "fast" if target == "transformer" else "reference")
+    assert not any(verdict.mismatch or verdict.refused for verdict in verdicts)
+    assert all(verdict.states > 0 for verdict in verdicts)
+
+
 def test_a_crash_is_a_mismatch_of_its_own_program(monkeypatch):
     def crashes(net, vertex, *others):
         if len(net.own) > 12:

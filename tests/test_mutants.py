@@ -28,10 +28,18 @@ assert len([0] * 8) == 8
 
 def unseen(n):
     return n + 1
+
+def made_of(n):
+    return n % 7
+
+MADE = made_of(9)
 """
 TESTS = """
 import pytest
-from toy import halved, small
+from toy import MADE, halved, small
+
+def test_made():
+    assert MADE == 2
 
 def test_small():
     assert small(2) == 2
@@ -64,6 +72,7 @@ EXPECTED = {
     "8 => 16": "nothing can be collected",
     "n <= LIMIT => n < LIMIT": None,  # 3 is not tried
     "n + 1 => n": None,  # no test calls it
+    "n % 7 => n": "test_toy.py::test_made",  # nor this, but what it made was made when it was loaded
 }
 
 

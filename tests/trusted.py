@@ -34,7 +34,9 @@ SEQUENCES = [
     f"tests/check/test_{name}.py"
     for name in ("rasp_bounds", "refusals_of_rasp", "rasp_source", "rasp_selectors")
 ]
-CLOCKED = ["tests/check/test_clocked.py"]
+WAYS = ["tests/check/test_ways_of_circuits.py"]
+CLOCKED = ["tests/check/test_clocked.py", *WAYS]
+STOCK = ["tests/check/test_stock.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check": [
         f"tests/check/test_{name}.py" for name in ("verdicts", "stock", "sources", "programs_on_tapes")
@@ -46,6 +48,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.instructions.cases": PAGE,
     "tapegrad_check.passes.circuits": CHECK,
     "tapegrad_check.passes.clocked": CLOCKED,
+    "tapegrad_check.passes.drawings": WAYS,
     "tapegrad_check.targets.clock": CLOCKED,
     "tapegrad_check.sources.circuits": [*CHECK, *CLOCKED],
     "tapegrad_check.instructions.datapath": PAGE,
@@ -105,20 +108,25 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.rasp.disguise": ["tests/check/test_disguised_units.py", *DISGUISE],
     "tapegrad_check.rasp.disguised_heads": ["tests/check/test_disguised_heads.py", *DISGUISE],
     "tapegrad_check.rasp.answer_key": ["tests/check/test_answer_keys.py", *DISGUISE],
-    "tapegrad_check.passes.rasp": [*VERDICTS, "tests/check/test_rasp_circuit.py"],
-    "tapegrad_check.targets.stock": ["tests/check/test_stock.py"],
+    "tapegrad_check.passes.rasp": [*VERDICTS, *WAYS, "tests/check/test_rasp_circuit.py"],
+    "tapegrad_check.targets.compact": ["tests/check/test_refusals_of_compact.py"],
+    "tapegrad_check.targets.stock": STOCK,
+    "tapegrad_check.targets.stock_nets": STOCK,
+    "tapegrad_check.targets.stock_rotary": STOCK,
+    "tapegrad_check.in_tokens.words": [*STOCK, "tests/check/test_rv32_parts.py"],
     "tapegrad_check.formulas.diagrams": ["tests/check/test_diagrams.py"],
     "tapegrad_check.maps": ["tests/check/test_fields.py"],
     "tapegrad_check.fields": ["tests/check/test_fields.py", "tests/check/test_sources.py"],
     "tapegrad_check.instructions": PAGE,
     "tapegrad._lockstep": VERIFY,
-    "tapegrad._verify": VERIFY,
+    "tapegrad._verify": [*VERIFY, "tests/targets/test_nan.py"],
     "tapegrad.machines.model": [f"tests/machines/test_{name}.py" for name in ("model", "words", "copies")],
     "tapegrad.machines.compiled": ["tests/machines/test_compiled.py"],
     "tapegrad.attention.analysis": ["tests/attention", *HEADS],
     "tapegrad.attention.interpreter": ["tests/attention/test_attention.py"],
     "tapegrad.attention.language": [
-        f"tests/attention/test_{name}.py" for name in ("tokens", "cells", "subleq_tokens")
+        *(f"tests/attention/test_{name}.py" for name in ("tokens", "cells", "subleq_tokens")),
+        *RECORDS,
     ],
     "tapegrad.attention.steps": ["tests/attention/test_steps.py", "tests/targets/test_sequences.py"],
     "tapegrad.attention.tokens": TEXTS[1:],

@@ -20,7 +20,7 @@ from tapegrad.learners.model import CircuitLearner, Memory, Response
 from tapegrad.machines.model import GridMachine, TuringMachine
 from tapegrad.source import Source, State
 from tapegrad.targets import target_named
-from tapegrad.targets.relu import CompactNet
+from tapegrad.targets.net import Net
 
 WATCHES: dict[str, Watch] = {
     "simplex": Simplex(),
@@ -58,8 +58,7 @@ def judge(programs: Sequence[Program], engine: str) -> list[Verdict]:
                 compiled = compile(one.source, one.target, **one.options)
             else:
                 compiled = compile_for(one.source, one.target, one.inputs[0], one.steps, **one.options)
-            alone = one.steps is not None or not _can_follow(one.target, engine)
-            alone |= isinstance(compiled.net, CompactNet)  # it has states at its ends alone
+            alone = one.steps is not None or not _can_follow(compiled.net, engine)
             if one.inputs is None or alone or any(p.covers for p in compiled.passes):
                 verdicts[number] = _alone(one, compiled, engine)
                 continue
@@ -83,10 +82,12 @@ def judge(programs: Sequence[Program], engine: str) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict is not None]
 
 
-def _can_follow(target: str, engine: str) -> bool:
+def _can_follow(net: Net, engine: str) -> bool:
     """Whether there is a watch for it; not all of them know the reference engine."""
-    watch = WATCHES.get(target)
-    return watch is not None and (engine == "fast" or isinstance(watch, Batched))
+    watch = WATCHES.get(net.target)
+    if watch is None or not isinstance(net, watch.nets):
+        return False
+    return engine == "fast" or isinstance(watch, Batched)
 
 
 class _Expected(NamedTuple):
@@ -208,7 +209,7 @@ def _alone(one: Program, compiled: Compiled, engine: str) -> Verdict:
     try:
         engine = engine if engine in type(compiled.net).engines else "reference"
         in_layers = any(p.covers for p in compiled.passes)
-        steps = 1 << 20 if in_layers else one.steps or LENGTHS.get(one.target, 100)
+        steps = 1 << 20 if in_layers else one.steps or LENGTHS.get(one.target, 101) - 1
         report = verify(compiled, one.inputs, steps=steps, engine=engine)
     except TapegradError as error:
         return Verdict(refused=error.what)

@@ -28,7 +28,7 @@ class Transformer(Batched):
     """A mark: state, head, the symbol under it, and what the step before has written and where. The whole
     tape is the input and these writes."""
 
-    double = False
+    nets, double = TransformerNet, False
 
     def parts(self, net: TransformerNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
         decoder, layout = net.decoder, net.layout
@@ -113,7 +113,7 @@ class Transformer(Batched):
 class Relu(Batched):
     """A mark: the values of a circuit layer, pattern by pattern, 0 where it has fewer than `ROWS`."""
 
-    ROWS = 64
+    nets, ROWS = ReluNet, 64
 
     def parts(self, net: ReluNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
         stack, each = net.stack, relu_layers(net.correction)
@@ -176,6 +176,8 @@ class Relu(Batched):
 
 class Rcnn(Batched):
     """A mark: the content of every cell."""
+
+    nets = RcnnNet
 
     def parts(self, net: RcnnNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
         own = net.filter.in_room(units=64, channels=16)

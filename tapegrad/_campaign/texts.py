@@ -55,6 +55,8 @@ Prepared = tuple[DecoderNet, Tables, Vocabulary]
 class Texts(Watch):
     """A mark: state, heads, what they see, and what the step before has written."""
 
+    nets = DecoderNet
+
     def prepared(self, net: DecoderNet) -> Prepared:
         return net, read_tables(net.model, net.tokens), Vocabulary.of(_words(net))
 

@@ -70,6 +70,8 @@ class Descent(Batched):
 
 
 class Simplex(Descent):
+    nets = SimplexNet
+
     def parts(self, net: SimplexNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
         carries = [net.start(start).weights for start in starts]
         return self.own(net), [Weights(in_room(w.s), w.T, w.H, np.asarray(w.z)) for w in carries]
@@ -92,6 +94,8 @@ class Simplex(Descent):
 
 class Tape(Descent):
     """A mark: the vertex, the rows of the heads, then every cell of every tape."""
+
+    nets = TapeNet
 
     def sizes(self, net: TapeNet) -> tuple[int, int]:
         """Most nets with as many tapes share these."""
@@ -143,6 +147,8 @@ class Tape(Descent):
 
 class Emulator(Batched):
     """A mark: the bits of the memory, then the answer: 2 while it learns."""
+
+    nets = PracticalNet
 
     def parts(self, net: PracticalNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
         graph, kind = net.graph, net.weights.dtype

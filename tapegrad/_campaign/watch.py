@@ -9,7 +9,7 @@ states that an interpreter gives, from the names in the net alone.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tapegrad._precision import in_double, with_promotion
 from tapegrad.source import State
+from tapegrad.targets.net import Net
 
 BATCHES = {"cpu": 16}
 LARGE_BATCH = 128
@@ -37,6 +38,9 @@ class Seen(NamedTuple):
 
 class Watch(ABC):
     """How the nets of one target are followed."""
+
+    nets: ClassVar[type[Net]]
+    """Those that it knows how to read; others of the target are verified one by one."""
 
     @abstractmethod
     def fast(self, net: Any, start: State, length: int) -> Seen:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from tapegrad._vnn.question import Question, point
+from tapegrad._vnn.rounds import Step, Word, chained, one_round, turned
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit
@@ -27,6 +28,15 @@ Clauses = list[list[int]]
 
 def question(size: int, satisfiable: bool, draws: Draws) -> Question:
     """A ring of `2 size` corners with chords across."""
+    return _asked(size, satisfiable, draws, serially=False)
+
+
+def serial(size: int, satisfiable: bool, draws: Draws) -> Question:
+    """The same, a corner in each round."""
+    return _asked(size, satisfiable, draws, serially=True)
+
+
+def _asked(size: int, satisfiable: bool, draws: Draws, *, serially: bool) -> Question:
     corners = 2 * size
     charges = [draws.one_below(2) for _ in range(corners)]
     charges[0] ^= sum(charges) % 2 ^ (not satisfiable)
@@ -38,9 +48,11 @@ def question(size: int, satisfiable: bool, draws: Draws) -> Question:
         wrong = [signs for signs in product((0, 1), repeat=3) if sum(signs) % 2 != charge]
         clauses += [[-e if s else e for e, s in zip(edges, signs, strict=True)] for signs in wrong]
     about = {"corners": corners, "clauses": len(clauses)}
-    asked = circuit(3 * size, clauses, f"parities on {corners} corners")
+    rounds = corner_rounds(charges, ring, chords) if serially else ()
+    name = f"parities on {corners} corners"
+    asked = chained(rounds, f"{name}, one by one") if rounds else circuit(3 * size, clauses, name)
     if not satisfiable:
-        return Question(asked, None, "the bits of the corners add up to 1", about)
+        return Question(asked, None, "the bits of the corners add up to 1", about, rounds=rounds)
     values = [0] * (3 * size)
     for name in chords:
         values[name - 1] = draws.one_below(2)
@@ -48,7 +60,35 @@ def question(size: int, satisfiable: bool, draws: Draws) -> Question:
     for corner, charge in enumerate(charges):
         carried ^= charge ^ values[chords[corner % size] - 1]
         values[ring[corner] - 1] = carried
-    return Question(asked, point(values), "a solution is kept", about)
+    return Question(asked, point(values), "a solution is kept", about, rounds=rounds)
+
+
+def corner_rounds(charges: Sequence[int], ring: Sequence[int], chords: Sequence[int]) -> tuple[Circuit, ...]:
+    """Rows are the edges of the ring and the chords, both turned by one place a round, and whether all
+    clauses so far hold. The edges of the corner whose turn it is are the last and first of the ring and the
+    first chord."""
+    size, corners = len(chords), len(ring)
+
+    def begin(build: CircuitBuilder, x: Word) -> list[Word]:
+        return [[x[own - 1] for own in ring], [x[own - 1] for own in chords], [build.constant(True)]]
+
+    def corner(charge: int) -> Step:
+        def step(build: CircuitBuilder, around: Word, across: Word, well: Word) -> list[Word]:
+            edges = [around[-1], around[0], across[0]]
+            wrong = [signs for signs in product((0, 1), repeat=3) if sum(signs) % 2 != charge]
+            held = [
+                words.any_of(build, [build.not_(e) if s else e for e, s in zip(edges, signs, strict=True)])
+                for signs in wrong
+            ]
+            return [turned(around), turned(across), [build.and_(well[0], words.all_of(build, held))]]
+
+        return step
+
+    row = (corners, size, 1)
+    first = one_round("begin", (corners + size,), begin)
+    kinds = [one_round(f"a corner of {charge}", row, corner(charge)) for charge in (0, 1)]
+    last = one_round("do all hold?", row, lambda _, around, across, well: [well])
+    return (first, *(kinds[charge] for charge in charges), last)
 
 
 def circuit(variables: int, clauses: Sequence[Sequence[int]], name: str) -> Circuit:

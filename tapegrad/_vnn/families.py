@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from tapegrad._vnn import clauses, factoring, miters, preimages, reaching, votes
-from tapegrad._vnn.guard import relu_count
+from tapegrad._vnn.guard import PAPER, relu_count
 from tapegrad._vnn.question import Question
 from tapegrad.circuits.sampler import Draws
 from tapegrad.errors import InputError
+
+WIDE = 5_000
+"""With more ReLUs than this, questions of families that have both are asked bit by bit: no layer is wider
+than some two thousand units then, and files stay small."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,8 @@ class Family:
     question: Callable[[int, bool, Draws], Question]
     smallest: int
     largest: int
+    serial: Callable[[int, bool, Draws], Question] | None = None
+    """Large questions, bit by bit (`tapegrad._vnn.rounds`), where those of `question` are wide."""
 
 
 FAMILIES = {
@@ -32,6 +38,7 @@ FAMILIES = {
             factoring.question,
             factoring.SMALLEST,
             factoring.LARGEST,
+            factoring.serial,
         ),
         Family(
             "miter",
@@ -39,6 +46,7 @@ FAMILIES = {
             miters.question,
             miters.SMALLEST,
             miters.LARGEST,
+            miters.serial,
         ),
         Family(
             "preimage",
@@ -53,6 +61,7 @@ FAMILIES = {
             clauses.question,
             clauses.SMALLEST,
             clauses.LARGEST,
+            clauses.serial,
         ),
         Family(
             "robustness",
@@ -60,6 +69,7 @@ FAMILIES = {
             votes.question,
             votes.SMALLEST,
             votes.LARGEST,
+            votes.serial,
         ),
         Family(
             "reachability",
@@ -85,14 +95,21 @@ def draws_for(seed: int, *what: object) -> Draws:
     return Draws(int.from_bytes(hashlib.sha256(named.encode()).digest()[:8], "big"))
 
 
+def asker(name: str, relus: int) -> Callable[[int, bool, Draws], Question]:
+    """What makes the questions of a family for networks of so many ReLUs."""
+    family = FAMILIES[name]
+    return family.question if family.serial is None or relus <= WIDE else family.serial
+
+
 @cache
-def fitting(name: str, relus: int) -> int:
+def fitting(name: str, relus: int, form: str = PAPER) -> int:
     """The greatest size of a family whose networks have at most so many ReLUs, or its smallest size. A sample
     stands for all networks of a size, which are alike."""
     family = FAMILIES[name]
+    ask = asker(name, relus)
 
     def fits(size: int) -> bool:
-        return relu_count(family.question(size, True, draws_for(0, name, size)).circuit) <= relus
+        return relu_count(ask(size, True, draws_for(0, name, size)).parts, form) <= relus
 
     low = high = family.smallest
     while high < family.largest and fits(min(2 * high, family.largest)):

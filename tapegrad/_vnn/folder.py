@@ -26,8 +26,8 @@ from tapegrad._files import line_sum, only_writer, write_atomically
 from tapegrad._vnn.clauses import circuit as formula_circuit
 from tapegrad._vnn.clauses import from_dimacs
 from tapegrad._vnn.confirm import answered, solver_answer
-from tapegrad._vnn.families import draws_for, family_named, fitting
-from tapegrad._vnn.guard import MARGIN, THRESHOLD, guarded
+from tapegrad._vnn.families import asker, draws_for, family_named, fitting
+from tapegrad._vnn.guard import FORMS, MARGIN, PAPER, THRESHOLD, guarded
 from tapegrad._vnn.question import Question
 from tapegrad._vnn.vnnlib import decimal, written, written_in_2
 from tapegrad.circuits.formats import read as read_circuit
@@ -61,6 +61,8 @@ class Plan:
     """Texts in DIMACS format."""
     circuits: tuple[str, ...] = ()
     """Circuits with one output, as texts in BLIF."""
+    form: str = PAPER
+    """Of the networks."""
 
     def tasks(self) -> Iterator["Task"]:
         """Instances in order, by what they are drawn from."""
@@ -93,6 +95,8 @@ def make(plan: Plan, folder: Path, progress: Progress | None = None) -> list[dic
     """The whole folder, or what is left of it; gives the lines of all instances."""
     for name in plan.families:
         family_named(name)
+    if plan.form not in FORMS:
+        raise InputError(f"there is no form {plan.form!r}", advice=f"Choose from {', '.join(FORMS)}.")
     if not plan.sizes and plan.families:
         raise InputError("no sizes were given", advice="Give numbers of ReLUs, such as 100,1000.")
     identity = {"format": FORMAT, "tapegrad": metadata.version("tapegrad"), **asdict(plan)}
@@ -133,8 +137,8 @@ def asked(plan: Plan, task: Task, attempt: int) -> Question:
         return answered(read_circuit(plan.circuits[task.number].encode()))
     first = draws_for(plan.seed, task.family, task.relus).one_below(2)
     draws = draws_for(plan.seed, *task, attempt)
-    size = fitting(task.family, task.relus)
-    return family_named(task.family).question(size, (task.number + first) % 2 == 0, draws)
+    size = fitting(task.family, task.relus, plan.form)
+    return asker(task.family, task.relus)(size, (task.number + first) % 2 == 0, draws)
 
 
 def _made(plan: Plan, task: Task, folder: Path, known: set[str]) -> dict[str, Any]:
@@ -145,7 +149,7 @@ def _made(plan: Plan, task: Task, folder: Path, known: set[str]) -> dict[str, An
     for attempt in range(ATTEMPTS if task.relus else 1):
         try:
             question = asked(plan, task, attempt)
-            layers = guarded(question.circuit)
+            layers = guarded(question.parts, plan.form)
             model = plain_model(layers, {"inputs": json.dumps(question.circuit.inputs)})
         except Refused as error:
             return {"name": task.name, "left_out": error.what}

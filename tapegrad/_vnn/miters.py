@@ -6,6 +6,9 @@ few of their gates are alike; to see that they agree is hard for solvers of ever
 the questions one gate of the second circuit is exchanged for another kind. Of several such mutants the one
 that the fewest of many random inputs tell from the original is taken, and one of these inputs is kept: that
 is the witness.
+
+Bit by bit (`serial`), one circuit adds b for each bit of a, the other a for each bit of b: again the same
+sum, and no row of the one is a row of the other.
 """
 
 from collections.abc import Sequence
@@ -13,17 +16,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from tapegrad._vnn.question import Question, point
+from tapegrad._vnn.question import Point, Question, point
+from tapegrad._vnn.rounds import Word, added, chained, halved, one_round, rows, turned
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder, Wire, copied
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.circuits.sampler import Draws
 
-SMALLEST, LARGEST = 3, 48
+SMALLEST, LARGEST = 3, 256
 """Of two bits, both circuits are the same once they are simplified."""
 MUTANTS, PATTERNS = 16, 4096
 """How many gates are tried, and on how many random inputs."""
+FEWER = 256
+"""Random inputs bit by bit, where the first mutant that one of them shows is taken."""
 KINDS = [Gate.AND, Gate.OR, Gate.XOR, Gate.NAND, Gate.NOR, Gate.XNOR]
 
 
@@ -45,6 +51,61 @@ def question(size: int, satisfiable: bool, draws: Draws) -> Question:
     count, changed, bits, what = found
     about |= {"mutation": what, "differ": f"{count} of {PATTERNS} random inputs"}
     return Question(miter(one, changed), point(bits), "an input on which they differ is kept", about)
+
+
+def serial(size: int, satisfiable: bool, draws: Draws) -> Question:
+    """Products of two numbers of `size` bits, bit by bit."""
+    rounds, about = list(product_rounds(size)), {"bits": size, "function": "product"}
+    why, witness = "both sum a_i b_j 2^(i + j)", None
+    if satisfiable:
+        about["mutation"], witness = _mutated_round(rounds, size, draws)
+        why = "an input on which they differ is kept"
+    return Question(chained(rounds, "a b and b a"), witness, why, about, rounds=tuple(rounds))
+
+
+def _mutated_round(rounds: list[Circuit], size: int, draws: Draws) -> tuple[str, Point]:
+    """Exchanges a gate in one round of the second product, so that some random input tells: which gate, and
+    the input."""
+    patterns = draws.below(np.full(FEWER * 2 * size, 2)).reshape(FEWER, 2 * size).astype(bool)
+    before = list(rows(rounds, patterns))
+    while True:
+        number = 1 + draws.one_below(size)
+        changed, what = mutated(rounds[number], draws)
+        tried = [changed, *rounds[number + 1 :]]
+        *_, differ = rows(tried, before[number])
+        seen = np.flatnonzero(differ[:, 0])
+        if len(seen):
+            rounds[number] = changed
+            return f"round {number}, {what}", point(patterns[seen[0]])
+
+
+def product_rounds(size: int) -> tuple[Circuit, ...]:
+    """Rows are a, b, both again, turned, and two sums: for each bit of a, b is added to the first, and for
+    each bit of b, a to the second (as in `tapegrad._vnn.factoring`). Their lowest bits are final, and
+    compared; so whether they differed is in the row too."""
+
+    def begin(build: CircuitBuilder, a: Word, b: Word) -> list[Word]:
+        return [a, b, a, b, *[words.constant(build, 0, size)] * 4, [build.constant(False)]]
+
+    def compared(build: CircuitBuilder, s: Word, c: Word, t: Word, d: Word, differ: Word) -> list[Word]:
+        unequal = build.or_(differ[0], build.xor(s[0], t[0]))
+        return [halved(build, s), c, halved(build, t), d, [unequal]]
+
+    def add(build: CircuitBuilder, a: Word, b: Word, x: Word, y: Word, *row: Word) -> list[Word]:
+        s, c, t, d, differ = row
+        s, c = added(build, s, c, [build.and_(x[0], own) for own in b])
+        t, d = added(build, t, d, [build.and_(y[0], own) for own in a])
+        return [a, b, turned(x), turned(y), *compared(build, s, c, t, d, differ)]
+
+    def flush(build: CircuitBuilder, s: Word, c: Word, t: Word, d: Word, differ: Word) -> list[Word]:
+        return compared(build, *added(build, s, c, None), *added(build, t, d, None), differ)
+
+    whole, rest = (*[size] * 8, 1), (*[size] * 4, 1)
+    first = one_round("begin", (size, size), begin)
+    adding, flushing = one_round("add", whole, add), one_round("flush", rest, flush)
+    drop = one_round("factors are done", whole, lambda _, *row: row[4:])
+    last = one_round("do they differ?", rest, lambda _, *row: row[4:])
+    return (first, *[adding] * size, drop, *[flushing] * size, last)
 
 
 def products(size: int, order: Sequence[int]) -> tuple[Circuit, Circuit]:

@@ -33,6 +33,8 @@ class Question:
     """What was drawn, for people."""
     box: tuple[tuple[Fraction, Fraction], ...] | None = None
     """Least and greatest value of each input; by default all of [0, 1]."""
+    rounds: tuple[Circuit, ...] = ()
+    """The circuit as rounds, where it is laid out round by round (`tapegrad._vnn.rounds`)."""
 
     def __post_init__(self) -> None:
         if self.witness is not None and not self._holds(self.witness):
@@ -42,6 +44,11 @@ class Question:
     def satisfiable(self) -> bool:
         """The answer."""
         return self.witness is not None
+
+    @property
+    def parts(self) -> tuple[Circuit, ...]:
+        """What is laid out, one after the other."""
+        return self.rounds or (self.circuit,)
 
     @property
     def region(self) -> tuple[tuple[Fraction, Fraction], ...]:

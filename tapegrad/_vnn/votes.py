@@ -19,6 +19,10 @@ from fractions import Fraction
 
 from tapegrad._vnn.guard import CUTS, THRESHOLD
 from tapegrad._vnn.question import Question
+from tapegrad._vnn.rounds import Word, chained, one_round, turned
+from tapegrad.circuits import words
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.reductions import count_ones
 from tapegrad.circuits.sampler import Draws
 from tapegrad.circuits.tracer import trace
@@ -33,6 +37,15 @@ CLEAR, DARK = CUTS[0], CUTS[1]
 
 def question(size: int, satisfiable: bool, draws: Draws) -> Question:
     """`2 size + 1` pixels, of which a few more than half are bright."""
+    return _asked(size, satisfiable, draws, serially=False)
+
+
+def serial(size: int, satisfiable: bool, draws: Draws) -> Question:
+    """The same, a pixel counted in each round."""
+    return _asked(size, satisfiable, draws, serially=True)
+
+
+def _asked(size: int, satisfiable: bool, draws: Draws, *, serially: bool) -> Question:
     pixels = 2 * size + 1
     bright = size + 1 + draws.one_below(max(1, size // 2))
     values = [Fraction(48 + draws.one_below(17), STEPS) for _ in range(bright)]
@@ -46,15 +59,40 @@ def question(size: int, satisfiable: bool, draws: Draws) -> Question:
     def turned_over(image):
         return count_ones(image) <= size
 
-    traced = trace(turned_over, UInt(pixels), name=f"majority of {pixels}")
+    rounds = counting_rounds(pixels, size) if serially else ()
+    asked = (
+        chained(rounds, f"majority of {pixels}, one by one")
+        if rounds
+        else trace(turned_over, UInt(pixels), name=f"majority of {pixels}").circuit
+    )
     exact = radius([value for value, _ in order[:flips]])
     about = {"pixels": pixels, "flips": flips, "radius": str(exact), "asked": str(reach)}
     box = tuple((value - reach, value + reach) for value in values)
     if not satisfiable:
         why = f"the radius is {exact}, and at {reach} fewer than {flips} bright pixels can be dark"
-        return Question(traced.circuit, None, why, about, box)
+        return Question(asked, None, why, about, box, rounds)
     witness = tuple(value - reach if place in chosen else value for place, value in enumerate(values))
-    return Question(traced.circuit, witness, f"the radius is {exact}, less than {reach}", about, box)
+    return Question(asked, witness, f"the radius is {exact}, less than {reach}", about, box, rounds)
+
+
+def counting_rounds(pixels: int, most: int) -> tuple[Circuit, ...]:
+    """Rows are the pixels, turned by one place a round, and the number of bright ones so far; in the end it
+    is to be at most `most`."""
+    bits = pixels.bit_length()
+
+    def count(build: CircuitBuilder, image: Word, total: Word) -> list[Word]:
+        carry, new = image[0], []
+        for own in total:
+            new.append(build.xor(own, carry))
+            carry = build.and_(own, carry)
+        return [turned(image), new]
+
+    def end(build: CircuitBuilder, image: Word, total: Word) -> list[Word]:
+        return [[words.less(build, total, words.constant(build, most + 1, bits))]]
+
+    first = one_round("begin", (pixels,), lambda build, image: [image, words.constant(build, 0, bits)])
+    each = one_round("count", (pixels, bits), count)
+    return (first, *[each] * pixels, one_round("at most so many?", (pixels, bits), end))
 
 
 def radius(darkest: list[Fraction]) -> Fraction:

@@ -39,6 +39,7 @@ def make_instances(
     ] = 8,
     seed: Annotated[int, typer.Option(min=0, max=(1 << 31) - 1, help="Of all that is drawn.")] = 0,
     seconds: Annotated[int, typer.Option(min=1, max=86_400, help="The time in instances.csv.")] = 60,
+    form: Annotated[str, typer.Option(help="Of the networks: paper, or compact.")] = "paper",
     cnf: Annotated[
         list[Path] | None, typer.Option(help="A formula in DIMACS format; repeatable. Needs python-sat.")
     ] = None,
@@ -60,7 +61,7 @@ def make_instances(
 
     formulas = tuple(_formula(path) for path in cnf or [])
     circuits = tuple(_circuit(source) for source in circuit or [])
-    plan = Plan(_families(family), _sizes(sizes), count, seed, seconds, confirm, formulas, circuits)
+    plan = Plan(_families(family), _sizes(sizes), count, seed, seconds, confirm, formulas, circuits, form)
     with progress_bar() as bar:
         shown = bar.add_task("instances", total=sum(1 for _ in plan.tasks()))
         entries = make(plan, output, lambda done: bar.update(shown, completed=done))

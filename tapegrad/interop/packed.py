@@ -53,7 +53,7 @@ class PackedNet:
         self._tiles = Tiles(*(jnp.asarray(array) for array in tiles))
         self._outputs = jnp.asarray(row_of[circuit.output_wires])
 
-    def words(self, given: UInt32[ArrayLike, "inputs words"]) -> UInt32[Array, "outputs words"]:
+    def words(self, given: UInt32[Array | np.ndarray, "inputs words"]) -> UInt32[Array, "outputs words"]:
         """The outputs, for bit i of word j of every input: pattern 32 j + i."""
         return _run(jnp.asarray(given), self._tiles, self._outputs)
 

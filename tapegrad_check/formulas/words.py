@@ -57,14 +57,21 @@ def where(n: Nodes, flag: int, a: int, b: int) -> int:
     return n.xor(b, n.and_(flag, n.xor(a, b)))
 
 
-def column_sum(n: Nodes, bits: Word) -> tuple[int, int]:
+Ledger = list[tuple[Word, int, int]]
+"""Up to three bits that were added, their low bit and their carry: the sum of the bits is low + 2 carry."""
+
+
+def column_sum(n: Nodes, bits: Word, ledger: Ledger | None = None) -> tuple[int, int]:
     """The sum of up to three bits: its low bit and its carry."""
     a, b, c = (*bits, FALSE, FALSE, FALSE)[:3]
     differ = n.xor(a, b)
-    return n.xor(differ, c), n.or_(n.and_(a, b), n.and_(differ, c))
+    low, carry = n.xor(differ, c), n.or_(n.and_(a, b), n.and_(differ, c))
+    if ledger is not None:
+        ledger.append((bits, low, carry))
+    return low, carry
 
 
-def total(n: Nodes, words: Sequence[Word]) -> list[int]:
+def total(n: Nodes, words: Sequence[Word], ledger: Ledger | None = None) -> list[int]:
     """The sum of words of one width, modulo 2^width. Bits of one weight are a column; threes become one bit
     of theirs and a carry, until no column has more than two; then the carry runs through."""
     columns = [[bit for bit in column if bit != FALSE] for column in zip(*words, strict=True)]
@@ -73,21 +80,43 @@ def total(n: Nodes, words: Sequence[Word]) -> list[int]:
         for weight, column in enumerate(columns):
             threes = len(column) // 3 * 3
             for first in range(0, threes, 3):
-                low, carry = column_sum(n, column[first : first + 3])
+                low, carry = column_sum(n, column[first : first + 3], ledger)
                 fewer[weight].append(low)
                 fewer[weight + 1].append(carry)
             fewer[weight] += column[threes:]
         columns = fewer[:-1]
     found, carry = [], FALSE
     for column in columns:
-        low, carry = column_sum(n, [*column, *([carry] if carry != FALSE else [])])
+        low, carry = column_sum(n, [*column, *([carry] if carry != FALSE else [])], ledger)
         found.append(low)
     return found
 
 
-def add(n: Nodes, a: Word, b: Word) -> list[int]:
+def weighed(word: Word, ledger: Ledger) -> dict[int, int]:
+    """How often each literal counts in the number that a word is, modulo 2^width, by the sums of a ledger
+    from the last to the first. Every entry is an equation between numbers, so whichever are used, the number
+    stays the same. Two words of one width that weigh the same are the same number, and so the same bits."""
+    counts: dict[int, int] = {}
+    modulus = 1 << len(word)
+
+    def count(literal: int, times: int) -> None:
+        if literal != FALSE:
+            counts[literal] = (counts.get(literal, 0) + times) % modulus
+
+    for place, literal in enumerate(word):
+        count(literal, 1 << place)
+    for bits, low, carry in reversed(ledger):
+        times = counts.get(low, 0)
+        count(low, -times)
+        count(carry, -2 * times)
+        for bit in bits:
+            count(bit, times)
+    return {literal: times for literal, times in counts.items() if times}
+
+
+def add(n: Nodes, a: Word, b: Word, ledger: Ledger | None = None) -> list[int]:
     """a + b modulo 2^width."""
-    return total(n, [a, b])
+    return total(n, [a, b], ledger)
 
 
 def subtract(n: Nodes, a: Word, b: Word) -> list[int]:
@@ -122,13 +151,13 @@ def equal(n: Nodes, a: Word, b: Word | int) -> int:
     return n.any_of([n.xor(x, y) for x, y in zip(a, other, strict=True)]) ^ 1
 
 
-def multiply(n: Nodes, a: Word, b: Word) -> list[int]:
+def multiply(n: Nodes, a: Word, b: Word, ledger: Ledger | None = None) -> list[int]:
     """a b modulo 2^width: the products of bits, column by column."""
     width = len(a)
     columns = [[n.and_(a[i], b[weight - i]) for i in range(weight + 1)] for weight in range(width)]
     columns = [[bit for bit in column if bit != FALSE] for column in columns]
     rows = [[column[i] if i < len(column) else FALSE for column in columns] for i in range(width)]
-    return total(n, rows)
+    return total(n, rows, ledger)
 
 
 def divide(n: Nodes, a: Word, b: Word) -> tuple[list[int], list[int]]:

@@ -73,8 +73,8 @@ def _rv32(
         f"words are illegal: {count} cases, which are all"
     )
     rounds = (
-        "in multiplication and division that is proved of each round; that 32 of them make a product or a "
-        "quotient is a fact of arithmetic"
+        "in multiplication and division that is proved of each round, and that 32 of them make the product "
+        "or the quotient"
     )
     return Rv32Page(ram, counted), rv32_tokens.TOKENS, [proved, rounds]
 

@@ -19,10 +19,8 @@ for any high word H and low word L. What becomes of these is proved to be
     S = H + (the first word if L is odd, else 0), of 33 bits; H = S / 2; L = L / 2, the lowest bit of S on top
     or a step of `words.divide`: 2 H and the highest bit of L, less the divisor where it fits
 
-Before round 2, H is 0, and L is the second word, or the dividend's absolute value. Then two facts of
-arithmetic are used that are not worked out as formulas. 32 steps of the first kind add up 32 rows one by one;
-`words.multiply` adds up the same rows in another order. And a negative divisor -d is added, as 2^32 - d: the
-sum with x carries where x >= d, and is x - d then. With other divisors the step is that of `words.divide`.
+Before round 2, H is 0, and L is the second word, or the dividend's absolute value. So what there is after
+round 33 is 32 such steps, and `rv32_rounds` proves that these make the product or the quotient.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,10 +36,8 @@ from tapegrad_check.formulas.words import (
     add,
     chosen,
     differing,
-    divide,
     either,
     equal,
-    multiply,
     number,
     only,
     padded,
@@ -49,7 +45,16 @@ from tapegrad_check.formulas.words import (
 from tapegrad_check.in_tokens.page_formulas import Formulas, Found, Record, Tokens
 from tapegrad_check.in_tokens.pages import DIGIT_BIT, MARK_BIT
 from tapegrad_check.in_tokens.rv32_records import BYTE, IMAGE, LAST_SET, Rv32Page
-from tapegrad_check.in_tokens.rv32_rounds import WIDTH, digits_of, division_step, product_step, word_of
+from tapegrad_check.in_tokens.rv32_rounds import (
+    STEPS,
+    WIDTH,
+    digits_of,
+    division_step,
+    product_of_rounds,
+    product_step,
+    quotient_of_rounds,
+    word_of,
+)
 from tapegrad_check.in_tokens.rv32_tokens import (
     ACCESS,
     CALLED,
@@ -75,7 +80,7 @@ from tapegrad_check.instructions.rv32 import Fixed, Hart, Outcome, Rule, effect,
 BRANCHES, ROUNDS = [op.name for op in OPS if op.branches], [op.name for op in OPS if op.rounds]
 SHIFTS, SIGNED = ("sll", "srl", "sra"), ("mulh", "mulhsu", "div", "rem")
 MOST_NODES = 1 << 18
-FIRST_STEP, STEPS, ASTRAY = 2, 32, 12
+FIRST_STEP, ASTRAY = 2, 12
 
 
 @cache
@@ -368,10 +373,9 @@ class _Case:
             after = division_step(n, high, low, b, negative[1]) if divides else product_step(n, high, low, a)
             self.same("a round", [*record.word("s16"), *record.word("s8")], after)
         if divides:
-            quotient, remainder = divide(n, dividend, divisor)
-            high, low = remainder, quotient
+            low, high = quotient_of_rounds(n, dividend, b, divisor)
         else:
-            both = multiply(n, padded(a, 64), padded(b, 64))
+            both = product_of_rounds(n, a, b)
             high, low = both[32:], both[:32]
         record = self._tell(dict(record.tokens) | digits_of("s16", high) | digits_of("s8", low))
         self._is_round(record, LAST_ROUND)

@@ -3,6 +3,8 @@
 python -m tests.check.forgeries                  # of each kind of forgery two, at random
 python -m tests.check.forgeries --all            # all of them, and every field changed by itself
 python -m tests.check.forgeries --all relu tape  # of these nets alone
+
+With several workers, each takes its share of the forgeries of every case.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -135,6 +138,13 @@ CASES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
     "rcnn": (BB2, OTHER, "rcnn", {"margin": 4}),
     "rcnn, ternary": (BB2, OTHER, "rcnn", {"margin": 4, "encoding": "ternary"}),
     "rcnn of a circuit": ("parity4", "majority5", "rcnn", {"margin": 8}),
+    "rcnn of a drawing": ("adder8", "multiplier4", "rcnn", {}),
+    "decoder of a circuit": ("adder2", "multiplier2", "decoder", {}),
+    "decoder of a clock": (COUNTER, SHIFTER, "decoder", {}),
+    "transformer of a circuit": ("adder2", "multiplier2", "transformer", {}),
+    "emulator of a circuit": ("adder2", "multiplier2", "emulator", {}),
+    "simplex of a circuit": ("adder2", "multiplier2", "simplex", {}),
+    "relu of a RASP program": (SORT, COUNT, "relu", {"count": 2}),
 }  # fmt: skip
 """Two sources of one target, and its options."""
 
@@ -186,21 +196,29 @@ def all_withstood(forged: Iterable[Forgery], folder: Path, genuine: Compiled) ->
     return Counter(outcome(forgery, folder, genuine) for forgery in forged)
 
 
-def _row(job: tuple[str, bool]) -> tuple[str, Counter[str], list[str]]:
-    """A case: how many forgeries came to which end, and those that were believed and did harm."""
-    name, thorough = job
+def _part(job: tuple[str, bool, int, int]) -> tuple[str, Counter[str], list[str]]:
+    """Of the forgeries of a case every so many, from one of the first on: how many came to which end, and
+    those that were believed and did harm."""
+    name, thorough, first, every = job
     ends: Counter[str] = Counter()
     harmful = []
     with tempfile.TemporaryDirectory() as place:
         nets = made(name, Path(place))
-        every = thorough and name not in LARGE
-        forged = (all_of_all_kinds if every else two_of_each_kind)(nets.genuine, nets.other)
-        for forgery in forged:
+        whole = thorough and name not in LARGE
+        forged = (all_of_all_kinds if whole else two_of_each_kind)(nets.genuine, nets.other)
+        for forgery in islice(forged, first, None, every):
             try:
                 ends[outcome(forgery, Path(place, "forged"), nets.loaded)] += 1
             except AssertionError as error:
                 harmful.append(str(error))
     return name, ends, harmful
+
+
+def _row(name: str, ends: Counter[str], harmful: list[str]) -> str:
+    refused, disowned = ends["refused"] + ends["unloadable"], ends["disowned"]
+    total = ends.total() + len(harmful)
+    harmless = total - refused - disowned - len(harmful)
+    return f"| {name} | {total:,} | {refused:,} | {disowned:,} | {harmless:,} | {len(harmful):,} |"
 
 
 def main() -> int:
@@ -214,17 +232,19 @@ def main() -> int:
         parser.error(f"there is no case {', '.join(sorted(unknown))}")
     print("| net | forgeries | refused | not said to compute its source | harmless | believed and harmful |")
     print("|---|---:|---:|---:|---:|---:|")
-    jobs, every_harm = [(name, options.all) for name in options.case or CASES], []
+    names, parts = options.case or list(CASES), options.workers if options.all else 1
+    jobs = [(name, options.all, part, parts) for name in names for part in range(parts)]
+    ends = {name: Counter[str]() for name in names}
+    harms: dict[str, list[str]] = {name: [] for name in names}
+    waiting = Counter(name for name, *_ in jobs)
     with multiprocessing.get_context("spawn").Pool(options.workers) as pool:
-        for name, ends, harmful in pool.imap_unordered(_row, jobs):
-            refused, disowned = ends["refused"] + ends["unloadable"], ends["disowned"]
-            total = ends.total() + len(harmful)
-            harmless = total - refused - disowned - len(harmful)
-            print(
-                f"| {name} | {total:,} | {refused:,} | {disowned:,} | {harmless:,} | {len(harmful):,} |",
-                flush=True,
-            )
-            every_harm += harmful
+        for name, found, harmful in pool.imap_unordered(_part, jobs):
+            ends[name] += found
+            harms[name] += harmful
+            waiting[name] -= 1
+            if not waiting[name]:
+                print(_row(name, ends[name], harms[name]), flush=True)
+    every_harm = [harm for name in names for harm in harms[name]]
     for harm in every_harm:
         print(harm, file=sys.stderr)
     return 1 if every_harm else 0

@@ -8,9 +8,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tapegrad_check import signals
 from tapegrad_check.boundary import (
     INTERNAL_ERROR,
     INTERRUPTED,
@@ -272,3 +274,34 @@ def test_closed_streams_go_nowhere_and_encodings_escape(
     assert (tmp_path / "out").read_text() == "\\xe9\n"
     monkeypatch.setattr(sys, "stdout", None)
     assert guarded(lambda: print("nobody reads") or 2) == 2
+
+
+def test_a_signal_that_was_lost_is_sent_again_once_and_only_while_it_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[Any] = []
+    sent: list[Any] = []
+    monkeypatch.setattr(signals._thread, "start_new_thread", lambda send, given: begun.append((send, given)))
+    monkeypatch.setattr(signals.signal, "pthread_kill", lambda *given: sent.append(given))
+    monkeypatch.setattr(signals, "LATER", 0)
+    resending = signals._Resending()
+    for _ in range(3):
+        resending.soon(signal.SIGTERM)
+    (send, given), *others = begun
+    assert not others
+    send(*given)
+    assert sent == [(threading.main_thread().ident, signal.SIGTERM)]
+    resending.soon(signal.SIGINT)
+    assert len(begun) == 2
+    resending.wanted = False
+    begun[1][0](*begun[1][1])
+    assert len(sent) == 1
+
+
+def test_nothing_is_sent_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[signals._Resending] = []
+    own = signals._Resending
+    monkeypatch.setattr(signals, "_Resending", lambda: made.append(own()) or made[-1])
+    with signals.stopped_by_signals():
+        assert made[0].wanted
+    assert not made[0].wanted

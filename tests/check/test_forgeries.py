@@ -29,7 +29,7 @@ QUICK = (
     ),
     *("transformer", "simplex", "tape", "tape of a circuit", "rcnn"),
     *("emulator of a program", "decoder of a RASP program", "decoder of means"),
-    "transformer of a clock",
+    *("transformer of a clock", "decoder of a circuit", "transformer of a circuit", "emulator of a circuit"),
 )
 """The others take longer: where a forgery does no harm, that is shown by running it."""
 

@@ -84,7 +84,7 @@ class TwoBanks(Heads):
     def _word(self, bank: Bank, address: Word, also: list[tuple[int, tuple[bool, int]]]) -> list[int]:
         assert bank.side is not None
         place = 2 * worth(address) + bank.side
-        fits = all(ask == there for ask, (_, there) in also) and place < len(self.words)
+        fits = all(constant and ask == there for ask, (constant, there) in also) and place < len(self.words)
         return number(self.words[place] if fits else 0, 8)
 
 

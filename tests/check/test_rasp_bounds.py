@@ -211,3 +211,14 @@ def test_conditions_that_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_flag_is_the_third_coordinate() -> None:
     assert (START, WORD, MIXED) == (0, 1, 2)
+
+
+def test_what_heads_bring() -> None:
+    """Of a count 1 / (1 + count), off by four units in the last place; of a value that is moved its bits."""
+    program = SimpleNamespace(nodes=[SimpleNamespace(kind="width"), SimpleNamespace(kind="move")])
+    net: Any = SimpleNamespace(
+        meanings=[("raw", 0, 0), ("raw", 1, 1)], program=program, values=[range(3), "abc"], _many=Fraction(7)
+    )
+    centres = [Fraction(1), Fraction(1, 2), Fraction(1, 3)]
+    assert RaspNet.brought(net, 0) == (centres, 1, Fraction(4, 1 << 24), 0)
+    assert RaspNet.brought(net, 1) == ([0, 0, 1], 2, 7, 0)

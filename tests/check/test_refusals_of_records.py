@@ -119,6 +119,7 @@ BAD: list[tuple[str, Change]] = [
     ("is no program", lambda net: setattr(net, "source", object())),
     *(("claims something else", claims(**{name: 7})) for name in CLAIMS),
     ("the horizon", config(tokens=1)),
+    ("records have other bits", config(tokens=2)),
     ("the horizon", config(tokens=(1 << 23) + 1)),
     ("records have other bits", config(bits=9)),
     ("the net has other layers", put_all("heads", [22])),
@@ -315,3 +316,9 @@ def test_one_bit_of_one_slot() -> None:
         pages._compare_bit("x", 1, [RULE, OTHER_RULE], [{A: 1}])
     with pytest.raises(CheckError, match="'x' depends on something else"):
         pages._compare_bit("x", 1, [RULE], [{A: 1, B: 1}])
+
+
+def test_limits_that_the_bounds_on_errors_rest_on() -> None:
+    limits = (token_nets.STRAY, token_nets.LARGEST, token_nets.MOST_COMPARED, token_nets.MOST_TERMS)
+    assert limits == (2**-10, 1 << 14, 1 << 7, 1 << 12)
+    assert (token_nets.MOST_RECALLED, pages.MOST_INPUTS) == (8, 22)

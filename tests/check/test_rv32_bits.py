@@ -6,15 +6,17 @@ A whole system call or product has dozens of parts, which take a minute; one of 
 import copy
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from itertools import product
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
 
 from tapegrad_check.folder import CheckError, NotProved
-from tapegrad_check.in_tokens import rv32_proof
+from tapegrad_check.formulas.nodes import Nodes
+from tapegrad_check.in_tokens import page_formulas, rv32_proof
 from tapegrad_check.in_tokens.page_formulas import Formulas, Record
-from tapegrad_check.in_tokens.pages import MARK_BIT
+from tapegrad_check.in_tokens.pages import MARK_BIT, Bits, Rule, table_of
 from tapegrad_check.in_tokens.rv32_records import Rv32Page
 from tapegrad_check.in_tokens.rv32_rounds import WIDTH
 from tapegrad_check.in_tokens.rv32_tokens import PUT_BIT, REGISTER_BIT
@@ -151,3 +153,80 @@ MORE = {
 def test_every_bit_of_a_round_matters(name: str, part: int, count: int, slot: str, bit: int) -> None:
     with pytest.raises((CheckError, NotProved)):
         prove(name, part, Inverted(slot, bit, count))
+
+
+# Pages as formulas
+
+
+class SmallPage:
+    """A token that repeats a bit of the last record, and one that adds what a head finds to the first."""
+
+    slots, heads = ("own", "sum"), ("head",)
+
+    def rules(self, slot: str) -> list[Rule]:
+        if slot == "own":
+            return [Rule((Bits("last", "sum", (1,)),), lambda bit: bit)]
+        inputs = (Bits("this", "own", (0,)), Bits("recalled", "head", (0, 1)))
+        return [
+            Rule(inputs, lambda own, found: None if found == 3 else own + found),
+            Rule((Bits("this", "own", (0,)),), lambda own: 4 * own),
+        ]
+
+
+def told(ways: list[list[int]], given: dict[str, list[int]] | None = None) -> Record:
+    last = {"own": [0, 0, 0], "sum": [0, 1, 0]}
+    formulas = Formulas(cast("Any", SmallPage()), 3)
+    finders = [lambda head, slot, way=way: way for way in ways]
+    return formulas.tell(Nodes(), last, finders, given or {})
+
+
+@pytest.mark.parametrize(("found", "total"), [([0, 0], 1), ([1, 0], 2), ([0, 1], 3)])
+def test_a_record_of_constants(found: list[int], total: int) -> None:
+    record = told([found])
+    assert record.tokens == {"own": [1, 0, 0], "sum": [total & 1, total >> 1, 1]}
+    assert (record.found, record.wanted, record.instead) == ([], [], {})
+    assert record.word("x", 0) == []
+
+
+def test_what_cannot_be_is_left_to_prove() -> None:
+    record = told([[1, 1]])
+    assert (record.found, record.wanted) == ([0], [1])
+
+
+def test_a_token_that_is_given_is_kept_and_the_told_one_beside_it() -> None:
+    record = told([[0, 0]], {"own": [0, 0, 0]})
+    assert record.tokens == {"own": [0, 0, 0], "sum": [0, 0, 0]}
+    assert record.instead == {"own": [1, 0, 0]}
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_a_token_must_not_depend_on_where_it_was_found(place: int) -> None:
+    ways = [[1, 0], [1, 0], [1, 0]]
+    assert told(ways).tokens["sum"] == [0, 1, 1]
+    ways[place] = [0, 0]
+    with pytest.raises(CheckError, match="'sum' depends on where it was found"):
+        told(ways)
+
+
+def test_two_rules_must_not_give_one_bit() -> None:
+    page = SmallPage()
+    page.rules = lambda slot: [Rule((), lambda: 1), Rule((), lambda: 1)]  # type: ignore[method-assign]
+    record = Formulas(cast("Any", page), 3).tell(Nodes(), {}, [lambda head, slot: []], {})
+    assert (record.found, record.wanted) == ([1, 1], [0, 0])
+
+
+def test_a_bit_as_a_tree_is_the_bit() -> None:
+    """For all inputs, known or not, of a rule whose table has gaps."""
+    inputs = (Bits("last", "digit 0", (0, 1)), Bits("recalled", "head", (0, 1)), Bits("last", "way", (0,)))
+    rule = Rule(inputs, lambda a, b, way: None if (a, b) == (3, 2) else (a + b if way else 5 * (a > b)))
+    table = table_of(rule)
+    for known in product((-1, 0, 1), repeat=5):
+        trees, possible = page_formulas._trees(inputs, table, known)
+        for bits in product((0, 1), repeat=5):
+            if any(fixed not in (-1, bit) for fixed, bit in zip(known, bits, strict=True)):
+                continue
+            n, wanted = Nodes(), int(table[sum(bit << place for place, bit in enumerate(bits))])
+            assert possible.over(n, bits) == (wanted >= 0)
+            if wanted >= 0:
+                found = sum(tree.over(n, bits) << bit for bit, tree in trees.items())
+                assert found == wanted

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tapegrad.attention import rv32_tokens as compilers
 from tapegrad.programs.instructions import INSTRUCTIONS
 from tapegrad_check.folder import CheckError
 from tapegrad_check.formulas.words import number
@@ -11,6 +12,8 @@ from tapegrad_check.in_tokens import rv32_proof, rv32_tokens
 from tapegrad_check.in_tokens.pages import DIGIT_BIT
 from tapegrad_check.in_tokens.rv32_rounds import WIDTH, digits_of, word_of
 from tapegrad_check.in_tokens.rv32_tokens import OPS, TOKENS, Op
+from tapegrad_check.in_tokens.words import rv32_words
+from tapegrad_check.instructions import rv32
 from tapegrad_check.instructions.cases import cases
 
 BYTES = {"b": 1, "h": 2, "w": 4}
@@ -99,3 +102,62 @@ def test_the_parts_of_a_case_are_all_that_there_are() -> None:
     for number_of_call in range(256):
         found = [call for call in calls if all(number_of_call >> bit & 1 == own for bit, own in call.items())]
         assert len(found) == (0 if number_of_call in (63, 64) else 1)
+
+
+TRAPS = {
+    "trap:exit": rv32.EXIT,
+    "trap:breakpoint": rv32.BREAKPOINT,
+    "trap:illegal·instruction": rv32.ILLEGAL,
+    "trap:misaligned·jump": rv32.MISALIGNED,
+    "trap:jump·outside·memory": rv32.JUMP_OUTSIDE,
+    "trap:address·outside·memory": rv32.OUTSIDE,
+}
+
+
+def test_tokens_have_the_compilers_numbers() -> None:
+    words = compilers.words()
+    assert {words[said]: trap for said, trap in rv32_tokens.STOPS.items()} == TRAPS
+    assert words == rv32_words()
+    assert len(words) == rv32_tokens.TOKENS
+    numbered = {"<halt>": rv32_tokens.END, "data": rv32_tokens.DATA, "input": rv32_tokens.INPUT}
+    numbered |= {"step": rv32_tokens.STEP, "go": rv32_tokens.GO, "more": rv32_tokens.MORE}
+    numbered |= {"round": rv32_tokens.ROUND, "x5": rv32_tokens.REGISTER + 5, "put:A": rv32_tokens.PUT + 65}
+    assert {word: words.index(word) for word in numbered} == numbered
+    go = rv32_tokens.GO
+    assert go ^ rv32_tokens.MORE == (1 << rv32_tokens.MORE_BIT) + 1
+    assert not go >> rv32_tokens.ROUND_BIT & 1
+    assert rv32_tokens.ROUND >> rv32_tokens.ROUND_BIT & 1
+    assert 1 << rv32_tokens.REGISTER_BIT == rv32_tokens.REGISTER
+    assert 1 << rv32_tokens.PUT_BIT == rv32_tokens.PUT
+    assert tuple(tuple(range(bits)) for bits in (3, 5, 6)) == (
+        rv32_tokens.NUMBER,
+        rv32_tokens.FIVE,
+        rv32_tokens.SIX,
+    )
+
+
+TAILS = {0: rv32_tokens.PLAIN, 32: rv32_tokens.CHANGED, 1: rv32_tokens.OF_M}
+
+
+@pytest.mark.parametrize("name", [name for name in INSTRUCTIONS if name])
+def test_an_instruction_is_told_by_parts_of_its_word(name: str) -> None:
+    """The word is that of the compiler's assembler."""
+    own = INSTRUCTIONS[name]
+    word = own.encoded(1, 2, 3, 0)
+    opcode, f3 = word & 127, word >> 12 & 7
+    tails = [TAILS[own.f7]] if own.form in "RH" else [*TAILS.values(), rv32_tokens.OTHER]
+    if name in ("ecall", "ebreak"):
+        tails = [{"ecall": rv32_tokens.CALLS, "ebreak": rv32_tokens.BREAKS}[name]]
+    number = [op.name for op in OPS].index("fence" if name == "fence.i" else name)
+    for tail in tails:
+        for any_f3 in range(8) if own.form in "UJ" else (f3,):
+            assert rv32_tokens.decoded(opcode, any_f3, tail) == rv32_tokens.OP + number
+    if own.form in "RH":
+        illegal = [op.name for op in OPS].index("illegal")
+        assert rv32_tokens.decoded(opcode, f3, rv32_tokens.OTHER) == rv32_tokens.OP + illegal
+    assert rv32_tokens.op_of(number) == OPS[number]
+
+
+def test_numbers_of_no_instruction() -> None:
+    assert rv32_tokens.op_of(len(OPS)) is None
+    assert rv32_tokens.op_of(len(OPS) - 1) == OPS[-1]

@@ -20,7 +20,7 @@ from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE, NotProved
 from tapegrad_check.formulas.nodes import FALSE, Nodes
 from tapegrad_check.formulas.words import divide, multiply, number, padded
-from tapegrad_check.in_tokens import rv32_proof
+from tapegrad_check.in_tokens import rv32_proof, rv32_rounds
 from tapegrad_check.in_tokens.page_formulas import Formulas
 from tapegrad_check.in_tokens.pages import MARK, PLUS, Rule, compare, table_of
 from tapegrad_check.in_tokens.rv32_records import Rv32Page
@@ -28,6 +28,7 @@ from tapegrad_check.in_tokens.rv32_rounds import WIDTH, division_step, product_s
 from tapegrad_check.in_tokens.rv32_tokens import TOKENS
 from tapegrad_check.in_tokens.token_nets import TokenNet
 from tapegrad_check.instructions.cases import cases
+from tapegrad_check.instructions.rv32 import turned
 from tests.check.forging import Saved, forgeries, outcome
 from tests.programs.states import MACHINE
 
@@ -168,10 +169,10 @@ def test_no_other_page_is_rv32(name: str) -> None:
         rv32_proof.prove_case(altered, *case)
 
 
-# The two facts of arithmetic
+# Rounds of multiplication and division
 
 
-def worth(word: list[int]) -> int:
+def value(word: list[int]) -> int:
     return sum(bit << place for place, bit in enumerate(word))
 
 
@@ -186,15 +187,97 @@ def test_rounds_make_products_and_quotients() -> None:
         for _ in range(32):
             both = product_step(n, high, low, first)
             high, low = both[:32], both[32:]
-        assert worth([*low, *high]) == a * b == worth(multiply(n, padded(first, 64), padded(second, 64)))
+        assert value([*low, *high]) == a * b == value(multiply(n, padded(first, 64), padded(second, 64)))
         high, low, negative = number(0, 32), first, b >> 31
         divisor = (1 << 32) - b if negative else b
         for _ in range(32):
             both = division_step(n, high, low, second, negative)
             high, low = both[:32], both[32:]
         expected = divmod(a, divisor) if divisor else (0xFFFF_FFFF, a)
-        assert (worth(low), worth(high)) == expected
-        assert tuple(map(worth, divide(n, first, number(divisor, 32)))) == expected
+        assert (value(low), value(high)) == expected
+        assert tuple(map(value, divide(n, first, number(divisor, 32)))) == expected
+
+
+def with_sign(n: Nodes) -> list[int]:
+    return [*n.variables(31), 1]
+
+
+def test_rounds_are_proved_to_make_products_and_quotients() -> None:
+    n = Nodes()
+    a, b = n.variables(32), n.variables(32)
+    assert rv32_rounds.product_of_rounds(n, a, b) == multiply(n, padded(a, 64), padded(b, 64))
+    assert rv32_rounds.quotient_of_rounds(n, a, b, b) == divide(n, a, b)
+    negative = with_sign(n)
+    divisor = turned(n, 1, negative)
+    assert rv32_rounds.quotient_of_rounds(n, a, negative, divisor) == divide(n, a, divisor)
+    for other in (b, turned(n, 1, b)):
+        with pytest.raises(CheckError, match="divisor is another number"):
+            rv32_rounds.quotient_of_rounds(n, a, negative, other)
+    with pytest.raises(CheckError, match="divisor is another number"):
+        rv32_rounds.quotient_of_rounds(n, a, b, turned(n, 1, b))
+
+
+def test_the_proof_for_negative_divisors_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    n, asked = Nodes(), []
+    a, b, negative = n.variables(32), n.variables(32), with_sign(n)
+    monkeypatch.setattr(rv32_rounds, "prove_negative_divisors", lambda: asked.append(1))
+    rv32_rounds.quotient_of_rounds(n, a, b, b)
+    assert not asked
+    rv32_rounds.quotient_of_rounds(n, a, negative, turned(n, 1, negative))
+    assert asked
+
+
+def other_product(change: Callable[..., list[int]]) -> Callable[..., list[int]]:
+    def step(n: Nodes, high: list[int], low: list[int], a: list[int], ledger: Any) -> list[int]:
+        return change(product_step(n, high, low, a, ledger), n, high, low, a, ledger)
+
+    return step
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda both, n, high, low, a, ledger: [*both[:31], 0, *both[32:]],  # the carry is lost
+        lambda both, n, high, low, a, ledger: [*both[:63], 0],  # the lowest bit of the sum
+        lambda both, n, high, low, a, ledger: [*both[:32], *low],  # the low word is not shifted
+        lambda both, n, high, low, a, ledger: product_step(n, high, low, [0, *a[:31]], ledger),
+        lambda both, n, high, low, a, ledger: product_step(n, high, low, [*a[:31], 0], ledger),
+        lambda both, n, high, low, a, ledger: product_step(n, high, [low[1], *low[1:]], a, ledger),
+        lambda both, n, high, low, a, ledger: product_step(n, high, low, low, ledger),
+    ],
+)
+def test_other_rounds_make_no_product(
+    change: Callable[..., list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rv32_rounds, "product_step", other_product(change))
+    n = Nodes()
+    with pytest.raises(CheckError, match="do not make a product"):
+        rv32_rounds.product_of_rounds(n, n.variables(32), n.variables(32))
+
+
+def test_fewer_or_more_rounds_make_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for steps in (31, 33):
+        monkeypatch.setattr(rv32_rounds, "STEPS", steps)
+        n = Nodes()
+        a, b = n.variables(32), n.variables(32)
+        with pytest.raises(CheckError, match="do not make a product"):
+            rv32_rounds.product_of_rounds(n, a, b)
+        with pytest.raises(CheckError, match="do not make a quotient"):
+            rv32_rounds.quotient_of_rounds(n, a, b, b)
+
+
+@pytest.mark.parametrize("place", [0, 31, 32, 33, 63])
+def test_every_bit_of_a_round_with_a_negative_divisor_is_compared(
+    place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def step(n: Nodes, high: list[int], low: list[int], b: list[int], negative: int) -> list[int]:
+        both = division_step(n, high, low, b, negative)
+        return [bit ^ (negative and at == place) for at, bit in enumerate(both)]
+
+    rv32_rounds.prove_negative_divisors.__wrapped__()
+    monkeypatch.setattr(rv32_rounds, "division_step", step)
+    with pytest.raises(CheckError, match="adds something else"):
+        rv32_rounds.prove_negative_divisors.__wrapped__()
 
 
 # Whole nets

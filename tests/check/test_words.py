@@ -6,6 +6,7 @@ import pytest
 
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import (
+    Ledger,
     above,
     add,
     chosen,
@@ -22,6 +23,7 @@ from tapegrad_check.formulas.words import (
     padded,
     subtract,
     total,
+    weighed,
     where,
 )
 
@@ -110,3 +112,25 @@ def test_one_bit_or_another() -> None:
     assert where(nodes, flag, a, FALSE) == where(nodes, flag, a, flag) == nodes.and_(flag, a)
     assert where(nodes, flag, FALSE, b) == nodes.and_(flag ^ 1, b)
     assert where(nodes, flag, a, TRUE) == nodes.or_(flag ^ 1, a)
+
+
+def test_what_a_word_is_worth() -> None:
+    """By its adders: 3 a + 2 b of five bits, in whatever order it is added up, and nothing else."""
+    n = Nodes()
+    a, b = n.variables(3), n.variables(3)
+    wide, double = [*a, FALSE, FALSE], [FALSE, *a, FALSE]
+    twice_b = [FALSE, *b, FALSE]
+    ledger: Ledger = []
+    first = total(n, [wide, double, twice_b], ledger)
+    wanted = {own: 3 << place for place, own in enumerate(a)} | {
+        own: 2 << place for place, own in enumerate(b)
+    }
+    assert weighed(first, ledger) == wanted
+    other: Ledger = []
+    assert weighed(add(n, add(n, twice_b, wide, other), double, other), other) == wanted
+    assert weighed(add(n, add(n, wide, wide, other), twice_b, other), other) != wanted
+    # Above the width nothing counts, and without adders a word is worth its bits.
+    assert weighed(a, []) == {own: 1 << place for place, own in enumerate(a)}
+    narrow: Ledger = []
+    assert weighed(add(n, a, a, narrow), narrow) == {a[0]: 2, a[1]: 4}
+    assert weighed([TRUE, FALSE, TRUE], []) == {TRUE: 5}

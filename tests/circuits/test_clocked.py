@@ -2,6 +2,7 @@
 
 import itertools
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import tapegrad as tg
 from tapegrad._sources import find_text, inputs_for, source_from_json, source_to_json, written
 from tapegrad.circuits import Bit, Circuit, UInt
+from tapegrad.circuits.clocked import model
 from tapegrad.circuits.clocked.kind import ClockedView, history, state_json
 from tapegrad.circuits.clocked.library import READY, TICKS, clocked, random_sequential
 from tapegrad.circuits.clocked.model import ANY, SequentialCircuit, SequentialState, look_ahead
@@ -332,3 +334,69 @@ def test_levels_and_many_cycles_are_refused_with_numbers() -> None:
         tg.compile(source, "relu")
     with pytest.raises(Refused, match="cannot be run"):
         tg.compile(source, "transformer", steps=0)
+
+
+# Bounds, and runs that begin in the middle.
+
+
+def test_bounds_of_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert model.MOST_TRACED == 1 << 28
+    monkeypatch.setattr(model, "MOST_TRACED", 6)
+    shift, counter = READY["lfsr16"].build(), READY["counter8"].build()
+    assert shift.start(6).trace.shape == (6, 0)
+    assert shift.start(0).trace.shape == (0, 0)
+    assert counter.start(np.zeros((3, 2))).trace.shape == (3, 2)
+    assert counter.start([]).trace.shape == (0, 2)
+    assert shift.start(np.zeros((4, 0))).trace.shape == (4, 0)
+    for cycles in (7, -1):
+        with pytest.raises(InputError, match="have no inputs"):
+            shift.start(cycles)
+    with pytest.raises(InputError, match="have no inputs"):
+        counter.start(3)
+    with pytest.raises(InputError, match="8 bits is longer than 6"):
+        counter.start(np.zeros((4, 2)))
+    single = tg.read(".model m\n.inputs a\n.outputs q\n.latch a q 0\n.end\n")
+    assert isinstance(single, SequentialCircuit)
+    assert single.start([[1]]).trace.tolist() == [[1]]
+    assert single.start([1]).trace.tolist() == [[1]]
+
+
+def test_a_run_goes_on_from_the_middle() -> None:
+    """Whether all outputs so far are known, the last, or none; and no more are made up."""
+    source = READY["counter8"].build()
+    every = list(source.run(source.start([[1, 0]] * 6)))
+    for known in (0, 1, 4):
+        middle = replace(every[4], outputs=every[4].outputs[4 - known :])
+        for state, own in zip(source.run(middle), every[4:], strict=True):
+            assert state == own
+            assert state.outputs.tolist() == own.outputs[4 - known :].tolist()
+        ahead = look_ahead(source, middle, 1)
+        assert (ahead.steps, ahead.halted, ahead.final.cycle) == (1, False, 5)
+        assert len(ahead.final.trace) == 6
+        ahead = look_ahead(source, middle)
+        assert (ahead.steps, ahead.halted, ahead.final) == (2, True, every[-1])
+
+
+def test_states_differ_where_anything_does() -> None:
+    source = READY["counter8"].build()
+    *_, state = source.run(source.start([[1, 0]] * 3))
+    assert state == replace(state, outputs=state.outputs[1:])
+    assert state != replace(state, outputs=1 - state.outputs)
+    assert state != replace(state, cycle=2)
+    assert state != replace(state, latches=(1 - state.latches[0], *state.latches[1:]))
+    assert state != 3
+    assert repr(state).startswith("<after 3 cycles, latches 1")
+    assert repr(source.start([[1, 0]])).endswith("outputs none yet>")
+
+
+def test_latches_that_do_not_fit() -> None:
+    logic = READY["counter8"].build().logic
+    count = min(len(logic.inputs), len(logic.outputs))
+    assert len(SequentialCircuit(logic, (0,) * count).latches) == count
+    with pytest.raises(SourceError, match=f"has {count + 1} latches"):
+        SequentialCircuit(logic, (0,) * (count + 1))
+    for reset in (3, -1):
+        with pytest.raises(SourceError, match="something else than 0, 1"):
+            SequentialCircuit(logic, (reset,))
+    assert model.with_latches(logic, ()) is logic
+    assert model.next_names(("a", "q'"), ("q", "a")) == ["q''", "a'"]

@@ -1,5 +1,6 @@
 """Target `decoder`: machines as language models, by both engines, in files, on the command line, proved."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad.targets.decoder.net import words_of
+from tapegrad.targets.net import SHORT_RUN
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, CheckError
 from tapegrad_check.sources import model_of
 from tapegrad_check.targets import decoder as checker
@@ -164,6 +166,96 @@ def test_text_is_a_record_a_line():
     text = net.text(net.start(ready("increment").start("1")))
     assert text.splitlines()[:3] == ["<begin>", "0 0 sees:_ cell:1", "0 0 sees:_ <start>"]
     assert text.splitlines()[3].startswith("0 0 sees:1 write:1,move:R")
+
+
+def test_only_weights_are_counted(monkeypatch):
+    net = net_of(ready("increment"), tokens=500)
+    floats = [array for array in net.arrays().values() if array.dtype == np.float32]
+    assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)
+    assert net.short_run == min(SHORT_RUN, 1 + (1 << 28) // (net.parameters * net.words.record))
+    weights = (1 << 28) // (7 * net.words.record)
+    monkeypatch.setattr(DecoderNet, "parameters", weights)
+    assert net.short_run == 8
+
+
+def test_how_far_logits_are_from_the_number_of_their_signs():
+    """In a genuine net hardly; with signs of 1.25 by a quarter of them."""
+    machine = ready("increment")
+    net = net_of(machine, tokens=500)
+    assert net.deviation(net.advance(net.start(machine.start("11")), 3)) < 1e-3
+    arrays = {name: array.copy() for name, array in net.arrays().items()}
+    arrays["unembedding.values"] *= np.float32(1.25)
+    arrays["unembedding.bias"] *= np.float32(1.25)
+    shifted = DecoderNet.from_saved(net.config(), arrays)
+    signs = (arrays["unembedding.values"] != 0).sum() / len(net.words.program.tokens)
+    assert shifted.deviation(shifted.start(machine.start("11"))) == pytest.approx(signs / 4, rel=1e-3)
+
+
+def test_heads_are_described_by_names_of_groups():
+    net = net_of(ready("increment"), tokens=500)
+    assert net.explain("head 1.0") == (
+        "head 1.0: last write to tape 0: asks with tape 0 digit 0: digit, tape 0 digit 1: digit; answers "
+        "tape 0 digit 0: digit, begin, tape 0 digit 1: digit, on 0, record; copies write 0"
+    )
+
+
+BAD = {
+    "fewer coordinates": lambda config, arrays: config["coordinates"].pop(),
+    "more coordinates": lambda config, arrays: config["coordinates"].append(["more", 0]),
+    "one coordinate twice": lambda config, arrays: config["coordinates"].__setitem__(
+        -1, config["coordinates"][-2]
+    ),
+    "numbers of records elsewhere": lambda config, arrays: config["coordinates"].insert(
+        0, config["coordinates"].pop(config["coordinates"].index(["record", 0]))
+    ),
+    "no numbers of records": lambda config, arrays: config.update(
+        coordinates=[
+            [f"{name}'" if name in ("record", "before", "slot") else name, number]
+            for name, number in config["coordinates"]
+        ]
+    ),
+    "a longer horizon": lambda config, arrays: config.update(tokens=config["tokens"] * 64),
+    "other bits": lambda config, arrays: config.update(bits=config["bits"] + 1),
+    "a machine with other tokens": lambda config, arrays: config["machine"].update(
+        source=net_of(ready("busy-beaver-4x2"), tokens=500).config()["machine"]["source"]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_layers_of_another_machine_are_not_loaded(what):
+    net = net_of(ready("increment"), tokens=500)
+    config, arrays = json.loads(json.dumps(net.config())), net.arrays()
+    assert DecoderNet.from_saved(config, arrays).parameters == net.parameters
+    BAD[what](config, arrays)
+    with pytest.raises((BrokenNet, ValueError, IndexError)):
+        DecoderNet.from_saved(config, arrays)
+
+
+def test_where_coordinates_come_from():
+    """Bits of the embedding, places, what heads bring, what units set."""
+    net = net_of(ready("increment"), tokens=500)
+    names = net.stream.names
+    said = {name: net._set_by(place) for place, name in enumerate(names)}
+    raw = next(name for name in names if name.startswith("raw "))
+    assert "of the token that head 0." in said[raw]
+    assert said[raw].endswith("finds, not rounded")
+    assert said[raw.removeprefix("raw ")].startswith("units 0 set it to ")
+    assert said["next[0]"].startswith(f"units {len(net.model.layers) - 1} set it to ")
+    assert said["before[0]"] == (
+        "position embedding: a bit of the number of the last record that is complete at the next token"
+    )
+
+
+def test_room_up_to_the_horizon():
+    machine = ready("increment")
+    net = net_of(machine, tokens=500)
+    first = machine.start("11")
+    prompt = len(net.words.prompt(first, 500))
+    assert net.room(first) == (500 - prompt) // net.words.record - 1
+    carry = net.begin(first, "fast")
+    assert len(carry.tokens) == prompt + net.words.record
+    assert (carry.steps, carry.engine, carry.prompt) == (0, None, prompt)
 
 
 # Weights that were changed

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import _verify
+from tapegrad._verify import run_and_verify
 from tapegrad.errors import BrokenNet, TapegradError
+from tapegrad.targets import target_named
 from tapegrad.targets.rcnn.fast import Roller
 
 
@@ -18,8 +21,10 @@ from tapegrad.targets.rcnn.fast import Roller
     [("adder2", "relu", {"form": "paper"}, None), ("increment", "rcnn", {}, [("10",)])],
 )
 def test_weights_that_are_nan_are_a_mismatch_or_refused(
-    name: str, target: str, options: dict[str, str], inputs: Any
+    name: str, target: str, options: dict[str, str], inputs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By running it, without a look at the arrays."""
+    monkeypatch.setattr(_verify, "not_finite", lambda net: None)
     net = tg.compile(tg.read(name), target, **options)
     assert tg.verify(net, inputs).agreed
     leaves, form = jax.tree.flatten(net.net)
@@ -35,3 +40,57 @@ def test_weights_that_are_nan_are_a_mismatch_or_refused(
         if target == "rcnn":  # whose fast engine skips what is 0, and would skip this
             with pytest.raises(BrokenNet, match="not finite"):
                 Roller(poisoned.net.filter, poisoned.net.encoding)
+
+
+NETS = (
+    ("busy-beaver-2x2", "transformer", {"steps": 16}),
+    ("busy-beaver-2x2", "tape", {"cells": 16}),
+    ("busy-beaver-2x2", "simplex", {"inputs": [[]]}),
+    ("busy-beaver-2x2", "decoder", {"tokens": 100}),
+    ("busy-beaver-2x2", "rcnn", {"margin": 4}),
+    ("parity2", "emulator", {}),
+    ("adder2", "relu", {"form": "paper"}),
+)
+
+
+@pytest.mark.parametrize(("name", "target", "options"), NETS, ids=[target for _, target, _ in NETS])
+def test_a_single_entry_that_is_no_number_is_a_mismatch(
+    name: str, target: str, options: dict[str, Any]
+) -> None:
+    """Also where no run would show it: an engine that looks for the steepest edge passes over a slope that is
+    no number, and a row that an input does not look up is not read."""
+    net = tg.compile(tg.read(name), target, **options)
+    arrays = {name: np.asarray(array) for name, array in net.net.arrays().items()}
+    floats = [name for name, array in arrays.items() if array.dtype.kind == "f" and array.size]
+    assert floats
+    derived = 0
+    for number, name in enumerate(floats):
+        array = arrays[name].copy()
+        array.reshape(-1)[0] = -np.inf if number % 2 else np.nan
+        with np.errstate(invalid="ignore"):
+            try:
+                loaded = target_named(target).loaded(net.net.config(), {**arrays, name: array})
+            except TapegradError:
+                continue
+        if np.isfinite(loaded.arrays()[name]).all():
+            derived += 1  # the loader works it out from the others
+            continue
+        report = tg.verify(dataclasses.replace(net, net=loaded))
+        assert not report.agreed
+        assert report.mismatch is not None
+        assert name in report.mismatch.found
+    assert derived == (2 if target == "simplex" else 0)
+
+
+def test_a_net_that_runs_is_said_to_be_poisoned() -> None:
+    net = tg.compile(tg.read("busy-beaver-2x2"), "transformer", steps=16)
+    arrays = {name: np.array(array) for name, array in net.net.arrays().items()}
+    arrays["theta_cls"][0] = np.nan
+    poisoned = dataclasses.replace(net, net=target_named("transformer").loaded(net.net.config(), arrays))
+    run, report = run_and_verify(poisoned)
+    assert run.state == net.run().state
+    assert str(report) == (
+        "MISMATCH at step 0 on input ():\n  source  finite values\n"
+        "  network the array 'theta_cls' holds numbers that are not finite"
+    )
+    assert run_and_verify(net)[1].agreed

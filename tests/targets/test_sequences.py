@@ -20,6 +20,7 @@ from tapegrad.rasp.nodes import Indices, Tokens
 from tapegrad.rasp.program import RaspProgram
 from tapegrad.rasp.sampler import random_program
 from tapegrad.rasp.text import read
+from tapegrad.targets.decoder import sequences as decoder_sequences
 from tapegrad.targets.decoder.sequences import SequenceNet, _listed, _positions
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
 from tapegrad_check.rasp.program import check as rasp_check
@@ -274,6 +275,37 @@ def test_how_far_logits_are_from_bits():
     assert compiled.net.deviation(shifted) == pytest.approx(0.25, abs=1e-3)
 
 
+def test_how_far_a_mean_is_from_its_centre():
+    compiled = net_of(lib.make_frac_prevs(rasp.tokens == "a"), "ab", 4)
+    net = compiled.net
+    start = net.start(compiled.source.start(list("abba")))
+    assert net.deviation(start) == 0
+    carry = net.advance(start, 1)
+    assert net.deviation(carry) < 1e-5
+    _, centres = net.read
+    assert centres is not None
+    logits = net.evaluator.logits(carry.hidden)[1:, 0]
+    wanted = [1, 1 / 2, 1 / 3, 1 / 2]
+    assert np.abs(logits - wanted).max() < 1e-5
+    shifted = replace(carry, hidden=carry.hidden * np.float32(1 + 1 / 64))
+    off = [min(abs(own * (1 + 1 / 64) - centre) for centre in centres) for own in wanted]
+    assert net.deviation(shifted) == pytest.approx(max(off), abs=1e-5)
+    assert net.decode(shifted) == net.decode(carry)
+
+
+@pytest.mark.parametrize("fits", range(16))
+def test_the_greatest_length_is_named(fits, monkeypatch):
+    program = net_of(rasp.indices, "ab", 16).source
+
+    def build(shorter):
+        if shorter.length > fits:
+            raise Refused("too long")
+
+    monkeypatch.setattr(decoder_sequences, "build", build)
+    said = f"A length of {fits} will do." if fits else "There is no length that will do."
+    assert decoder_sequences._advice(program) == said
+
+
 BAD_FILES = {
     "another kind": lambda config, arrays: config["machine"].update(kind="tapes"),
     "a head of no node": lambda config, arrays: config["heads"].__setitem__(0, 99),
@@ -301,6 +333,44 @@ BAD_FILES = {
     ),
     "counts in a square": lambda config, arrays: arrays.update(heads=arrays["heads"][None]),
     "fewer heads": lambda config, arrays: arrays.update(heads=arrays["heads"] * 0),
+}
+
+
+def another_row(name):
+    def change(config, arrays):
+        sizes = arrays[f"{name}.sizes"].copy()
+        sizes[0, 0] += 1
+        bias = np.insert(arrays[f"{name}.bias"], int(sizes[0, 0]) - 1, 0)
+        arrays |= {f"{name}.sizes": sizes, f"{name}.bias": bias}
+
+    return change
+
+
+def wider(name):
+    def change(config, arrays):
+        arrays[f"{name}.sizes"] = arrays[f"{name}.sizes"].copy()
+        arrays[f"{name}.sizes"][0, 1] += 1
+
+    return change
+
+
+def another_map(name):
+    def change(config, arrays):
+        arrays[f"{name}.sizes"] = np.append(arrays[f"{name}.sizes"], np.array([[0, 3, 0]], np.int64), axis=0)
+
+    return change
+
+
+MAPS = ("query", "key", "value", "units", "sums", "embedding", "unembedding")
+BAD_FILES |= {f"another row of {name}": another_row(name) for name in MAPS}
+BAD_FILES |= {f"{name} for more coordinates": wider(name) for name in MAPS}
+BAD_FILES |= {f"one map more of {name}": another_map(name) for name in MAPS}
+BAD_FILES |= {
+    f"{name} that add to {word}": lambda config, arrays, name=name, at=at: arrays.update(
+        {name: np.where(np.arange(len(arrays[name])) == 0, at, arrays[name]).astype(arrays[name].dtype)}
+    )
+    for name in ("heads_to", "adds_to")
+    for word, at in (("nothing before", -1), ("nothing behind", 10_000))
 }
 
 

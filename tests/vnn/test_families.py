@@ -5,11 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tapegrad._vnn import FAMILY_NAMES, TOOL_NAMES, clauses, factoring, preimages, reaching, votes
+from tapegrad._vnn import FAMILY_NAMES, TOOL_NAMES, clauses, factoring, miters, preimages, reaching, votes
 from tapegrad._vnn.confirm import answered, solver_answer
-from tapegrad._vnn.families import FAMILIES, Family, draws_for, fitting
-from tapegrad._vnn.guard import guarded, relu_count
+from tapegrad._vnn.families import FAMILIES, WIDE, Family, asker, draws_for, fitting
+from tapegrad._vnn.guard import FORMS, guarded, relu_count
 from tapegrad._vnn.question import Question, point, violation
+from tapegrad._vnn.rounds import chained
 from tapegrad._vnn.scoring import TOOLS
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.tracer import trace
@@ -32,7 +33,7 @@ def test_answers_beside_every_input(family: Family, satisfiable: bool) -> None:
         found = evaluate(question.circuit, all_patterns(len(question.circuit.inputs)))
         assert found.any() == satisfiable
         if question.witness is not None:
-            assert exact_value(guarded(question.circuit), question.witness) == 1
+            assert exact_value(guarded(question.parts), question.witness) == 1
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda own: own.name)
@@ -71,6 +72,80 @@ def test_primes_beside_a_sieve() -> None:
     assert factoring.is_prime((1 << 61) - 1)
 
 
+def test_greater_primes_are_proved() -> None:
+    """Fermat's test to other bases, which the proof does not use, says the same; a composite has no proof."""
+    for bits in (82, 100, 257):
+        number = factoring.proven_prime(draws_for(bits), bits)
+        assert number.bit_length() == bits
+        assert all(pow(base, number - 1, number) == 1 for base in (3, 5, 7))
+    assert factoring.pocklington(2 * 23 + 1, 23)
+    assert not factoring.pocklington(341, 31)  # 11 * 31, which base 2 takes for a prime
+    assert not factoring.pocklington(47, 2)  # too small a divisor proves nothing
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_factors_and_products_bit_by_bit(size: int) -> None:
+    patterns = all_patterns(2 * size)
+    a, b = (patterns[:, part] @ (1 << np.arange(size)) for part in (slice(0, size), slice(size, None)))
+    for number in range(1 << 2 * size):
+        found = evaluate(chained(factoring.factor_rounds(number, size), ""), patterns)[:, 0]
+        assert np.array_equal(found, (a * b == number) & (a > 1) & (b > 1))
+    assert not evaluate(chained(miters.product_rounds(size), ""), patterns).any()
+
+
+def test_pixels_one_by_one() -> None:
+    for pixels in (1, 4, 7):
+        patterns = all_patterns(pixels)
+        for most in range(pixels):
+            found = evaluate(chained(votes.counting_rounds(pixels, most), ""), patterns)[:, 0]
+            assert np.array_equal(found, patterns.sum(axis=1) <= most)
+
+
+@pytest.mark.parametrize("satisfiable", [True, False])
+def test_corners_one_by_one_are_the_same_formula(satisfiable: bool) -> None:
+    at_once, one_by_one = (
+        make(3, satisfiable, draws_for(5)).circuit for make in (clauses.question, clauses.serial)
+    )
+    patterns = all_patterns(9)
+    assert np.array_equal(evaluate(at_once, patterns), evaluate(one_by_one, patterns))
+
+
+SERIAL = [family for family in FAMILIES.values() if family.serial is not None]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("family", SERIAL, ids=lambda own: own.name)
+def test_rounds_laid_out_one_by_one_are_the_circuit(family: Family, form: str) -> None:
+    """The network of the rounds at bits, beside the circuit that they are together."""
+    assert family.serial is not None
+    question = family.serial(3, True, draws_for(7, family.name))
+    layers, inputs = guarded(question.parts, form), len(question.circuit.inputs)
+    assert relu_count(question.parts, form) == sum(len(layer.map) for layer in layers[:-1])
+    assert question.witness is not None
+    assert exact_value(layers, question.witness) == 1
+    patterns = np.random.default_rng(0).integers(0, 2, (6, inputs)).astype(bool)
+    right = evaluate(question.circuit, patterns)[:, 0].astype(int).tolist()
+    assert [exact_value(layers, point(row)) for row in patterns] == right
+
+
+@pytest.mark.parametrize("family", SERIAL, ids=lambda own: own.name)
+def test_answers_bit_by_bit_beside_a_solver(family: Family) -> None:
+    pytest.importorskip("pysat")
+    assert family.serial is not None
+    for number in range(4):
+        question = family.serial(4, number % 2 == 0, draws_for(number, family.name))
+        assert solver_answer(question) == question.satisfiable == (number % 2 == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_reaches_a_million(name: str) -> None:
+    size = fitting(name, 1_000_000)
+    parts = asker(name, 1_000_000)(size, True, draws_for(1, name)).parts
+    assert 900_000 < relu_count(parts) <= 1_100_000
+    assert asker(name, WIDE) == FAMILIES[name].question
+
+
 def test_the_hash_of_the_circuit_is_that_of_the_numbers() -> None:
     state, message_bits, rounds = preimages.shape(9)
     assert (state, message_bits, rounds) == (16, 12, 3)
@@ -85,7 +160,7 @@ def test_the_radius_is_where_the_network_passes_one_half() -> None:
     """Two bright pixels are moved as far as they may, by the network itself; random points do no better."""
     drawn = (votes.question(5, True, draws_for(seed)) for seed in range(50))
     question = next(own for own in drawn if own.about["flips"] == 2)
-    layers, flips = guarded(question.circuit), 2
+    layers, flips = guarded(question.parts), 2
     middle = [(low + high) / 2 for low, high in question.region]
     darkest = sorted((value, place) for place, value in enumerate(middle) if value > Fraction(1, 2))[:flips]
     radius = votes.radius([value for value, _ in darkest])
@@ -146,7 +221,7 @@ def test_sizes_grow_with_what_is_asked_for() -> None:
     for name, family in FAMILIES.items():
         sizes = [fitting(name, relus) for relus in (10, 800, 3000)]
         assert sizes[0] == family.smallest < sizes[1] < sizes[2]
-        assert relu_count(family.question(sizes[1], True, draws_for(0, name, sizes[1])).circuit) <= 800
+        assert relu_count(family.question(sizes[1], True, draws_for(0, name, sizes[1])).parts) <= 800
 
 
 def test_dimacs() -> None:

@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tapegrad._vnn.guard import RADIUS, guarded, relu_count
+from tapegrad._vnn.guard import COMPACT, FORMS, RADIUS, guarded, relu_count
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit, Gate
-from tapegrad.errors import InputError
-from tapegrad.networks.form import Dense
+from tapegrad.errors import InputError, Refused
+from tapegrad.networks.form import Affine, Dense
 from tapegrad.targets.relu.build import GADGETS
 from tests.interop.cases import all_patterns, random_circuit
 from tests.vnn.exactly import exact_value
@@ -62,13 +62,14 @@ def test_an_input_is_a_bit_or_costs_as_much_as_it_can_win(x: Fraction) -> None:
     t = min(max(4 * (x - Fraction(3, 8)), Fraction(0)), Fraction(1))
     near = min(abs(x - Fraction(1, 4)), abs(x - Fraction(3, 4)))
     q = min(8 * near, Fraction(1)) if Fraction(1, 4) < x < Fraction(3, 4) else Fraction(0)
-    assert exact_value(guarded(build.circuit()), [x]) == t - q
+    assert exact_value(guarded([build.circuit()]), [x]) == t - q
 
 
-def test_what_halves_satisfy_is_not_satisfied() -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_what_halves_satisfy_is_not_satisfied(form: str) -> None:
     half = Fraction(1, 2)
     circuit = contradiction()
-    assert exact_value(guarded(circuit), [half, half]) == -1
+    assert exact_value(guarded([circuit], form), [half, half]) <= -1
     assert not circuit.wire_values(all_patterns(2))[circuit.output_wires].any()
     gate = {kind: GADGETS[kind].formula for kind in (Gate.XNOR, Gate.NOT)}
     assert gate == {
@@ -77,14 +78,15 @@ def test_what_halves_satisfy_is_not_satisfied() -> None:
     }  # 1 at halves, so 1 + 1 - 1
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("circuit", [contradiction(), conjunction()], ids=lambda own: own.name)
-def test_every_real_point_by_an_exact_solver(circuit: Circuit) -> None:
+def test_every_real_point_by_an_exact_solver(circuit: Circuit, form: str) -> None:
     """z3 decides over all reals of the box, in rational arithmetic: nowhere above 0, or 1 within the
     radius."""
     z3 = pytest.importorskip("z3")
     solver, inputs = z3.Solver(), [z3.Real(name) for name in circuit.inputs]
     values = list(inputs)
-    for layer in guarded(circuit):
+    for layer in guarded([circuit], form):
         own = layer.map.entries()
         sums = [z3.RealVal(float(bias)) for bias in own.bias]
         for row, column, value in zip(own.rows, own.columns, own.values, strict=True):
@@ -107,12 +109,13 @@ def test_every_real_point_by_an_exact_solver(circuit: Circuit) -> None:
     assert solver.check() == z3.unsat
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", range(12))
-def test_random_circuits_at_random_points_in_floats(seed: int) -> None:
+def test_random_circuits_at_random_points_in_floats(seed: int, form: str) -> None:
     """Points anywhere, points near bits, and points at the cuts, beside the circuit's own values."""
     circuit = one_output(seed)
-    layers, random = guarded(circuit), np.random.default_rng(seed)
-    assert relu_count(circuit) == sum(len(layer.map) for layer in layers[:-1])
+    layers, random = guarded([circuit], form), np.random.default_rng(seed)
+    assert relu_count([circuit], form) == sum(len(layer.map) for layer in layers[:-1])
     bits = all_patterns(4)
     right = circuit.wire_values(bits)[circuit.output_wires][0]
     rounding = len(circuit.inputs) * 2.0**-20
@@ -129,10 +132,36 @@ def test_random_circuits_at_random_points_in_floats(seed: int) -> None:
         assert (values[clear] <= own + rounding).all()
 
 
+def test_what_a_compact_gate_has_too_much_between_bits_is_cut_off() -> None:
+    """Of this circuit, the network is almost 3/2 somewhere between the bits."""
+    *layers, last = guarded([one_output(259)], COMPACT)
+    points = np.random.default_rng(0).uniform(3 / 8, 5 / 8, (4000, 4))
+    points[:, 2:] = np.where(np.random.default_rng(1).uniform(size=(4000, 2)) < 0.5, points[:, 2:], 0)
+    assert np.array_equal(last.map.dense().weight, [[1, -1, -1]])
+    none = np.zeros(1, np.float32)
+    uncut, cut = (
+        in_floats([*layers, Dense(Affine.of(np.array([read], np.float32), none), "linear")], points)
+        for read in ([1, 0, 0], [1, -1, 0])
+    )
+    assert uncut.max() > 1.25
+    assert cut.max() == 1
+
+
+def test_values_that_may_leave_the_range_are_refused() -> None:
+    """A sum of three doubles what is between the bits, layer after layer, for all that intervals know."""
+    build = CircuitBuilder()
+    wires = [build.input(f"x{place}") for place in range(4)]
+    for number in range(400):
+        wires.append(build.xor(build.xor(wires[-1], wires[-2]), wires[number % 4]))
+    build.output("y", wires[-1])
+    with pytest.raises(Refused, match="range of float32"):
+        guarded([build.circuit()], COMPACT)
+
+
 def test_a_question_has_one_output() -> None:
     build = CircuitBuilder()
     wire = build.input("a")
     build.output("y", wire)
     build.output("z", wire)
     with pytest.raises(InputError, match="one output"):
-        guarded(build.circuit())
+        guarded([build.circuit()])

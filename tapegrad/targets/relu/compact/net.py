@@ -15,7 +15,7 @@ from tapegrad._precision import in_double
 from tapegrad.circuits.model import Bits, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError
 from tapegrad.networks.form import Stack, formula
-from tapegrad.networks.jax import room
+from tapegrad.networks.jax import resized, room
 from tapegrad.networks.skips import Slots, Tiles, Units, run_tiles, slots_of, tiles_of
 from tapegrad.targets.net import Net
 from tapegrad.targets.relu.build import DTYPES
@@ -36,7 +36,9 @@ ARRAYS = {
 }
 """The arrays of a saved net."""
 CHUNK_BYTES = {"reference": 1 << 25, "fast": 1 << 27}
-"""Values that `outputs` keeps at a time."""
+"""Values that `outputs` keeps at a time: what a processor's cache likes."""
+LARGE_CHUNK = 1 << 32
+"""The same for the reference engine on an accelerator, where starting a tile costs more than running it."""
 MOST_READERS = 4
 """Readers of a unit that are named."""
 
@@ -110,9 +112,8 @@ class CompactNet(Net):
     def start(self, state: Bits) -> RunningState:
         """The inputs as values 0 and 1."""
         bits = batch_of_bits(state, self.input_names, "net")
-        values = np.zeros((self._rows, len(bits)), self.dtype)
-        values[: bits.shape[1]] = bits.T
-        return RunningState(0, jax.device_put(values))
+        given = jax.device_put(bits).T.astype(self.dtype)
+        return RunningState(0, resized(given, self._rows))
 
     def step(self, carry: RunningState) -> RunningState:
         """One layer; the last step is that of the outputs, and leaves the state as it is."""
@@ -153,7 +154,9 @@ class CompactNet(Net):
         memory small."""
         self.check_engine(engine)
         batch = batch_of_bits(bits, self.input_names, "net")
-        chunk = max(64, CHUNK_BYTES[engine] // (self._rows * self.dtype.itemsize) // 64 * 64)
+        large = engine == "reference" and jax.default_backend() != "cpu"
+        budget = LARGE_CHUNK if large else CHUNK_BYTES[engine]
+        chunk = max(64, budget // (self._rows * self.dtype.itemsize) // 64 * 64)
         found = np.empty((len(batch), len(self.output_names)), self.dtype)
         for first in range(0, len(batch), chunk):
             part = slice(max(0, min(first, len(batch) - chunk)), first + chunk)
@@ -166,7 +169,7 @@ class CompactNet(Net):
         own = self.own
         used = own.out_weights != 0
         read = np.zeros((len(used), carry.values.shape[1]), self.dtype)
-        read[used] = np.asarray(carry.values)[self.slots.of_place[own.out_places[used]]]
+        read[used] = np.asarray(carry.values[self.slots.of_place[own.out_places[used]]])
         return own.out_weights[:, None].astype(self.dtype) * read + own.out_biases[:, None]
 
     def _fast(
