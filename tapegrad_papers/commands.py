@@ -365,6 +365,8 @@ def margins_learned(
     """
     from tapegrad_papers.wei import learned as experiment
 
+    if figure is not None:
+        experiment.require_drawable(figure)
     found = []
     with progress_bar() as bar:
         shown = bar.add_task("training", total=experiment.count(seeds, not short))

@@ -1,8 +1,10 @@
 """Networks learned by the all-layer-margin loss from samples of a circuit and of a machine; the figure."""
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from importlib.util import find_spec
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from tapegrad._files import write_atomically
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.model import Circuit
-from tapegrad.errors import Refused
+from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import RIGHT, Rule, TuringMachine
 from tapegrad_papers.wei.margin_training import FEED_FORWARD, RECURRENT, Row, Task, row_of
 from tapegrad_papers.wei.samples import transformer_sizes
@@ -153,6 +156,7 @@ WIDTHS = (16, 32, 64, 128, 256)
 COUNTS = (1, 2, 3, 4, 5)
 TIMES = (4, 8, 16, 32)
 EXPERIMENTS = ("width", "gates", "T")
+FORMATS = (".svg", ".png", ".pdf")
 
 
 def experiments(seeds: int, long: bool = True) -> Iterator[Row]:
@@ -198,13 +202,22 @@ def report(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
+def require_drawable(path: Path) -> None:
+    """Refuses, before anything is trained, what could not be drawn afterwards."""
+    if find_spec("matplotlib") is None:
+        raise Refused("figures need matplotlib", advice="Install tapegrad[plot].")
+    if path.suffix not in FORMATS:
+        raise InputError(f"{path} is no {', '.join(FORMATS)} file", advice="Choose one of these endings.")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no such folder, or it is one")
+
+
 def figure(rows: Sequence[Row], path: Path) -> None:
     """Above: test errors. Below: what the bounds ask for, and what was given."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise Refused("figures need matplotlib", advice="Install tapegrad[plot].") from error
+    require_drawable(path)
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     drawing = Figure(figsize=(9.6, 5.4), layout="constrained")
     panels = drawing.subplots(2, 3, sharey="row", sharex="col")
     titles = {"width": "width of the net", "gates": "gates of the circuit", "T": "time T of the machine"}
@@ -231,6 +244,9 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     panels[0, 0].set_ylabel("test error, %")
     panels[1, 0].set_ylabel("samples that suffice")
     panels[0, 0].legend(fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "learned"}):
-        drawing.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        drawing.savefig(
+            buffer, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None
+        )
+    write_atomically(path, buffer.getvalue())

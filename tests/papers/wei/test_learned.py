@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tapegrad.cli import app
+from tapegrad.errors import InputError
 from tapegrad_papers.wei import learned
 from tapegrad_papers.wei.learned import circuit_task, even_chance, machine_task, pairs, two_ones
 from tapegrad_papers.wei.margin_training import (
@@ -159,3 +160,9 @@ def test_the_experiment_as_a_user_runs_it(monkeypatch, tmp_path):
         ("width", 16), ("width", 32), ("gates", 1), ("gates", 3), ("T", 4), ("T", 8),
     ]  # fmt: skip
     assert drawing.read_text().lstrip().startswith("<?xml")
+
+
+@pytest.mark.parametrize("name", ["learned.txt", "missing/learned.svg", ""])
+def test_a_figure_that_cannot_be_drawn_is_refused_before_anything_is_trained(name, tmp_path):
+    found = CliRunner().invoke(app, ["bench", "margins", "--figure", str(tmp_path / name)]).exception
+    assert isinstance(found, InputError)
