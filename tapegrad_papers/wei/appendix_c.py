@@ -92,16 +92,15 @@ def theorem_4_1(long: bool) -> Outcome:
     samples = [row.samples for row in rows if row.samples is not None]
     sample_power = np.polyfit(np.log([e for e, _ in margins]), np.log(samples), 1)[0]
     built, row = transformer(ready("increment"), rows[1].steps), rows[1]
-    assert row.margin is not None
-    assert row.samples is not None
+    margin, enough = row.margin, row.samples
+    assert margin is not None
+    assert enough is not None
     written = [np.asarray(leaf) for layer in built.layers for leaf in _weights(layer)]
     alpha = sum(float(np.abs(part).sum()) for part in (*written, built.h_0, built.E, built.theta_cls))
     constants = margin_constants(transformer_chain(built))
     terms = _terms_of_d_5(constants)
     p = transformer_parameters(row.width, row.layers, len(ready("increment").alphabet))
-    back = 4 * rademacher_bound(row.samples, alpha, min(terms), p) + 2 * math.sqrt(
-        math.log(200) / row.samples
-    )
+    back = 4 * rademacher_bound(enough, alpha, min(terms), p) + 2 * math.sqrt(math.log(200) / enough)
     checks = {
         "the verdict is right on every word": right == words,
         "d = 2 log2 T + 10": all(row.layers == 2 * row.exponent + 10 for row in rows),
@@ -114,7 +113,7 @@ def theorem_4_1(long: bool) -> Outcome:
             row.norm, alpha, rel_tol=1e-9
         ),
         "gamma is the least of the nine terms of (D.5), written out once more": math.isclose(
-            row.margin, min(terms)
+            margin, min(terms)
         ),
         "with these the samples make Lemma 2.3 give epsilon": math.isclose(back, EPSILON, rel_tol=1e-6),
         "the proved margin falls like a power of log T between 0.2 and 0.5": 0.2 < power < 0.5,
@@ -145,7 +144,8 @@ def _weights(layer: Block) -> list[np.ndarray]:
     maps = [dense.map for dense in layer.expanded().feed_forward]
     maps += [side for a in layer.attentions() for side in (a.query, a.key, a.value)]
     nulls = [null for a in layer.attentions() for null in (a.null_key, a.null_value)]
-    return [np.asarray(part) for own in maps for part in (own.dense().weight, own.dense().bias)] + nulls
+    parts = [part for own in maps for part in (own.dense().weight, own.dense().bias)]
+    return [np.asarray(part) for part in (*parts, *nulls)]
 
 
 def _terms_of_d_5(k: MarginConstants) -> tuple[float, ...]:

@@ -148,7 +148,8 @@ def _jump(gap: float) -> float:
 def condition_d_3(long: bool) -> Outcome:
     random = np.random.default_rng(2)
     s, largest_zeta, tried = 0.01, 0.0, 0
-    shares = dict.fromkeys(("noise", "inputs", "both", "noise, one unit", "inputs, one unit"), 0.0)
+    kinds = "noise", "inputs", "both", "noise, one unit", "inputs, one unit"
+    shares: dict[str, float] = dict.fromkeys(kinds, 0.0)
     for network in (all_ands(), corrected_adder(2)):
         correction = network.chain.correction
         assert correction is not None

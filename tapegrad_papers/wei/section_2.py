@@ -52,10 +52,9 @@ def gate_distances(theta: NDArray, x: NDArray) -> NDArray:
     middle = np.zeros_like(reach)
     for _ in range(3):  # a grid, and a finer one around its best point, twice
         u = middle + reach * np.linspace(-1, 1, 401)
-        found = cost(u)
-        best = found.argmin(axis=-1)[..., None]
+        best = cost(u).argmin(axis=-1)[..., None]
         middle, reach = np.take_along_axis(u, best, -1), reach / 100
-    return found.min(axis=-1)
+    return cost(middle)[..., 0]
 
 
 @dataclass(frozen=True)
