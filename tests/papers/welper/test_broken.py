@@ -45,7 +45,7 @@ def _forget() -> None:
 
 
 def mutate(monkeypatch, owner: Any, name: str, old: str, new: str) -> None:
-    """A function or method with a piece of its source replaced, in every module that knows it by its name."""
+    """A function or method with a piece of its source replaced, in every module that knows it, by whatever name."""
     right = vars(owner)[name]
     function = inspect.unwrap(
         right.fget if isinstance(right, property) else getattr(right, "__func__", right)
@@ -54,8 +54,8 @@ def mutate(monkeypatch, owner: Any, name: str, old: str, new: str) -> None:
     monkeypatch.setattr(owner, name, wrong)
     if inspect.ismodule(owner):
         for module in [m for known, m in sys.modules.items() if known.startswith("tapegrad")]:
-            if vars(module).get(name) is right:
-                monkeypatch.setattr(module, name, wrong)
+            for known in [own for own, value in vars(module).items() if value is right]:
+                monkeypatch.setattr(module, known, wrong)
 
 
 MUTANTS = {
