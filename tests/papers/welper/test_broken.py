@@ -45,7 +45,7 @@ def _forget() -> None:
 
 
 def mutate(monkeypatch, owner: Any, name: str, old: str, new: str) -> None:
-    """A function or method with a piece of its source replaced, in every module that knows it, by whatever name."""
+    """A function or method with a piece of its source replaced, in every module that knows it."""
     right = vars(owner)[name]
     function = inspect.unwrap(
         right.fget if isinstance(right, property) else getattr(right, "__func__", right)
