@@ -2,8 +2,16 @@
 
 aigverse simulates truth tables: all patterns of the inputs, one bit each in every node. So the circuit that
 both run has 16 inputs (65,536 patterns); the 64 x 64 multiplier shows the evaluator on a wide one.
+
+`python -m bench.circuits FILE...` measures circuits in files instead: bools beside words, and, where the file
+is BLIF and the program `berkeley-abc` or `abc` is there, how many ANDs its tables become, beside those of
+ABC's `strash`.
 """
 
+import re
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -12,16 +20,69 @@ from pathlib import Path
 import numpy as np
 
 from tapegrad.circuits import Circuit, CircuitBuilder
-from tapegrad.circuits.evaluator import Evaluator, packed
+from tapegrad.circuits.evaluator import Evaluator, packed, unpacked
 from tapegrad.circuits.formats import aiger_binary, read
+from tapegrad.circuits.formats.aig import aig_of
 from tapegrad.circuits.layered import LayeredCircuit, layered
+from tapegrad.circuits.library import ready
 
 INPUTS = 16
+PATTERNS = 4096
 
 
 def rows() -> list[dict]:
     """Every measurement; those with a rival were taken in turns, best of several."""
-    return [_beside_aigverse(), *_wide_multiplier()]
+    own = ("interrupts9", "corrector32", "adder64", "multiplier16")
+    return [_beside_aigverse(), *_wide_multiplier(), *(_on_bools(name, ready(name)) for name in own)]
+
+
+def of_file(path: Path) -> list[dict]:
+    """What is measured of one file."""
+    circuit = read(path.read_bytes())
+    if not isinstance(circuit, Circuit):
+        sys.exit(f"{path.name} has latches; only circuits without a state are measured here")
+    found = [_on_bools(path.name, circuit)]
+    program = shutil.which("berkeley-abc") or shutil.which("abc")
+    if program and path.suffix == ".blif":
+        found.append(_beside_strash(path, circuit, program))
+    return found
+
+
+def _on_bools(name: str, circuit: Circuit) -> dict:
+    """Rows of bools beside words of 64 patterns, for 4,096 patterns, which stay in the processor's cache."""
+    evaluator = Evaluator(circuit)
+    bits = np.random.default_rng(0).integers(0, 2, (PATTERNS, len(circuit.inputs))).astype(bool)
+    words = packed(bits)
+    assert np.array_equal(evaluator(bits), unpacked(evaluator.packed(words), PATTERNS))
+    seconds, on_words = _in_turns(lambda: evaluator(bits), lambda: evaluator.packed(words), times=200)
+    return {
+        "what": f"evaluate {name} of {circuit.size:,} gates, {len(circuit.inputs)} inputs and "
+        f"{len(circuit.outputs)} outputs, on bools",
+        "value": PATTERNS / seconds,
+        "unit": "patterns/s",
+        "rival": "on words",
+        "rival_value": PATTERNS / on_words,
+        "ratio": on_words / seconds,
+    }
+
+
+def _beside_strash(path: Path, circuit: Circuit, program: str) -> dict:
+    """ANDs of the tables of a BLIF file: ours, and those of ABC's `strash`."""
+    done = subprocess.run(
+        [program, "-c", f"read_blif {path}; strash; print_stats"], capture_output=True, text=True, check=True
+    )
+    stated = re.search(r"and = *(\d+)", done.stdout)
+    if stated is None:
+        sys.exit(f"{program} did not say how many ANDs {path.name} has: {done.stdout[-200:]}")
+    ours, theirs = len(aig_of(circuit).left), int(stated[1])
+    return {
+        "what": f"read {path.name}",
+        "value": ours,
+        "unit": "ANDs",
+        "rival": "ABC, strash",
+        "rival_value": theirs,
+        "ratio": ours / theirs,
+    }
 
 
 def _beside_aigverse() -> dict:
@@ -118,5 +179,5 @@ def _squares(rounds: int = 24) -> Circuit:
 
 
 if __name__ == "__main__":
-    for row in rows():
+    for row in [row for file in sys.argv[1:] for row in of_file(Path(file))] or rows():
         print(row)

@@ -2,14 +2,21 @@
 
 `python -m bench.compact FILE...` measures circuits in files (AIGER, BLIF, .bench, Bristol Fashion); without
 files a multiplier and SHA-256. All times are processor time, so that what else a machine does does not
-count; patterns a second are for one thread. The rival has the same gates, without skip connections, as one
-sparse matrix (CSR) and one ReLU for each layer, in PyTorch.
+count; patterns a second are for one thread. There are two rivals in PyTorch, both with one sparse matrix
+(CSR) and one ReLU for each layer. One has the same gates, without skip connections. The other is made of
+tables of four inputs, as few levels of them as ABC finds (`if -K 4`; measured where `berkeley-abc` or `abc`
+is installed): a table is a sum of products of its inputs, a product of bits is one ReLU unit, and the sums
+are multiplied into the next matrix.
 """
 
+import shutil
+import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from graphlib import TopologicalSorter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +29,7 @@ from examples import sha256
 from tapegrad._compile import compile, estimate
 from tapegrad._saved import check, save
 from tapegrad.circuits import Array, UInt, trace
-from tapegrad.circuits.formats import read
+from tapegrad.circuits.formats import blif, read
 from tapegrad.circuits.model import Circuit
 from tapegrad.interop.exporting import to_torch
 from tapegrad.networks.form import Stack
@@ -74,6 +81,117 @@ def rival(stack: Stack) -> Callable[[np.ndarray], Any]:
     return run
 
 
+def tables_by_abc(circuit: Circuit) -> list[tuple[str, list[str], int]]:
+    """The circuit in tables of up to four inputs: name, what it reads, and the table (bit p is the value for
+    bit i of p as input i), in an order in which what they read comes first. Outputs are o0, o1, ..."""
+    program = shutil.which("berkeley-abc") or shutil.which("abc")
+    if program is None:
+        return []
+    plain = replace(
+        circuit,
+        inputs=tuple(f"i{k}" for k in range(len(circuit.inputs))),
+        outputs=tuple(f"o{k}" for k in range(len(circuit.outputs))),
+    )
+    with TemporaryDirectory() as folder:
+        before, after = Path(folder, "before.blif"), Path(folder, "after.blif")
+        before.write_text(blif.write(plain))
+        script = f"read_blif {before}; strash; if -K 4; write_blif {after}"
+        subprocess.run([program, "-c", script], capture_output=True, check=True)
+        text = after.read_text().replace("\\\n", " ")
+    found = {}
+    for part in text.split(".names")[1:]:
+        head, *rows = part.split(".end")[0].strip().split("\n")
+        *reads, name = head.split()
+        inside, value = 0, "1"
+        for row in rows:
+            cube, value = row.split() if reads else ("", row.strip())
+            for p in range(1 << len(reads)):
+                inside |= all(want in ("-", str(p >> i & 1)) for i, want in enumerate(cube)) << p
+        table = inside if value == "1" else inside ^ (1 << (1 << len(reads))) - 1
+        found[name] = name, reads, table
+    order = TopologicalSorter({name: reads for name, reads, _ in found.values()}).static_order()
+    return [found[name] for name in order if name in found]
+
+
+def polynomial(inputs: int, table: int) -> dict[tuple[int, ...], int]:
+    """The factors of every product of inputs, with its coefficient: f(S) less those of all smaller sets."""
+    found = [table >> p & 1 for p in range(1 << inputs)]
+    for i in range(inputs):
+        for p in range(1 << inputs):
+            if p >> i & 1:
+                found[p] -= found[p ^ 1 << i]
+    return {tuple(i for i in range(inputs) if p >> i & 1): c for p, c in enumerate(found) if c}
+
+
+def in_tables(circuit: Circuit) -> tuple[Callable[[np.ndarray], Any], int, int] | None:
+    """The rival of tables: how to run it, its numbers and its layers."""
+    tables = tables_by_abc(circuit)
+    if not tables:
+        return None
+    level = {f"i{k}": 0 for k in range(len(circuit.inputs))}
+    for name, reads, _ in tables:
+        level[name] = 1 + max((level[net] for net in reads), default=0)
+    outputs = [f"o{k}" for k in range(len(circuit.outputs))]
+    depth = max(level.values())
+    last = dict.fromkeys(outputs, depth)
+    for name, reads, _ in reversed(tables):
+        for net in reads:
+            last[net] = max(last.get(net, 0), level[name] - 1)
+    # What a net is, as a sum over the units of the layer before: columns, values and a constant.
+    sums: dict[str, tuple[dict[int, int], int]] = {f"i{k}": ({k: 1}, 0) for k in range(len(circuit.inputs))}
+    width, layers = len(circuit.inputs), []
+    for now in range(1, depth + 1):
+        units: dict[tuple[str, ...], int] = {}
+        after: dict[str, tuple[dict[int, int], int]] = {}
+        for name in sums:
+            if last.get(name, -1) >= now:
+                after[name] = {units.setdefault((name,), len(units)): 1}, 0
+        for name, reads, table in tables:
+            if level[name] == now:
+                products = polynomial(len(reads), table)
+                constant = products.pop((), 0)
+                terms = {tuple(sorted(reads[i] for i in own)): c for own, c in products.items()}
+                after[name] = {units.setdefault(own, len(units)): c for own, c in terms.items()}, constant
+        layers.append(_matrix([(own, 1 - len(own)) for own in units], sums, width))
+        sums, width = after, len(units)
+    layers.append(_matrix([((name,), 0) for name in outputs], sums, width))
+    numbers = sum(matrix.values().numel() + len(bias) for matrix, bias in layers)
+
+    def run(bits: np.ndarray) -> np.ndarray:
+        values = torch.tensor(bits.T.astype(np.float32))
+        for matrix, bias in layers[:-1]:
+            values = torch.relu(matrix @ values + bias)
+        matrix, bias = layers[-1]
+        return 2 * (matrix @ values + bias).T.numpy() - 1
+
+    return run, numbers, depth
+
+
+def _matrix(units: list, sums: dict[str, tuple[dict[int, int], int]], width: int) -> tuple[Any, Any]:
+    """Units that add up nets, over the units of the layer before."""
+    starts, columns, values, biases = [0], [], [], []
+    for nets, bias in units:
+        total: dict[int, int] = {}
+        for net in nets:
+            for column, value in sums[net][0].items():
+                total[column] = total.get(column, 0) + value
+            bias += sums[net][1]
+        kept = sorted((column, value) for column, value in total.items() if value)
+        columns += [column for column, _ in kept]
+        values += [float(value) for _, value in kept]
+        starts.append(len(columns))
+        biases.append(float(bias))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        matrix = torch.sparse_csr_tensor(
+            torch.tensor(starts),
+            torch.tensor(columns, dtype=torch.int64),
+            torch.tensor(values),
+            (len(units), width),
+        )
+    return matrix, torch.tensor(biases)[:, None]
+
+
 def measured(name: str, circuit: Circuit) -> list[dict[str, Any]]:
     """Sizes, times and speeds of one circuit."""
     papers = estimate(circuit, "relu", form="paper")
@@ -115,6 +233,14 @@ def measured(name: str, circuit: Circuit) -> list[dict[str, Any]]:
         found.append(row("fast", speed, "patterns/s", words, speed / theirs))
     else:
         found.append(row("fast", speed, "patterns/s"))
+    if without <= LARGEST_RIVAL and (tables := in_tables(circuit)):
+        run, numbers, depth = tables
+        assert np.array_equal(run(bits) > 0, net.outputs(bits, "fast") > 0)
+        theirs = patterns_a_second(run, bits)
+        words = (
+            f"tables of four in PyTorch (CSR): {theirs:,.0f} patterns/s, {numbers:,} numbers, {depth} layers"
+        )
+        found.append(row("fast", speed, "patterns/s", words, speed / theirs))
     return found
 
 
@@ -124,13 +250,13 @@ def in_pytorch(name: str, circuit: Circuit) -> list[dict[str, Any]]:
     found = []
     bits = np.random.default_rng(0).integers(0, 2, (PATTERNS, len(circuit.inputs))).astype(bool)
     rows = torch.tensor(bits, dtype=torch.float32)
-    for form in ("paper", "compact"):
+    for form, options in (("paper", {}), ("compact", {"skips": False})):
+        if estimate(circuit, "relu", form=form, **options).parameters > LARGEST_RIVAL:
+            continue
         net = compile(circuit, "relu", form=form).net
         assert isinstance(net, ReluNet | CompactNet)
         module = to_torch(net)
         stack = net.stack if isinstance(net, ReluNet) else net.stack()
-        if len(stack.biases) * 5 > LARGEST_RIVAL:
-            continue
         bare, slow = rival(stack), to_torch(net)
         slow.differentiable = True
         with torch.no_grad():

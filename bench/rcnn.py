@@ -13,7 +13,10 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.learners import parity as traced_parity
+from tapegrad.learners import perceptron
 from tapegrad.learners.on_grid import parity, single_coordinate, start
+from tapegrad.lowering.grid_learner import grid_learner
 from tapegrad.machines.compiled import run
 from tapegrad.machines.model import MOVES, GridMachine, GridRule
 from tapegrad.sklearn import RCNNClassifier
@@ -34,6 +37,7 @@ def rows(long: bool = False) -> list[Row]:
         *engines(),
         *many_points(),
         *many_filters(),
+        *traced(),
         *parities([(8, 20), (16, 26), (24, 36)] if long else [(8, 20)]),
     ]
 
@@ -137,6 +141,30 @@ def many_filters(filters: int = 256, points: int = 1000) -> list[Row]:
                 _row(f"{name}: run on {points} points, 16 different", filters / (ended - trained), "per s"),
                 _row(f"{name}: end to end", filters / (ended - began), "per s"),
             ]
+    return found
+
+
+def traced(samples: int = 16) -> list[Row]:
+    """Learners traced from Python, as machines on the grid: states, layers, and processor time to build the
+    filter, to train it by SGD on some samples, and to answer as many test points."""
+    found = []
+    for learner in (traced_parity(4), traced_parity(8), perceptron(3, samples)):
+        rng = np.random.default_rng(0)
+        X = rng.integers(0, 2, (samples, learner.inputs))
+        began = time.process_time()
+        machine = grid_learner(learner)
+        network = RCNNClassifier(machine, encoding="ternary").fit(X, X[:, 1])
+        trained = time.process_time()
+        network.predict(X[:1])  # code is compiled here, once for all
+        ready = time.process_time()
+        network.predict(X)
+        ended = time.process_time()
+        name = f"{learner.name} traced, {len(machine.machine.states):,} states, {samples} samples"
+        layers = int(network.layers_.max())
+        found += [
+            _row(f"{name}: built and trained", trained - began, "s"),
+            _row(f"{name}: {len(X)} points, {layers:,} layers each", ended - ready, "s"),
+        ]
     return found
 
 

@@ -219,7 +219,7 @@ def compile_for(
         source = imported(fitted)(source, words, steps)
     first = source.start(*words)
     refuse_early(source, target, first)
-    if target_named(target).built_for_inputs:
+    if target_named(target).built_for_inputs and "longest" not in options:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
     options = _suiting(source, target_named(target), first, steps, options) | options
     chosen, passes, settings = _prepared(source, target, options)

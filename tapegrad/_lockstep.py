@@ -70,10 +70,13 @@ class Lockstep(_Followed):
         """Whether the net, as it decoded last, was where the interpreters are."""
         self._look()
 
-    def step(self) -> None:
-        """One step of the net, and of the interpreters if it decodes to a new state."""
-        self.carry = self.compiled.net.advance(self.carry, 1, self.engine)
-        self.steps += 1
+    def step(self, most: int = 1) -> None:
+        """One step of the net, and of the interpreters if it decodes to a new state; or several, at most so
+        many, up to the next state that can be compared."""
+        net = self.compiled.net
+        count = min(most, net.silent(self.carry))
+        self.carry = net.advance(self.carry, count, self.engine)
+        self.steps += count
         self._look()
 
     def _look(self) -> None:

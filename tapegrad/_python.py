@@ -37,6 +37,15 @@ def defined_in(path: Path, name: str) -> Any:
     return getattr(module, name)
 
 
+def last_defined(path: Path) -> Any:
+    """The last function of a file: what its author was working towards."""
+    module = _run(path)
+    own = [value for key, value in vars(module).items() if _is_own(module, key, value)]
+    if not own:
+        raise InputError("the Python code defines no function", advice="Write one, as in def f(a: UInt(8)):")
+    return own[-1]
+
+
 def _run(path: Path) -> ModuleType:
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None

@@ -15,6 +15,7 @@ from tapegrad.errors import InputError, Refused, TapegradError
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
 
+MOST_STEPS = 10_000
 MOST_BUILT_FOR = 64
 """Of the inputs that a net was built for, most that are tried where none are given."""
 
@@ -85,7 +86,7 @@ def verify(
     compiled: Compiled,
     inputs: Iterable[Inputs] | None = None,
     *,
-    steps: int = 10_000,
+    steps: int | None = None,
     engine: str | None = "reference",
     seed: int = 0,
     every: int = 1,
@@ -97,8 +98,9 @@ def verify(
     Without `inputs`, a circuit of at most 20 inputs is checked on all of them, a machine on words that
     exercise its rules, a net that was built for certain inputs on those, everything else on a seeded sample;
     inputs for which the net has no room are left out. At most `steps` steps of the net are taken for each
-    input. For runs of millions of steps, `every` compares only every so many steps, with the compiled
-    interpreter, and at the end. Without an `engine`, each net chooses for the length of its runs.
+    input; if no number is given 10,000, or as many as lead to the outputs of a circuit. For runs of millions
+    of steps, `every` compares only every so many steps, with the compiled interpreter, and at the end.
+    Without an `engine`, each net chooses for the length of its runs.
     """
     exhaustive, chosen = False, inputs is None
     if inputs is None:
@@ -174,17 +176,23 @@ def run_and_verify(
 def _followed(
     compiled: Compiled,
     inputs: Inputs,
-    steps: int,
+    steps: int | None,
     engine: str | None,
     every: int,
     progress: Progress | None,
     watch: Watch | None = None,
 ) -> Lockstep | Leaps:
     """Net and source side by side, until they part, the net is done or the limit is reached."""
-    engine = engine or compiled.net.engine_for(compiled.start(*inputs), steps)
-    pair = Leaps(compiled, inputs, engine, every, steps) if every > 1 else Lockstep(compiled, inputs, engine)
-    while pair.parted is None and not pair.ended and pair.steps < steps:
-        pair.step()
+    most = MOST_STEPS if steps is None else steps
+    engine = engine or compiled.net.engine_for(compiled.start(*inputs), most)
+    pair = Leaps(compiled, inputs, engine, every, most) if every > 1 else Lockstep(compiled, inputs, engine)
+    if steps is None:
+        most = max(most, compiled.net.silent(pair.carry))
+    while pair.parted is None and not pair.ended and pair.steps < most:
+        if isinstance(pair, Lockstep):
+            pair.step(most - pair.steps)
+        else:
+            pair.step()
         if progress is not None:
             progress(pair.steps)
         state = None if watch is None or pair.parted is not None else pair.source_state

@@ -32,6 +32,8 @@ class Played:
     no_room: tuple[State, ...] = ()
     engines: list[str] = field(default_factory=list)
     """What the steps were taken with."""
+    known: bool = False
+    """Whether it says beforehand how far it is to the next state."""
 
     def start(self, first: State) -> int:
         if first in self.no_room:
@@ -56,6 +58,13 @@ class Played:
 
     def steps_taken(self, carry: int) -> int:
         return carry
+
+    def arrays(self) -> dict[str, Any]:
+        return {}
+
+    def silent(self, carry: int) -> int:
+        later = range(carry + 1, len(self.states)) if self.known else ()
+        return next((place - carry for place in later if self.states[place] is not None), 1)
 
     def engine_for(self, carry: int, steps: int) -> str:
         return f"for {steps} steps"
@@ -220,6 +229,28 @@ def test_sources_without_rules_have_none_to_exercise() -> None:
         pair.step()
     assert pair.agrees
     assert pair.rules == set()
+
+
+def test_what_lies_between_two_states_is_passed_over_at_once() -> None:
+    """If the net says where the next state is; and a run of known length is followed beyond the usual limit,
+    but not beyond one that is asked for."""
+    between: list[State | None] = [None] * 7
+    shown = [own for state in STATES for own in (state, *between)][: -len(between)]
+    net = Played(shown, known=True)
+    report = verify(compiled(net, BEAVER), [()])
+    assert (report.agreed, report.complete, report.steps, report.states) == (True, True, 48, 7)
+    assert len(net.engines) == 6
+    wrong = Configuration("B", ({5: "1"},), (0,))
+    mismatch = verify(compiled(Played([*shown[:16], wrong, *shown[17:]], known=True), BEAVER), [()]).mismatch
+    assert mismatch is not None
+    assert mismatch.step == 16
+    cut = verify(compiled(Played(shown, known=True), BEAVER), [()], steps=12)
+    assert (cut.agreed, cut.complete, cut.steps, cut.states) == (True, False, 12, 2)
+    circuit = circuits.ready("parity4")
+    first, last = circuit.run(circuit.start([[1, 0, 1, 1]]))
+    far = Played([first, *[None] * 12_000, last], known=True)
+    assert verify(compiled(far, circuit), [([[1, 0, 1, 1]],)]).complete
+    assert not verify(compiled(far, circuit), [([[1, 0, 1, 1]],)], steps=10_000).complete
 
 
 # In leaps

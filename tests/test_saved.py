@@ -330,3 +330,14 @@ def test_numbers_that_lead_nowhere_are_not_followed(
     saved.write(tmp_path / "net")
     with pytest.raises(BrokenNet, match=r"no vertex|more than a cell|there is not"):
         tg.load(tmp_path / "net")
+
+
+@pytest.mark.parametrize("cells", [10**9, (1 << 22) + 1, 1, True, 16.0])
+def test_a_tape_longer_than_can_be_compiled_is_not_loaded(cells: Any, tmp_path: Path) -> None:
+    """A run takes memory for every cell: 10^9 of them, in a folder of 2 KB, were 15 GB."""
+    tg.save(tg.compile(tg.read("1RB1LB_1LA1RZ"), "tape", cells=16), tmp_path / "net")
+    saved = Saved.of(tmp_path / "net")
+    saved.config["net"]["cells"] = cells
+    saved.write(tmp_path / "net")
+    with pytest.raises(tg.TapegradError, match="cells cannot be built"):
+        tg.load(tmp_path / "net")

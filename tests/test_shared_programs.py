@@ -1,6 +1,7 @@
 """What XLA compiles for one source serves every other of like size: a second machine waits for nothing."""
 
 import jax.monitoring
+import numpy as np
 import pytest
 
 import tapegrad as tg
@@ -23,6 +24,10 @@ SOURCES = {
     "relu": (
         [random_circuit(seed, inputs=5, size=size) for seed, size in ((0, 30), (1, 35), (2, 25))],
         {"form": "paper"},
+    ),
+    "relu, compact": (
+        [random_circuit(seed, inputs=5, size=size) for seed, size in ((0, 30), (1, 35), (2, 25))],
+        {"form": "compact"},
     ),
 }
 """For each target sources of like size, and options."""
@@ -50,6 +55,7 @@ def compiled():
 )
 def test_a_second_source_compiles_nothing(target, compiled):
     sources, options = SOURCES[target]
+    target = target.split(",")[0]
     jax.clear_caches()
     for number, source in enumerate(sources):
         inputs = INPUTS[target][number] if target in INPUTS else None
@@ -60,3 +66,31 @@ def test_a_second_source_compiles_nothing(target, compiled):
             assert len(compiled) > before, "the first must compile something, or nothing is counted"
         else:
             assert len(compiled) == before, source.name
+
+
+def test_compact_nets_share_the_compiled_engine(compiled):
+    """The fast engine is compiled for types alone, not for sizes; a reference run of a second input, in a
+    batch of the same size, compiles nothing either."""
+    from tapegrad.networks import skips_numba
+
+    def code() -> list[int]:
+        compiled = skips_numba._run_bits, skips_numba._run, skips_numba._units
+        return [len(own.signatures) for own in compiled]
+
+    nets = [
+        tg.compile(random_circuit(seed, inputs=inputs, size=size), "relu", form="compact").net
+        for seed, inputs, size in ((0, 5, 30), (1, 5, 35), (2, 9, 400))
+    ]
+    jax.clear_caches()
+    rng = np.random.default_rng(0)
+    seen = []
+    for net in nets:
+        for patterns in (16, 16, 300):
+            bits = rng.integers(0, 2, (patterns, len(net.input_names))).astype(bool)
+            assert np.array_equal(net.outputs(bits, "fast") > 0, net.outputs(bits) > 0)
+            seen.append((len(compiled), code()))
+    assert all(own == seen[0][1] for _, own in seen)
+    counts = [count for count, _ in seen]
+    assert 0 < counts[0] < counts[2], "what is compiled is counted: once for each size of a batch"
+    assert counts[0] == counts[1], "a second input"
+    assert counts[2] == counts[-1], "other nets of like size"

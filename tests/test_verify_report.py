@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad import _verify
 from tapegrad._lockstep import FINITE, _equal, _Followed
 from tapegrad._verify import Coverage, Mismatch, Report, _brief, _patterns, _Seen
 from tapegrad.circuits import library as circuits
@@ -140,3 +141,65 @@ def test_coverage_is_told_where_the_inputs_were_chosen_here() -> None:
     assert chosen.coverage is None
     assert chosen.exhaustive
     assert chosen.inputs == 16
+
+
+# Which inputs count, and who watches.
+
+
+def without_room(monkeypatch: pytest.MonkeyPatch, *refused: str) -> tg.Compiled:
+    """A net for which three words are chosen, of which some are refused."""
+    monkeypatch.undo()
+    net = tg.compile(machines.ready("increment"), "tape", cells=32)
+    true = _verify._followed
+
+    def followed(compiled: tg.Compiled, inputs: tuple[str, ...], *rest: object) -> object:
+        if inputs[0] in refused:
+            raise InputError(f"no room for {inputs[0]}")
+        return true(compiled, inputs, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(_verify, "default_inputs", lambda *_: ([("1",), ("11",), ("0",)], True))
+    monkeypatch.setattr(_verify, "_followed", followed)
+    return net
+
+
+def test_inputs_without_room_are_left_out_where_they_were_chosen_and_refused_where_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report = tg.verify(without_room(monkeypatch, "1", "11"), engine="fast")
+    assert (report.inputs, report.exhaustive, report.agreed) == (1, False, True)
+    with pytest.raises(InputError, match=r"no room for 1\b"):
+        tg.verify(without_room(monkeypatch, "1", "11", "0"), engine="fast")
+    with pytest.raises(InputError, match="no room for 11"):
+        tg.verify(without_room(monkeypatch, "11"), [("1",), ("11",)], engine="fast")
+    assert tg.verify(without_room(monkeypatch), engine="fast").exhaustive
+
+
+def test_rules_are_counted_where_every_step_is_looked_at() -> None:
+    net = tg.compile(machines.ready("busy-beaver-3x2"), "tape", cells=32)
+    assert tg.verify(net, engine="fast").coverage is not None
+    assert tg.verify(net, [()], engine="fast").coverage is None
+    assert tg.verify(net, engine="fast", every=2).coverage is None
+
+
+class Stepping:
+    """A run of five steps, whose second state cannot be told, and which parts at its fourth."""
+
+    def __init__(self, *_: object) -> None:
+        self.steps, self.parted, self.ended = 0, None, False
+
+    def step(self) -> None:
+        self.steps += 1
+        self.parted = ("a", "b") if self.steps == 4 else None
+
+    @property
+    def source_state(self) -> str | None:
+        return None if self.steps == 2 else f"state {self.steps}"
+
+
+def test_who_watches_sees_states_that_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_verify, "Lockstep", Stepping)
+    seen: list[object] = []
+    counted: list[int] = []
+    pair = _verify._followed(None, (), 9, "fast", 1, counted.append, seen.append)  # type: ignore[arg-type]
+    assert (seen, counted, pair.steps) == (["state 1", "state 3"], [1, 2, 3, 4], 4)
+    assert _verify._followed(None, (), 2, "fast", 1, None).steps == 2  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ first run is wrong and the second is not, the layers are shown one at a time, by
 otherwise fuses as it likes.
 """
 
-import importlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,12 +36,12 @@ def judged(runtime: str, level: str, name: str, own: Member) -> dict[str, Any]:
     """The outcome of one network in one format."""
     if own.shortfalls[name]:
         return {"outcome": BEYOND, "reason": own.shortfalls[name]}
-    module = importlib.import_module(f"tapegrad._conformance.runtimes.{RUNTIMES[runtime].module}")
+    used = RUNTIMES[runtime]
     try:
         if isinstance(own.net, Graph):
-            fault, how = located(module.prepare, level, name, own)
-        elif RUNTIMES[runtime].trains:
-            values = complete(module.train(own.net, level), own.names)
+            fault, how = located(used.prepare(), level, name, own)
+        elif used.trains:
+            values = complete(used.imported().train(own.net, level), own.names)
             fault, how = first_fault(own.names, own.expected, values), "all layers"
         else:
             return {"outcome": REFUSED, "reason": "this runtime does not train"}
@@ -95,11 +94,10 @@ def in_format(own: Member, name: str) -> tuple[Graph, dict[str, NDArray[Any]], i
 
 def timed(runtime: str, level: str, name: str, own: Member) -> dict[str, Any]:
     """Patterns a second of the processor, of a network whose rows are patterns."""
-    module = importlib.import_module(f"tapegrad._conformance.runtimes.{RUNTIMES[runtime].module}")
     graph, inputs, _ = in_format(own, name)
     many = {key: np.resize(array, (ROWS, *array.shape[1:])) for key, array in inputs.items()}
     try:
-        program = module.prepare(graph, name, level, [graph.output])
+        program = RUNTIMES[runtime].prepare()(graph, name, level, [graph.output])
         program(many)
     except Unsupported as error:
         return {"outcome": REFUSED, "reason": str(error)}

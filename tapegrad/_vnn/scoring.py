@@ -26,26 +26,19 @@ OUTCOMES = (RIGHT, WRONG, UNKNOWN, TIMEOUT, CRASH, ABSENT)
 SCORES = "scores"
 """The folder of scores inside that of the instances."""
 TOLERANCE = 1e-4
-ADAPTERS = Path(__file__).parent / "adapters"
+SCRIPT = Path(__file__).parent / "adapters" / "verifiers.py"
+_MISSING = re.compile(r"^ModuleNotFoundError: No module named '([\w.]{1,100})'")
 _VALUE = re.compile(r"\(X_([0-9]{1,7})\s+([-+0-9.eE]{1,40})\)")
 
 
-@dataclass(frozen=True)
-class Tool:
-    """A verifier: the package that it comes in, and the script that asks it."""
-
-    package: str
-    script: str
-    options: tuple[str, ...] = ()
-
-
 TOOLS = {
-    "marabou": Tool("maraboupy", "marabou.py"),
-    "neuralsat": Tool("neuralsat", "neuralsat.py"),
-    "never2": Tool("pynever", "never2.py"),
-    "never2-sslp": Tool("pynever", "never2.py", ("--sslp",)),
-    "auto_lirpa": Tool("auto_LiRPA", "auto_lirpa.py"),
+    "marabou": "maraboupy",
+    "neuralsat": "neuralsat",
+    "never2": "pynever",
+    "never2-sslp": "pynever",
+    "auto_lirpa": "auto_LiRPA",
 }
+"""Verifiers that the script knows, and the package that each comes in."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +72,7 @@ def score(
     if not re.fullmatch(r"[A-Za-z0-9_.+-]{1,64}", name):
         raise InputError("the name of a tool has letters, digits, dots and dashes")
     chosen = [entry for entry in entries if most_relus is None or entry["relus"] <= most_relus]
-    version = None if command else installed(TOOLS[name].package, python)
+    version = None if command else installed(TOOLS[name], python)
     head = {
         "tool": name,
         "version": version,
@@ -95,7 +88,7 @@ def score(
         known = {row["name"] for row in rows}
         for count, entry in enumerate(entry for entry in chosen if entry["name"] not in known):
             if command is None and version is None:
-                reason = f"pip install {TOOLS[name].package}"
+                reason = f"pip install {TOOLS[name]}"
                 rows.append(_row(entry, ABSENT, reason, None))
             else:
                 words = _words(name, python, command)
@@ -121,7 +114,7 @@ def _words(name: str, python: str, command: str | None) -> list[str]:
     """The command, with places for the four files and numbers."""
     places = ["{onnx}", "{vnnlib}", "{seconds}", "{result}"]
     if command is None:
-        return [python, str(ADAPTERS / TOOLS[name].script), *places, *TOOLS[name].options]
+        return [python, str(SCRIPT), name, *places]
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -161,6 +154,8 @@ def judged(folder: Path, entry: dict[str, Any], text: str, ended: Ended) -> tupl
         return UNKNOWN, ""
     if said not in ("sat", "unsat"):
         last = (ended.printed.strip().splitlines() or ["nothing was printed"])[-1]
+        if missing := _MISSING.search(last):
+            return ABSENT, f"its Python has no module {missing[1]!r}"
         return CRASH, f"exit code {ended.code}: {last[:200]}" if not said else f"it answered {said[:40]!r}"
     if said != entry["answer"]:
         return WRONG, f"it says {said}, and the answer is {entry['answer']}: {entry['why']}"

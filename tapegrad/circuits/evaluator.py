@@ -5,7 +5,12 @@ again as soon as its value has been read for the last time, so what is worked on
 circuit is not. The program is run once for each block of patterns.
 """
 
+from typing import Any
+
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._jit import njit
@@ -14,6 +19,8 @@ from tapegrad.errors import InputError
 
 Words = NDArray[np.uint64]
 """A row for each input or output; bit j of word k belongs to pattern 64 k + j."""
+
+_Row = NDArray[Any]
 
 BLOCK = 64
 """Words in a register: enough to hide the choice of the gate, few enough to keep registers in cache."""
@@ -67,8 +74,12 @@ class Evaluator:
 
     def __call__(self, bits: ArrayLike) -> Bits:
         """The outputs, a row for each row of input bits."""
-        batch = self.circuit.start(bits)
-        return unpacked(self.packed(packed(batch)), len(batch))
+        batch = np.ascontiguousarray(self.circuit.start(bits)).view(np.uint8)
+        patterns, inputs = batch.shape
+        octets, eights = _octets(8 * BLOCK, inputs)
+        outputs = np.empty((len(self.circuit.outputs), -(-patterns // 64) * 8), np.uint64)
+        _run_bits(*self._program, self._registers, batch, octets, eights, outputs)
+        return outputs.view(bool)[:, :patterns].T
 
     def packed(self, words: Words) -> Words:
         """The outputs, 64 patterns to a word."""
@@ -78,59 +89,39 @@ class Evaluator:
                 f"{len(self.circuit.inputs)} rows, not {words.dtype} of shape {words.shape}"
             )
         outputs = np.empty((len(self.circuit.outputs), words.shape[1]), np.uint64)
-        _run(
-            self._kinds,
-            self._to,
-            self._left,
-            self._right,
-            self._read,
-            self._from_inputs,
-            self._to_outputs,
-            self._registers,
-            np.ascontiguousarray(words),
-            outputs,
-        )
+        _run_words(*self._program, self._registers, np.ascontiguousarray(words), outputs)
         return outputs
+
+    @property
+    def _program(self) -> tuple[_Row, _Row, _Row, _Row, _Row, _Row, _Row]:
+        gates = self._kinds, self._to, self._left, self._right
+        return *gates, self._read, self._from_inputs, self._to_outputs
 
 
 def packed(bits: Bits) -> Words:
     """Patterns in rows to words; the last word is filled up with zeros."""
     patterns, inputs = bits.shape
-    count, groups = -(-patterns // 64), -(-inputs // 8)
-    buffer = np.zeros(64 * count * inputs + 8, np.uint8)  # the last eight bytes of all may reach beyond
-    buffer[: bits.size] = bits.reshape(-1).view(np.uint8)
-    words = np.empty((8 * groups, count), np.uint64)
-    _pack(np.ndarray((64 * count, groups), "<u8", buffer, 0, (inputs, 8)), words)
+    count = -(-patterns // 64)
+    filled = np.zeros((8 * count, 8, inputs), np.uint8)
+    filled.reshape(-1, inputs)[:patterns] = bits
+    octets, eights = _octets(8 * count, inputs)
+    _to_bytes(filled, octets)
+    words = np.empty((8 * eights.shape[1], count), np.uint64)
+    _turned(eights, count, np.arange(len(words)), words)
     return words[:inputs]
+
+
+def _octets(rows: int, inputs: int) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """Room for rows with a byte for each input; and these rows as numbers of eight bytes, the last of which
+    may reach into the next row."""
+    octets = np.empty(rows * inputs + 8, np.uint8)
+    return octets, np.ndarray((rows, -(-inputs // 8)), "<u8", octets, 0, (inputs, 8))
 
 
 def unpacked(words: Words, patterns: int) -> Bits:
     """The first so many patterns, in rows."""
     octets = np.ascontiguousarray(words.astype("<u8", copy=False)).view(np.uint8)
     return np.unpackbits(octets, axis=1, count=patterns, bitorder="little").view(bool).T
-
-
-@njit(nogil=True)
-def _pack(octets, words):
-    """Eight inputs of a pattern are the eight bytes of a number; of the last, what is too much belongs to the
-    next pattern and goes to words that nobody reads. Eight of these, each shifted by one bit more
-    than the one before, make a number whose bytes are eight patterns of each input; and the bytes of eight
-    such numbers, taken in turn, are the words."""
-    eights = np.empty(8, np.uint64)
-    low = np.uint64(0xFF)
-    for word in range(words.shape[1]):
-        for group in range(octets.shape[1]):
-            for eight in range(8):
-                gathered = np.uint64(0)
-                for place in range(8):
-                    row = octets[64 * word + 8 * eight + place, group]
-                    gathered |= row << np.uint64(place)
-                eights[eight] = gathered
-            for own in range(8):
-                found = np.uint64(0)
-                for eight in range(8):
-                    found |= (eights[eight] >> np.uint64(8 * own) & low) << np.uint64(8 * eight)
-                words[8 * group + own, word] = found
 
 
 @njit()
@@ -173,7 +164,7 @@ def _allocate(first, keep, arity, left, right, output_wires, live):
 
 
 @njit(nogil=True)
-def _run(kinds, to, left, right, read, from_inputs, to_outputs, registers, words, outputs):
+def _run_words(kinds, to, left, right, read, from_inputs, to_outputs, registers, words, outputs):
     held = np.zeros((registers, BLOCK), np.uint64)
     total = words.shape[1]
     for start in range(0, total, BLOCK):
@@ -181,38 +172,132 @@ def _run(kinds, to, left, right, read, from_inputs, to_outputs, registers, words
         for row in range(len(read)):
             for w in range(width):
                 held[from_inputs[row], w] = words[read[row], start + w]
-        for gate in range(len(kinds)):
-            kind, t, a, b = kinds[gate], to[gate], left[gate], right[gate]
-            if kind == _AND:
-                for w in range(BLOCK):
-                    held[t, w] = held[a, w] & held[b, w]
-            elif kind == _XOR:
-                for w in range(BLOCK):
-                    held[t, w] = held[a, w] ^ held[b, w]
-            elif kind == _OR:
-                for w in range(BLOCK):
-                    held[t, w] = held[a, w] | held[b, w]
-            elif kind == _NOT:
-                for w in range(BLOCK):
-                    held[t, w] = ~held[a, w]
-            elif kind == _NAND:
-                for w in range(BLOCK):
-                    held[t, w] = ~(held[a, w] & held[b, w])
-            elif kind == _NOR:
-                for w in range(BLOCK):
-                    held[t, w] = ~(held[a, w] | held[b, w])
-            elif kind == _ID:
-                for w in range(BLOCK):
-                    held[t, w] = held[a, w]
-            elif kind == _TRUE:
-                for w in range(BLOCK):
-                    held[t, w] = ~np.uint64(0)
-            elif kind == _FALSE:
-                for w in range(BLOCK):
-                    held[t, w] = np.uint64(0)
-            else:  # XNOR
-                for w in range(BLOCK):
-                    held[t, w] = ~(held[a, w] ^ held[b, w])
+        _gates(kinds, to, left, right, held)
         for row in range(len(to_outputs)):
             for w in range(width):
                 outputs[row, start + w] = held[to_outputs[row], w]
+
+
+@njit(nogil=True)
+def _run_bits(
+    kinds, to, left, right, read, from_inputs, to_outputs, registers, bits, octets, eights, outputs
+):
+    """Block by block, so that bits are packed and unpacked in cache. Within a block it does not matter which
+    bit of a register a pattern has. Bit k of byte q is for pattern k S + q, where a block has 8 S patterns:
+    so eight patterns become bytes, and bytes eight patterns, by the same operation on long vectors."""
+    held = np.zeros((registers + 1, BLOCK), np.uint64)
+    patterns, inputs = bits.shape
+    place = np.full(8 * eights.shape[1], registers)  # where inputs go that nobody reads
+    place[read] = from_inputs
+    last = np.zeros((64 * BLOCK if patterns % 64 else 0, inputs), np.uint8)
+    for start in range(0, patterns, 64 * BLOCK):
+        total = min(64 * BLOCK, patterns - start)
+        stride = (total + 63) // 64 * 8
+        block = bits[start : start + total]
+        if total < 8 * stride:
+            last[:total] = block
+            block = last[: 8 * stride]
+        _to_bytes(block.reshape(1, 8, stride * inputs), octets)
+        _turned(eights, stride // 8, place, held)
+        _gates(kinds, to, left, right, held)
+        for row in range(len(to_outputs)):
+            register, width = held[to_outputs[row]], stride // 8
+            for k in range(8):
+                into = outputs[row, start // 8 + k * width : start // 8 + (k + 1) * width]
+                for w in range(width):
+                    into[w] = register[w] >> np.uint64(k) & np.uint64(0x0101010101010101)
+
+
+@njit(nogil=True)
+def _to_bytes(bits, octets):
+    """Eight vectors of bits to one of bytes, the first to the lowest bits, and so on with the next eight."""
+    size = bits.shape[2]
+    for row in range(len(bits)):
+        a, b, c, d = bits[row, 0], bits[row, 1], bits[row, 2], bits[row, 3]
+        e, f, g, h = bits[row, 4], bits[row, 5], bits[row, 6], bits[row, 7]
+        into = octets[row * size : (row + 1) * size]
+        for j in range(size):
+            upper = ((h[j] * 2 | g[j]) * 2 | f[j]) * 2 | e[j]
+            into[j] = (((upper * 2 | d[j]) * 2 | c[j]) * 2 | b[j]) * 2 | a[j]
+
+
+@njit(nogil=True)
+def _turned(eights, count, place, held):
+    """Rows with a byte for each input to registers, in squares of eight bytes by eight."""
+    for group in range(eights.shape[1]):
+        for word in range(count):
+            rows = eights[8 * word : 8 * word + 8]
+            upper = rows[0, group], rows[1, group], rows[2, group], rows[3, group]
+            lower = rows[4, group], rows[5, group], rows[6, group], rows[7, group]
+            square = _square(upper + lower)  # type: ignore[call-arg]  # numba gives the first
+            for own in range(8):
+                held[place[8 * group + own], word] = square[own]
+
+
+@intrinsic
+def _square(_: Any, rows: Any) -> Any:
+    """Eight numbers of eight bytes, turned over: byte j of number i becomes byte i of number j. Rows 0 and 1
+    interleaved byte by byte, 2 and 3, and so on, make pairs; these, interleaved, fours; and these the
+    columns. The processor has an instruction for each, which compilers do not find by themselves."""
+
+    def generate(context: Any, build: Any, signature: Any, arguments: Any) -> Any:
+        numbers = ir.VectorType(ir.IntType(64), 2)
+
+        def interleaved(one: Any, two: Any, bits: int, half: int) -> Any:
+            """The lower (0) or upper (1) halves of two vectors of 16 bytes, in pieces of so many bits."""
+            count, kind = 64 // bits, ir.VectorType(ir.IntType(bits), 128 // bits)
+            order = [half * count + own + side for own in range(count) for side in (0, 2 * count)]
+            places = ir.Constant(ir.VectorType(ir.IntType(32), 2 * count), order)
+            return build.shuffle_vector(build.bitcast(one, kind), build.bitcast(two, kind), places)
+
+        def paired(vectors: list[Any], bits: int, halves: tuple[int, ...]) -> list[Any]:
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            return [interleaved(one, two, bits, half) for one, two in pairs for half in halves]
+
+        first, second = (ir.Constant(ir.IntType(32), own) for own in (0, 1))
+        empty = ir.Constant(numbers, ir.Undefined)
+        given = cgutils.unpack_tuple(build, arguments[0])
+        pairs = paired([build.insert_element(empty, row, first) for row in given], 8, (0,))
+        lower, upper = (paired(pairs, 16, (half,)) for half in (0, 1))
+        columns = [build.bitcast(own, numbers) for own in paired(lower + upper, 32, (0, 1))]
+        found = [build.extract_element(own, place) for own in columns for place in (first, second)]
+        return context.make_tuple(build, signature.return_type, found)
+
+    return rows(rows), generate
+
+
+@njit(nogil=True)
+def _gates(kinds, to, left, right, held):
+    """All gates, on whole registers."""
+    for gate in range(len(kinds)):
+        kind, t, a, b = kinds[gate], to[gate], left[gate], right[gate]
+        if kind == _AND:
+            for w in range(BLOCK):
+                held[t, w] = held[a, w] & held[b, w]
+        elif kind == _XOR:
+            for w in range(BLOCK):
+                held[t, w] = held[a, w] ^ held[b, w]
+        elif kind == _OR:
+            for w in range(BLOCK):
+                held[t, w] = held[a, w] | held[b, w]
+        elif kind == _NOT:
+            for w in range(BLOCK):
+                held[t, w] = ~held[a, w]
+        elif kind == _NAND:
+            for w in range(BLOCK):
+                held[t, w] = ~(held[a, w] & held[b, w])
+        elif kind == _NOR:
+            for w in range(BLOCK):
+                held[t, w] = ~(held[a, w] | held[b, w])
+        elif kind == _ID:
+            for w in range(BLOCK):
+                held[t, w] = held[a, w]
+        elif kind == _TRUE:
+            for w in range(BLOCK):
+                held[t, w] = ~np.uint64(0)
+        elif kind == _FALSE:
+            for w in range(BLOCK):
+                held[t, w] = np.uint64(0)
+        else:  # XNOR
+            for w in range(BLOCK):
+                held[t, w] = ~(held[a, w] ^ held[b, w])

@@ -19,7 +19,6 @@ from tapegrad.commands.output import (
     InputOption,
     SetOption,
     SourceArgument,
-    StepsOption,
     TargetOption,
     console,
     print_json,
@@ -72,7 +71,15 @@ def compile(
 def verify(
     folder: FolderArgument,
     input: InputOption = None,
-    steps: StepsOption = 10_000,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            "--steps",
+            "-n",
+            min=1,
+            help="Most steps of the network. Default: 10,000, or to a circuit's outputs.",
+        ),
+    ] = None,
     engine: EngineOption = None,
     seed: Annotated[int, typer.Option(help="Seed of the sampled inputs, where none are given.")] = 0,
     as_json: AsJson = False,
@@ -85,7 +92,7 @@ def verify(
     """
     compiled = load(folder)
     inputs = None if input is None else [parse_inputs(compiled.source, input)]
-    with steps_progress("verifying", steps) as progress:
+    with steps_progress("verifying", steps or 0) as progress:
         report = verify_net(compiled, inputs, steps=steps, engine=engine, seed=seed, progress=progress)
     if as_json:
         print_json({"source": compiled.source.name, "target": compiled.target.name, **report.to_json()})

@@ -33,7 +33,7 @@ def write_page(
     animated = output.suffix.lower() == ".gif"
     compiled, inputs = _opened(source, target, input, settings, steps)
     with steps_progress("recording", steps) as progress:
-        recording = record(compiled, *inputs, steps=steps, progress=progress)
+        recording = record(compiled, *inputs, steps=steps, seconds=SECONDS, progress=progress)
     content = gif(recording) if animated else page(recording).encode()
     write_atomically(output, content)
     if as_json:
@@ -81,13 +81,19 @@ def _opened(
 def studio(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
     seconds: Annotated[float, typer.Option(min=1, help="Most time for one run.")] = SECONDS,
+    python: Annotated[
+        bool, typer.Option("--python", help="Also take Python functions: this runs the code that you write.")
+    ] = False,
 ) -> None:
-    """Serve the player on this machine, with a box to paste a machine or circuit into.
+    """Serve the player on this machine, with a gallery and an editor.
 
     Example: tapegrad studio
     """
     from tapegrad.show.studio import Studio  # a server: only this command needs it
 
-    with Studio(port, seconds) as server:
-        console.print(f"Open {server.url}\nOnly this machine can reach it. Ctrl-C stops it.", markup=False)
+    with Studio(port, seconds, python) as server:
+        said = "\nIt runs the Python code that is written there." if python else ""
+        console.print(
+            f"Open {server.url}\nOnly this machine can reach it. Ctrl-C stops it.{said}", markup=False
+        )
         server.serve_forever()

@@ -3,7 +3,7 @@
 First the XOR form is undone, so that row i holds `x_i` and `y_i`. Then row by row, from the top: the machine
 evaluates one step of the learner on the row, whose memory lies on the right of the main grid, behind a blank
 column, and writes the new memory one row further down, where it goes on. On the last row it evaluates the
-answer instead. Work cells are beside the memory, and in the rows above and below.
+answer instead. Memory and work cells lie in a block, in rows above and below too, so that walks are short.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +27,16 @@ from tapegrad.learners.on_grid import (
     joined,
     undo_xor_form,
 )
-from tapegrad.lowering.itinerary import Itinerary, Output, Spot, Walks, itinerary, way
+from tapegrad.lowering.itinerary import Arrangement, Body, Itinerary, Member, Output, Spot, Walks, itinerary
 from tapegrad.lowering.learner_machine import learner_step, unguided_step
 from tapegrad.machines.builder import GridBuilder
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Cell, GridRule, Names, TuringMachine
 
 REGISTER = 15
 """Bits of the shift register that feeds randomised learners."""
+
+HEIGHT = 4
+"""Rows above and below that of the sample which the memory and work cells may lie in."""
 
 UNDONE, ROW, ANSWERED = "undone", "row", "answered"
 """States: the XOR form is undone; the head is below the first cell of a row, to see whether it is the last;
@@ -44,16 +47,15 @@ def grid_learner(learner: Learner, seed: int = 0) -> GridLearner:
     """The grid machine that answers as the learner does once it has learned from all samples, in order. Bit 1
     is the sign +. Every guess is wrong, so that every sample is learned from; a learner that has not
     finished in the end answers 0. One that draws random bits finds them in a shift register beside its
-    memory, filled from the seed (`random_bits`). Measured, one machine for all numbers of samples:
+    memory, filled from the seed (`random_bits`). Measured, one machine for all numbers of samples
+    (`python -m bench.rcnn` has more):
 
         learner                     states    steps for 4, 16 and 64 samples
-        majority of 3 labels           224       491      2,255     15,071
-        conjunction of 2 bits          609       719      3,035     18,059
-        parity of 2 bits               683     1,139      4,775     25,079
-        nearest of 3, 2 bits         1,894     2,419      9,103     41,599
-        conjunction of 4 bits        2,027     3,003     12,159     60,303
-        parity of 4 bits             3,355     3,173     12,905     63,353
-        parity of 8 bits            16,644    27,505    106,885    447,445
+        conjunction of 2 bits          468       603      2,151      8,415
+        parity of 2 bits               637     1,027      3,871     15,319
+        conjunction of 4 bits        1,249     1,829      6,905     27,221
+        parity of 4 bits             2,526     2,521      9,685     38,353
+        parity of 8 bits            10,021    17,145     66,333    263,269
 
     The square of the number of samples comes from undoing the XOR form, as in all machines that do.
     """
@@ -86,12 +88,8 @@ def _made(learner: Learner, seed: int, carried: int) -> GridLearner:
 
     features = [(0, column) for column in range(learner.inputs)]
     label = (0, learner.inputs)
-    memory = _in_order_of_use(learn.inputs[: len(first)], column=learner.inputs + 2)
-    below = [(row + 1, column) for row, column in memory]
-    places = [
-        _placed(learn, [*memory, *features, label], below, learner.inputs + 2),
-        _placed(answer, [*memory, *features], [label], learner.inputs + 2),
-    ]
+    places = _placed(learn, answer, len(first), features, label)
+    memory = [places[0][spot] for spot in learn.inputs[: len(first)]]
 
     walks = Walks({BLANK: 0, MINUS: 0, PLUS: 1}, (MINUS, PLUS))
     ones = [cell for cell, bit in zip(memory, first, strict=True) if bit]
@@ -102,9 +100,10 @@ def _made(learner: Learner, seed: int, carried: int) -> GridLearner:
     ]
     walks.go(ROW, {sign: sign for sign in SIGNS}, (1, 0), *starts[0])
     walks.go(ROW, {BLANK: BLANK}, (1, 0), *starts[1])
-    width = max(column for cells in places for _, column in cells.values()) - learner.inputs
+    rows, columns = zip(*(cell for cells in places for cell in cells.values()), strict=True)
+    frame = Frame(max(1, -min(rows)), max(1, *rows), right=max(1, max(columns) - learner.inputs))
     machine = joined(f"{learner.name} on the grid", _undo(), walks, _finish())
-    return GridLearner(machine, Frame(right=max(width, 1)), features=learner.inputs)
+    return GridLearner(machine, frame, features=learner.inputs)
 
 
 def _learning_circuit(learner: Learner, register: int) -> Circuit:
@@ -139,27 +138,36 @@ def _answer_circuit(learner: Learner, cells: int) -> Circuit:
     return build.circuit(learner.name)
 
 
-def _in_order_of_use(spots: Sequence[int], column: int) -> list[Cell]:
-    """A cell of row 0 for each spot, from this column on; what is used first lies on the left."""
-    rank = {spot: i for i, spot in enumerate(sorted(spots))}
-    return [(0, column + rank[spot]) for spot in spots]
-
-
 def _placed(
-    trip: Itinerary, inputs: Sequence[Cell], outputs: Sequence[Cell], column: int
-) -> dict[Spot, Cell]:
-    """Where everything lies: work cells from this column on, each the nearest free one when first needed."""
-    cells: dict[Spot, Cell] = dict(zip(trip.inputs, inputs, strict=True))
-    cells |= {Output(i): cell for i, cell in enumerate(outputs)}
-    most = column + len({*cells, *(stop.spot for stop in trip.stops)})
-    free = {(row, there) for row in range(-1, 2) for there in range(column, most)} - {*cells.values()}
-    here = (0, column)
-    for stop in trip.stops:
-        if stop.spot not in cells:
-            cells[stop.spot] = min(free, key=lambda cell: (len(way(here, cell)), cell))
-            free.remove(cells[stop.spot])
-        here = cells[stop.spot]
-    return cells
+    learn: Itinerary, answer: Itinerary, memory: int, features: Sequence[Cell], label: Cell
+) -> list[dict[Spot, Cell]]:
+    """Where everything lies, in the round trip that learns and in the one that answers: memory and work cells
+    behind a blank column, as near to each other as may be. The memory is written one row further down."""
+    trips = (learn, answer)
+    given = [*features, label]
+    fixed: dict[Member, Cell] = {
+        (number, spot): cell
+        for number, trip in enumerate(trips)
+        for spot, cell in zip(trip.inputs[memory:], given, strict=False)
+    }
+    fixed[1, Output(0)] = label
+    bodies = [
+        Body((((0, here), 0), ((0, Output(i)), 1), ((1, there), 0)))
+        for i, (here, there) in enumerate(zip(learn.inputs[:memory], answer.inputs[:memory], strict=True))
+    ]
+    known = {*fixed, *(member for body in bodies for member, _ in body.members)}
+    visits = [(number, stop.spot) for number, trip in enumerate(trips) for stop in trip.stops]
+    bodies += [Body(((member, 0),)) for member in dict.fromkeys(visits) if member not in known]
+    columns = range(label[1] + 2, label[1] + 4 + len(bodies))
+    room = [(row, column) for row in range(-HEIGHT, HEIGHT + 1) for column in columns]
+    arrangement = Arrangement(trips, room, fixed)
+    for body in bodies:
+        arrangement.place(body)
+    arrangement.settle()
+    return [
+        {spot: cell for (own, spot), cell in arrangement.cell.items() if own == number}
+        for number in range(len(trips))
+    ]
 
 
 def _remember(walks: Walks, cells: Sequence[Cell]) -> None:

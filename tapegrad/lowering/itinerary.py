@@ -6,9 +6,13 @@ every spot a cell of a tape or a grid, and the head walks from one to the next. 
 own, where the results are taken in the end.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.model import Circuit
@@ -92,6 +96,130 @@ def _merged(stops: Sequence[Stop]) -> Iterator[Stop]:
             waiting = Stop(stop.spot, Moment(reads, computes, second.writes or first.writes))
     if waiting is not None:
         yield waiting
+
+
+Member = tuple[int, Spot]
+"""A spot of one of several round trips, which share the cells that they are walked on."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """Spots that stay together: each member is so many rows below the body's cell."""
+
+    members: tuple[tuple[Member, int], ...]
+
+    def cells(self, at: Cell) -> list[tuple[Member, Cell]]:
+        """Where the members are when the body is there."""
+        return [(member, (at[0] + down, at[1])) for member, down in self.members]
+
+
+class Arrangement:
+    """Bodies on a grid, moved and exchanged until no such change makes the walks shorter. A walk counts once
+    for each content of the finite control that it may be made with, for these are states."""
+
+    TRIED = 12
+    """Places that a body is tried at, the nearest to where its walks lead."""
+    MOST_ROUNDS = 30
+
+    def __init__(
+        self, trips: Sequence[Itinerary], room: Sequence[Cell], fixed: Mapping[Member, Cell]
+    ) -> None:
+        self.room = np.array(room)
+        self.cell = dict(fixed)
+        self.at: dict[Body, Cell] = {}
+        self.taken: dict[tuple[int, Cell], Body] = {}
+        self.legs: dict[Member, dict[Member, int]] = defaultdict(lambda: defaultdict(int))
+        for number, trip in enumerate(trips):
+            held = wires_carried([stop.moment for stop in trip.stops], trip.operations)
+            for (one, two), wires in zip(pairwise(trip.stops), held[1:], strict=False):
+                a, b = (number, one.spot), (number, two.spot)
+                self.legs[a][b] += 1 << len(wires)
+                self.legs[b][a] += 1 << len(wires)
+
+    def put(self, body: Body, at: Cell) -> None:
+        """Takes the body there."""
+        self.lift(body)
+        self.at[body] = at
+        for member, cell in body.cells(at):
+            self.cell[member] = cell
+            self.taken[member[0], cell] = body
+
+    def lift(self, body: Body) -> None:
+        """Leaves its cells free."""
+        if body in self.at:
+            for (trip, _), cell in body.cells(self.at.pop(body)):
+                self.taken.pop((trip, cell), None)
+
+    def fits(self, body: Body, at: Cell) -> bool:
+        """Whether nothing else is there."""
+        return all(self.taken.get((trip, cell), body) is body for (trip, _), cell in body.cells(at))
+
+    def costs(self, body: Body) -> NDArray[np.int64]:
+        """The walks to and from the body, for each place of the room; spots without a cell do not count."""
+        own = {member for member, _ in body.members}
+        total = np.zeros(len(self.room), np.int64)
+        for member, down in body.members:
+            for other, weight in self.legs[member].items():
+                if other in self.cell and other not in own:
+                    row, column = self.cell[other]
+                    away = np.abs(self.room[:, 0] + down - row) + np.abs(self.room[:, 1] - column)
+                    total += weight * away
+        return total
+
+    def cost(self, body: Body) -> int:
+        """The walks to and from the body where it is."""
+        return sum(
+            weight * len(way(self.cell[member], self.cell[other]))
+            for member, _ in body.members
+            for other, weight in self.legs[member].items()
+        )
+
+    def place(self, body: Body) -> None:
+        """Puts a body where the walks to what has a cell already are shortest."""
+        order = np.argsort(self.costs(body), kind="stable")
+        places = ((int(row), int(column)) for row, column in self.room[order])
+        self.put(body, next(at for at in places if self.fits(body, at)))
+
+    def settle(self) -> None:
+        """Moves and exchanges bodies while that helps."""
+        for _ in range(self.MOST_ROUNDS):
+            if not sum(self._improve(body) for body in list(self.at)):
+                return
+
+    def _improve(self, body: Body) -> bool:
+        here, costs = self.at[body], self.costs(body)
+        before = self.cost(body)
+        for place in np.argsort(costs, kind="stable")[: self.TRIED]:
+            there = int(self.room[place][0]), int(self.room[place][1])
+            if there == here:
+                continue
+            if self.fits(body, there):
+                self.put(body, there)
+                if self.cost(body) < before:
+                    return True
+                self.put(body, here)
+                continue
+            other = self.taken.get((body.members[0][0][0], there))
+            if other is None or self.at[other] != there or not _alike(body, other):
+                continue
+            both = before + self.cost(other)
+            self._exchange(body, other)
+            if self.cost(body) + self.cost(other) < both:
+                return True
+            self._exchange(body, other)
+        return False
+
+    def _exchange(self, one: Body, other: Body) -> None:
+        here, there = self.at[one], self.at[other]
+        self.lift(one)
+        self.put(other, here)
+        self.put(one, there)
+
+
+def _alike(one: Body, other: Body) -> bool:
+    """Whether each fits where the other is."""
+    shape = [[(trip, down) for (trip, _), down in body.members] for body in (one, other)]
+    return shape[0] == shape[1]
 
 
 class Walks(dict[tuple[str, str], GridRule]):

@@ -18,8 +18,9 @@ from jaxtyping import Array, Float, Int
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.jax import room
 
-TILE = 32
-"""Units that JAX computes together."""
+TILE, FAN_IN = 32, 8
+"""Units that JAX computes together, and reads of each: eight suffice for every gate of four inputs, so that
+gates do not make a difference to what is compiled."""
 
 
 class Units(NamedTuple):
@@ -129,7 +130,7 @@ def tiles_of(units: Units, dtype: np.dtype, slots: Slots) -> Tiles:
     """The network on the device, in rooms that nets of like size share."""
     each = -(-np.diff(units.bounds) // TILE)
     bounds = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
-    height, fan_in = room(max(1, int(bounds[-1]))), -(-int(units.counts.max(initial=1)) // 4) * 4
+    height, fan_in = room(max(1, int(bounds[-1]))), -(-int(units.counts.max(initial=1)) // FAN_IN) * FAN_IN
     width = room(slots.total + 1)
     layer = np.repeat(np.arange(units.layers), np.diff(units.bounds))
     within = np.arange(len(layer)) - units.bounds[layer]

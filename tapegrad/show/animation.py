@@ -99,10 +99,8 @@ class _Painter:
             states.setdefault(i, []).append(state)
         for i in range(len(self.panel["nodes"])):
             self._node(i, states.get(i, []))
-        for a, b, _, colour in shown["arcs"]:
-            self._path(
-                arc_path(self.way["places"][a], self.way["places"][b]), ARCS[colour % len(ARCS)], 2, True
-            )
+        for arc, _, colour in shown["arcs"]:
+            self._path(self.way["arcs"][arc], ARCS[colour % len(ARCS)], 2, True)
         self._curve(number)
         return image.resize((WIDTH, HEIGHT), self._image.Resampling.LANCZOS)
 
@@ -154,14 +152,14 @@ class _Painter:
         """The part of the run that is over, and where it stands; scaled as the page scales it."""
         values = [frame["curve"] for frame in self.recording.frames]
         low, high = span([value for value in values if value is not None])
-        left, right, top, bottom = PAD + 60, WIDTH - PAD, HEIGHT - FOOT + 16, HEIGHT - 16
+        left, right, top, bottom = PAD, WIDTH - PAD, HEIGHT - FOOT + 22, HEIGHT - 14
 
         def at(i: int) -> tuple[float, float]:
             share = (min(high, max(low, values[i])) - low) / (high - low)
             x = left + (right - left) * i / max(1, len(values) - 1)
             return SCALE * x, SCALE * (bottom - (bottom - top) * share)
 
-        self._text(PAD, bottom - 10, self.recording.curve_name[:7], 13, SOFT, "DejaVuSans", "ls")
+        self._text(PAD, HEIGHT - FOOT, self.recording.curve_name, 12, SOFT, "DejaVuSans", "la")
         for i, j in pairwise(range(len(values))):
             if values[i] is not None and values[j] is not None:
                 self.on.line([at(i), at(j)], ON if j <= number else _faded(ON), 2 * SCALE)
@@ -201,17 +199,6 @@ class _Painter:
 
     def _at(self, x: float, y: float) -> tuple[float, float]:
         return self.left + self.unit * x, self.top + self.unit * y
-
-
-def arc_path(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """From node to node, as the page draws it: bowed upwards along a row, else across."""
-    (ax, ay, _, ah), (bx, by, _, bh) = a, b
-    if abs(ay - by) < 1:
-        top = ay - ah / 2 - min(10 + abs(ax - bx) * 0.2, 46)
-        return [ax, ay - ah / 2, ax, top, bx, top, bx, by - bh / 2 - 1]
-    way = 1 if by > ay else -1
-    start, end = ay + way * ah / 2, by - way * (bh / 2 + 1)
-    return [ax, start, ax, (start + end) / 2, bx, (start + end) / 2, bx, end]
 
 
 def span(known: Sequence[float]) -> tuple[float, float]:

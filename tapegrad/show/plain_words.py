@@ -90,11 +90,12 @@ SIMPLEX = PlainWords(
 )
 EMULATOR = PlainWords(
     "A neural network is trained by ordinary stochastic gradient descent, one sample at a time, and by "
-    "that carries out a learning algorithm of your choice: its memory is kept in the weights.",
+    "that carries out an algorithm of your choice, a learner, machine or program: its memory is kept in the "
+    "weights.",
     (
         (
             SEEN,
-            "On the left the sample that training sees next. In the middle the memory of the learning "
+            "On the left the sample that training sees next, if it has bits. In the middle the memory of the "
             "algorithm: each cell is a weight of the network, negative for 1, positive for 0. They feed a "
             "fixed network that computes what the algorithm would remember and answer; on the right its "
             "answer and the loss.",
@@ -239,7 +240,8 @@ RCNN = PlainWords(
         ),
         (
             CURVE,
-            "How many cells hold a symbol other than the blank.",
+            "How many cells hold a symbol other than the blank; where that number stays the same, the place "
+            "of the head. Its name stands beside it.",
         ),
         (
             COLOURS,

@@ -1,15 +1,21 @@
 """Recording a run: the net and the interpreter of its source in lockstep, a frame for each step."""
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from tapegrad._compile import Compiled, Progress, compile, compile_for
 from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_ahead
 from tapegrad._panels import plain
-from tapegrad._sources import Found, inputs_for, kind_of
+from tapegrad._sources import Found, inputs_for, kind_of, route
 from tapegrad.show.plain_words import plain_words
-from tapegrad.show.views import RunsInThePage, described, net_view
+from tapegrad.show.views import Heights, RunsInThePage, described, net_view
+from tapegrad.source import Source
 from tapegrad.targets import target_named
 
 # A run as plain data: what the page needs to show it, and nothing else.
@@ -66,6 +72,10 @@ SECONDS = 60.0
 """Time for one run of the studio."""
 
 
+MOST_UNROLLED = 100
+"""Steps of a machine that is written out as a circuit, so that the net has layers for each of them."""
+
+
 MOST_FRAMES = 400
 """A longer run is thinned: every second frame is dropped, as often as needed."""
 
@@ -75,12 +85,13 @@ def record(
     *inputs: Any,
     steps: int = MOST_STEPS,
     frames: int = MOST_FRAMES,
+    seconds: float = math.inf,
     engine: str | None = None,
     progress: Progress | None = None,
 ) -> Recording:
-    """Runs the net for at most `steps` steps and keeps at most `frames` frames of it. Without an `engine`,
-    the net chooses for the length of the run. Steps between two frames are compared as well, unless the net
-    is large and the run long, and its source can be followed in leaps."""
+    """Runs the net for at most `steps` steps, and so many seconds, and keeps at most `frames` frames of it.
+    Without an `engine`, the net chooses for the length of the run. Steps between two frames are compared as
+    well, unless the net is large and the run long, and its source can be followed in leaps."""
     first = compiled.start(*inputs)
     engine = engine or compiled.net.engine_for(first, steps)
     network = net_view(compiled, first)
@@ -93,16 +104,18 @@ def record(
     if type(compiled.lowered) is not type(compiled.source) and not in_step:
         views.append(("source", kind_of(compiled.lowered).view(compiled.lowered)))
     kept: list[_Moment] = []
+    end = time.monotonic() + seconds
     while True:
-        last = run.ended or run.steps >= steps or (leaps and not run.agrees)
+        late = time.monotonic() > end and not run.ended and run.steps < steps
+        last = late or run.ended or run.steps >= steps or (leaps and not run.agrees)
         keep = last or run.steps % stride == 0
         if keep or network.sees_every_step:
-            values, curve = network.frame(run.carry)
+            values, heights = network.frame(run.carry)
             if keep:
                 states = [run.source_state, *([run.lowered_state] if isinstance(run, Lockstep) else ())]
                 shown = [view.frame(state) for (_, view), state in zip(views, states, strict=False)]
                 source_step = run.steps if leaps else max(0, run.states - 1)
-                kept.append(_Moment(run.steps, source_step, curve, run.agrees, [*shown, values]))
+                kept.append(_Moment(run.steps, source_step, heights, run.agrees, [*shown, values]))
         if last:
             break
         if len(kept) > frames:
@@ -111,12 +124,14 @@ def record(
         if progress is not None:
             progress(run.steps)
     panels, collected = _finished([*views, ("network", network)], kept)
+    chosen = _livelier(kept)
     notes = list(network.notes)
     if stride > 1:
         compared = " and compared" if leaps else "; all of them were compared"
         notes.append(f"Every {_ordinal(stride)} of {run.steps:,} steps is shown{compared}.")
     if not run.ended:
-        notes.append(f"The run was cut off after {run.steps:,} steps, before its end.")
+        why = f", for it had taken {seconds:g} seconds" if late else ""
+        notes.append(f"The run was cut off after {run.steps:,} steps, before its end{why}.")
     summary, paper = described(compiled)
     words = plain_words(compiled)
     return Recording(
@@ -131,7 +146,7 @@ def record(
         parameters=compiled.net.parameters,
         steps=run.steps,
         step_name=network.step_name,
-        curve_name=network.curve_name,
+        curve_name=network.curves[chosen],
         ended=run.ended,
         agreed=run.parted is None,
         leaps=leaps,
@@ -142,7 +157,7 @@ def record(
             {
                 "step": moment.step,
                 "source_step": moment.source_step,
-                "curve": None if moment.curve is None else plain(moment.curve),
+                "curve": None if (height := moment.heights[chosen]) is None else plain(height),
                 "agrees": moment.agrees,
                 "panels": list(values),
             }
@@ -166,9 +181,15 @@ class _Moment:
 
     step: int
     source_step: int
-    curve: float | None
+    heights: Heights
     agrees: bool
     shown: list[list[Any]]
+
+
+def _livelier(kept: list[_Moment]) -> int:
+    """The first curve that is not flat; where all are, the first."""
+    curves = zip(*(moment.heights for moment in kept), strict=True)
+    return next((n for n, own in enumerate(curves) if len({*own} - {None}) > 1), 0)
 
 
 def _finished(views: list[tuple[str, Any]], kept: list[_Moment]) -> tuple[list[dict], list[tuple[Any, ...]]]:
@@ -204,7 +225,26 @@ def compiled_example(target: str) -> tuple[Compiled, tuple[Any, ...]]:
 def compiled_source(
     found: Found, target: str, texts: Sequence[str] | None, settings: Mapping[str, Any], steps: int
 ) -> tuple[Compiled, tuple[Any, ...]]:
-    """The source on its target, with the input as typed, or else the one that came with it, made for at most
-    this many steps on it."""
-    inputs = inputs_for(found.source, texts, found.inputs)
+    """The source on its target, with the input as typed, or else the one that came with it, or else one of
+    its kind's own; made for at most this many steps on it, and for fewer where each of them adds layers."""
+    inputs = found.inputs
+    if texts is not None or not kind_of(found.source).input_needed:
+        inputs = inputs_for(found.source, texts, inputs)
+    elif not inputs:
+        inputs = _example_inputs(found.source)
+    if "steps" not in settings and _is_unrolled(found.source, target, settings):
+        steps = min(steps, MOST_UNROLLED)
     return compile_for(found.source, target, inputs, steps, **settings), inputs
+
+
+def _example_inputs(source: Source) -> tuple[Any, ...]:
+    """One that says something: the first few of a kind may be all zeros and all ones."""
+    tried, _ = kind_of(source).default_inputs(source, np.random.default_rng(0), False)
+    return list(islice(tried, 12))[-1]
+
+
+def _is_unrolled(source: Source, target: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a machine is written out as a circuit on the way to a target."""
+    chosen = target_named(target)
+    lowerings = route(source, *chosen.kinds, names=set(settings) - set(chosen.options))
+    return any("steps" in lowering.options and "circuit" in lowering.after for lowering in lowerings)

@@ -1,9 +1,11 @@
-"""The studio: the player on loopback, with a box to paste a machine or circuit into.
+"""The studio: the player on loopback, with a gallery and an editor for a machine, circuit or program.
 
 Whoever knows the address with its token may use it, from this machine and from its own page alone: the token
 keeps out other users and programs, the checks of Host and Origin keep out other web pages (also those
 that reach 127.0.0.1 under a name of their own). Requests are carried out, one at a time, in a process that
-stays warm, and that is killed and replaced when the time for one is up.
+stays warm, and that is killed and replaced when the time for one is up. It runs no code that it is given,
+unless the studio was started for that (`python`): then a Python function that is typed is run as its author
+wrote it, with all that its author may do.
 """
 
 import contextlib
@@ -24,11 +26,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tapegrad._sources import ready_names
 from tapegrad.errors import InputError
-from tapegrad.show.page import assembled, asset, filled
-from tapegrad.show.recorder import EXAMPLE, SECONDS
-from tapegrad.targets import all_targets
+from tapegrad.show.gallery import gallery
+from tapegrad.show.page import assembled, asset, embedded, filled
+from tapegrad.show.recorder import SECONDS
+from tapegrad.targets import target_names
 
 LOOPBACK = "127.0.0.1"
 LARGEST_REQUEST = 1 << 18
@@ -44,7 +46,7 @@ class Studio(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256  # connections that may wait while others are taken
 
-    def __init__(self, port: int = 0, seconds: float = SECONDS) -> None:
+    def __init__(self, port: int = 0, seconds: float = SECONDS, python: bool = False) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="tapegrad-studio-")
         try:
             super().__init__((LOOPBACK, port), _Handler)
@@ -55,9 +57,10 @@ class Studio(ThreadingHTTPServer):
         self.seconds = seconds
         self.token = secrets.token_urlsafe(24)
         self.folder = self._temporary.name
-        self.worker = Worker(self.folder)
+        self.python = python
+        self.worker = Worker(self.folder, python)
         self.one_at_a_time = threading.Lock()
-        self.page = _page()
+        self.page = _page(python)
 
     @property
     def hosts(self) -> tuple[str, str]:
@@ -108,18 +111,19 @@ class Studio(ThreadingHTTPServer):
     def renew(self) -> None:
         """Another worker in place of one that hangs, or has failed."""
         self.worker.end()
-        self.worker = Worker(self.folder)
+        self.worker = Worker(self.folder, self.python)
 
 
 class Worker:
     """A process that carries out requests, one after the other. As soon as it starts it imports and compiles
-    what most of them need, so that it is warm when someone asks. It reads no files, and writes to its folder
-    only."""
+    what most of them need, so that it is warm when someone asks. It reads no files that a request names, and
+    writes to its folder only, besides the compiled code that all commands keep; what a Python function does
+    that it was allowed to run is not its own doing."""
 
-    def __init__(self, folder: str) -> None:
-        quiet = {"NUMBA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+    def __init__(self, folder: str, python: bool = False) -> None:
+        quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tapegrad.show.studio_job"],
+            [sys.executable, "-m", "tapegrad.show.studio_job", *(["--python"] if python else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -251,16 +255,29 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing: the address, which has the token in it, belongs in no log."""
 
 
-def _page() -> str:
+WHAT = "A machine, circuit, program or RASP program in any format, or a ready name"
+NO_PYTHON = f"{WHAT}. (For a Python function start `tapegrad studio --python`: it would run your code.)"
+PYTHON = f"{WHAT}, or a Python function with types. What you write in Python is run on this machine."
+
+
+def _page(python: bool) -> str:
     """The player with the form on top."""
-    ready = {EXAMPLE: "the target's own example", **ready_names()}
+    entries = gallery(python)
+    groups: dict[str, list[str]] = {}
+    for number, entry in enumerate(entries):
+        groups.setdefault(entry.group, []).append(_option(str(number), entry.title))
     form = filled(
         asset("studio.html"),
-        ready="".join(_option(name, f"{name}: {what}") for name, what in ready.items()),
-        targets="".join(_option(t.name, f"{t.name}: {t.summary}", t.name == "tape") for t in all_targets()),
+        gallery="".join(
+            f'<optgroup label="{html.escape(group)}">{"".join(own)}</optgroup>'
+            for group, own in groups.items()
+        ),
+        targets="".join(_option(name, name) for name in target_names()),
+        what=html.escape(PYTHON if python else NO_PYTHON),
+        entries=embedded([vars(entry) for entry in entries]),
     )
     return assembled(title="studio", studio=form, scripts=("studio.js",))
 
 
-def _option(value: str, text: str, selected: bool = False) -> str:
-    return f'<option value="{html.escape(value)}"{" selected" * selected}>{html.escape(text)}</option>'
+def _option(value: str, text: str) -> str:
+    return f'<option value="{html.escape(value)}">{html.escape(text)}</option>'

@@ -1,22 +1,30 @@
 """Requests of the studio, carried out in a process of their own: JSON in, a recording or an error out.
 
-`python -m tapegrad.show.studio_job` warms up, then reads requests from standard input. The studio kills it
+`python -m tapegrad.show.studio_job` warms up, then reads requests from standard input. With `--python` it
+also runs Python code that a request consists of: whoever starts it so wants that. The studio kills it
 when the time for one is up or the page is closed. When the studio ends, so does standard input, and it ends.
 """
 
 import json
 import os
 import queue
+import re
 import sys
+import tempfile
 import threading
+import traceback
+from pathlib import Path
 from typing import Any
 
 from tapegrad._files import no_files
-from tapegrad._sources import find_text, parse_options
-from tapegrad.errors import FormatError, TapegradError
+from tapegrad._python import last_defined
+from tapegrad._sources import Found, as_source, find_text, parse_options
+from tapegrad.errors import FormatError, InputError, Refused, TapegradError
 from tapegrad.show.recorder import EXAMPLE, MOST_STEPS, compiled_example, compiled_source, record
 
 MOST_FRAMES = 300
+SECONDS_TO_RECORD = 20.0
+"""Of a run that takes longer the page shows the beginning."""
 MOST_MEMORY = 16 << 30
 """Address space of the process, in bytes; most of it is what numerical libraries reserve and never use."""
 
@@ -30,6 +38,8 @@ def answer(asked: bytes) -> dict[str, Any]:
             return _recorded(_parsed(asked))
     except TapegradError as error:
         return {"error": str(error)}
+    except RecursionError:
+        return {"error": "This goes round in circles, or is nested too deeply."}
     except MemoryError:
         return {"error": f"This needs more than {MOST_MEMORY >> 30} GiB of memory. Try something smaller."}
 
@@ -43,8 +53,44 @@ def _recorded(request: Any) -> dict[str, Any]:
     else:
         settings = parse_options(request["options"].split())
         texts = _texts(request["input"])
-        compiled, inputs = compiled_source(find_text(source), target, texts, settings, MOST_STEPS)
-    return {"recording": record(compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES).to_json()}
+        found = _from_python(source) if is_python(source) else find_text(source)
+        compiled, inputs = compiled_source(found, target, texts, settings, MOST_STEPS)
+    return {
+        "recording": record(
+            compiled, *inputs, steps=MOST_STEPS, frames=MOST_FRAMES, seconds=SECONDS_TO_RECORD
+        ).to_json()
+    }
+
+
+PYTHON_OPTION = "--python"
+_PYTHON = re.compile(r"^def \w+\(", re.MULTILINE)
+
+
+def is_python(source: str) -> bool:
+    """Whether a text looks like Python: a line begins as the definition of a function does."""
+    return _PYTHON.search(source) is not None
+
+
+def _from_python(source: str) -> Found:
+    """Runs the text, if this process was started for that, and traces the last function in it."""
+    if PYTHON_OPTION not in sys.argv[1:]:
+        raise Refused(
+            "this is Python, and the studio would have to run it on this machine",
+            advice="If that is what you want, start it as `tapegrad studio --python`.",
+        )
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder, "typed.py")
+        path.write_text(source, encoding="utf-8")
+        function = last_defined(path)
+        try:
+            return Found(as_source(function), "Python")
+        except TapegradError:
+            raise
+        except Exception as error:  # the author's own, while the function is traced
+            calls = traceback.extract_tb(error.__traceback__)
+            lines = [call.lineno for call in calls if Path(call.filename).name == path.name]
+            where = f"line {lines[-1]}" if lines else ""
+            raise InputError(f"the function fails: {type(error).__name__}: {error}", where=where) from error
 
 
 def _parsed(asked: bytes) -> Any:
@@ -71,16 +117,25 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
-WARM_UP = {"source": "1RB1LB_1LA1RZ", "target": "tape", "input": "", "options": ""}
-"""A small run, made before anyone asks: what it imports and compiles is what most runs need."""
+WARM_UP = [
+    {"source": "1RB1LB_1LA1RZ", "target": "tape", "input": "", "options": ""},
+    *({"source": EXAMPLE, "target": t, "input": "", "options": ""} for t in ("relu", "simplex", "rcnn")),
+    {"source": "adder8", "target": "relu", "input": "a=1 b=2", "options": ""},
+    *({"source": "increment", "target": t, "input": "1", "options": ""} for t in ("transformer", "decoder")),
+    {"source": EXAMPLE, "target": "emulator", "input": "", "options": ""},
+]
+"""Small runs, made before anyone asks: what they import and compile is what most runs need. The first comes
+before all requests, the others while there are none."""
 
 
 def _requests() -> "queue.SimpleQueue[bytes]":
     """Lines of standard input, as they come. It stays open as long as the studio wants answers."""
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
+    typed = os.fdopen(os.dup(0), "rb")
+
     def read() -> None:
-        while line := sys.stdin.buffer.readline():
+        while line := typed.readline():
             lines.put(line)
         os._exit(1)
 
@@ -91,7 +146,15 @@ def _requests() -> "queue.SimpleQueue[bytes]":
 if __name__ == "__main__":
     _limit_memory()
     requests = _requests()
-    answer(json.dumps(WARM_UP).encode())
+    # Requests and answers have streams of their own: what a typed function prints or reads is none of them.
+    answers = os.fdopen(os.dup(1), "w")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nothing, stream)
+    first, *others = WARM_UP
+    answer(json.dumps(first).encode())
     while True:
-        sys.stdout.write(json.dumps(answer(requests.get()), allow_nan=False) + "\n")
-        sys.stdout.flush()
+        while others and requests.empty():
+            answer(json.dumps(others.pop(0)).encode())
+        answers.write(json.dumps(answer(requests.get()), allow_nan=False) + "\n")
+        answers.flush()

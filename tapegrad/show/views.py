@@ -34,19 +34,24 @@ OTHERS = {
 """Nets that are not the usual ones of their target, by their class: the view, what they are, after whom."""
 
 
+Heights = tuple[float | None, ...]
+"""Of each curve of a view, at one step."""
+
+
 class NetView(Protocol):
     """The weights or activations that matter for a target, at every step of one run."""
 
     step_name: str
     """What a step is called: `gradient step`, `decoder step`, ..."""
-    curve_name: str
+    curves: tuple[str, ...]
+    """What the curve may show: the first of these that is not flat is taken."""
     sees_every_step: bool
     """Whether `frame` must be called for every step, in order, and not just for those that are kept."""
     panels: list[Panel]
     notes: list[str]
 
-    def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
-        """What each panel shows, and the height of the curve."""
+    def frame(self, carry: Carry) -> tuple[list[Any], Heights]:
+        """What each panel shows, and how high each curve is."""
         ...
 
 
@@ -64,7 +69,7 @@ class DecodedView:
     how far the net is from its ideal values."""
 
     step_name = "step"
-    curve_name = "deviation"
+    curves: tuple[str, ...] = ("deviation",)
     sees_every_step = False
 
     def __init__(self, compiled: Compiled) -> None:
@@ -72,11 +77,11 @@ class DecodedView:
         self.panels: list[Panel] = [Fields("Decoded from the network")]
         self.notes: list[str] = []
 
-    def frame(self, carry: Carry) -> tuple[list[Any], float | None]:
+    def frame(self, carry: Carry) -> tuple[list[Any], Heights]:
         state = self.compiled.net.decode(carry)
         lowered = self.compiled.lowered
         shown = "between two steps" if state is None else kind_of(lowered).state_text(lowered, state)
-        return [{"state": shown}], self.compiled.net.deviation(carry)
+        return [{"state": shown}], (self.compiled.net.deviation(carry),)
 
 
 def net_view(compiled: Compiled, carry: Carry) -> NetView:

@@ -9,6 +9,7 @@ from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.circuits.inputs import BUS, named_bits
 from tapegrad.show.drawing.layers import Units, skyline
 from tapegrad.show.drawing.scene import HERE, LATER, Drawing, Node, Picture
+from tapegrad.show.views import Heights
 from tapegrad.targets.relu.compact.net import CompactNet, RunningState
 
 MOST_UNITS = 128
@@ -25,8 +26,8 @@ LEGEND = (
 INPUTS_IN = "The inputs are in: {}. No layer has been computed yet."
 OUTPUTS_READ = "All layers are computed, and the outputs are read: {}."
 LAYER_COMPUTED = (
-    "Layer {} of {}: units computed as max(0, weighted sum) of what the coloured lines carry: {}. "
-    "Of these, above 0: {}."
+    "Layer {} of {}: the circled units ({}) are computed, each as max(0, weighted sum). Coloured lines carry "
+    "something to them. Above 0: {}."
 )
 """Captions; the page fills them in as well."""
 LARGE_LEGEND = (("plus", "units that are on: the more, the darker"), ("here", "computed in this step"))
@@ -37,7 +38,7 @@ class CompactView:
     batch."""
 
     step_name = "ReLU layer"
-    curve_name = "values that are on"
+    curves = ("values that are on",)
     sees_every_step = True
 
     def __init__(self, compiled: Compiled, carry: RunningState) -> None:
@@ -80,23 +81,24 @@ class CompactView:
             ),
         ]
 
-    def frame(self, carry: RunningState) -> tuple[list[Any], float | None]:
+    def frame(self, carry: RunningState) -> tuple[list[Any], Heights]:
         """The layer that was computed last; before the first step the inputs."""
         net, values = self.net, np.asarray(carry.values)[:, 0]
-        places = self._places(min(carry.steps, net.depth))
+        layer = min(carry.steps, net.depth)
+        places = self._places(layer)
         if carry.steps <= net.depth:
             found = values[net.slots.of_place[places]].tolist() if places else []
             self.known.update(zip(places, found, strict=True))
         shown = places[:MOST_UNITS]
-        words = [f"Input {net.input_names[place]!r}." for place in shown] if carry.steps == 0 else []
-        if carry.steps and self.explained:
+        words = [f"Input {net.input_names[place]!r}." for place in shown] if layer == 0 else []
+        if layer and self.explained:
             words = [net.explain(net.place_name(place)) for place in shown]
         cells = [(0, column, self.known[place]) for column, place in enumerate(shown) if self.known[place]]
         units = CellsFrame(cells, widths=[len(shown)], words=[words])
         outputs = net.read_out(carry)[:, 0].tolist() if net.done(carry) else []
         read = CellsFrame(list(_row(outputs[:MOST_UNITS])), widths=[len(outputs[:MOST_UNITS])])
         on = float((values[: net.slots.total] > 0.5).sum())
-        return [self._picture(carry, places, outputs), units, read], on
+        return [self._picture(carry, places, outputs), units, read], (on,)
 
     def _places(self, step: int) -> list[int]:
         """What a step computes; step 0 are the inputs."""

@@ -9,6 +9,7 @@ from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.networks.language import Reading, Seen
 from tapegrad.show.drawing.tokens import Moment, Text
+from tapegrad.show.views import Heights
 from tapegrad.targets.decoder.net import DecoderNet, Generation
 
 COLOURS = 6
@@ -20,7 +21,7 @@ class DecoderView:
     once more to see that, token by token."""
 
     step_name = "record"
-    curve_name = "tokens"
+    curves = ("tokens",)
     sees_every_step = True
 
     def __init__(self, compiled: Compiled, carry: Generation) -> None:
@@ -37,7 +38,10 @@ class DecoderView:
         colours = said if len(said) <= COLOURS else [*said[: COLOURS - 1], "other heads"]
         self.panels: list[Panel] = [
             Text(
-                "The text that the model has written, and where it looked", colours, new="the newest record"
+                "The text that the model has written, and where it looked",
+                colours,
+                new="the newest record",
+                record=net.words.record,
             ),
             Fields("The last record"),
             Cells(
@@ -51,7 +55,7 @@ class DecoderView:
             ),
         ]
 
-    def frame(self, carry: Generation) -> tuple[list[Any], float | None]:
+    def frame(self, carry: Generation) -> tuple[list[Any], Heights]:
         words = self.net.words
         # The last record may have been cut short by the token that ends the run.
         first = 1 + (len(carry.tokens) - 2) // words.record * words.record
@@ -71,17 +75,23 @@ class DecoderView:
         cells = [(row, at, weight) for (row, at), weight in places.items()]
         record = dict(zip_longest(words.program.slots, shown, fillvalue=""))
         moment = self._moment(carry, first, arcs)
-        return [moment, record, CellsFrame(cells, focus=first)], float(len(carry.tokens))
+        return [moment, record, CellsFrame(cells, focus=first)], (float(len(carry.tokens)),)
 
     def _moment(self, carry: Generation, first: int, arcs: list[tuple[int, int, float, int]]) -> Moment:
         tokens = self.net.words.program.tokens
         texts = [tokens[number].word for number in carry.tokens]
         if carry.steps == 0:
-            return Moment(
-                "The prompt: the input, as tokens. The model has written nothing yet.", texts, range(0), arcs
-            )
+            said = "The prompt: the input, as tokens. The model has written nothing yet."
+            return _without_first(Moment(said, texts, range(0), arcs))
         record = " ".join(texts[first:])
         said = f"The model has written: {record}. The arrows show which earlier tokens it looked at for that."
         if self.net.done(carry):
             said = f"{said} The run ends here."
-        return Moment(said, texts, range(first, len(texts)), arcs)
+        return _without_first(Moment(said, texts, range(first, len(texts)), arcs))
+
+
+def _without_first(moment: Moment) -> Moment:
+    """The token that begins every text is not shown: records stand in lines below each other."""
+    looks = [(a - 1, b - 1, weight, colour) for a, b, weight, colour in moment.looks]
+    new = range(moment.new.start - 1, moment.new.stop - 1)
+    return Moment(moment.caption, moment.texts[1:], new, looks)

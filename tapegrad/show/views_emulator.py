@@ -11,6 +11,7 @@ from tapegrad.learners.kind import BITS_IN_A_ROW, bit_rows, bit_widths
 from tapegrad.learners.model import Samples
 from tapegrad.show.drawing.memory import MemoryDrawing
 from tapegrad.show.drawing.scene import Picture, cut
+from tapegrad.show.views import Heights
 from tapegrad.source import shortened
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet, input_rows
@@ -21,7 +22,7 @@ class EmulatorView:
     the bit it decodes to; the output beside the label; and what the gradient of the next step touches."""
 
     step_name = "SGD step"
-    curve_name = "loss (output - label)²"
+    curves = ("loss (output - label)²", "cells flipped next", "cells that hold 1")
     sees_every_step = False
 
     def __init__(self, compiled: Compiled, carry: EmulatorCarry) -> None:
@@ -34,7 +35,9 @@ class EmulatorView:
         self.notes = [] if cells <= MOST_BITS else [f"{MOST_BITS} of {cells:,} memory cells are shown."]
         names = [self._word(*divmod(cell, BITS_IN_A_ROW)) for cell in range(self.count)]
         weights = net.graph.edges if self.practical else net.parameters
-        self.drawing = MemoryDrawing(len(carry.samples.x[0]) if len(carry.samples.x) else 0, names, weights)
+        own = [] if self.practical is None else list(self.practical.names)
+        bits = len(carry.samples.x[0]) if len(carry.samples.x) else 0
+        self.drawing = MemoryDrawing(bits, names, weights, own)
         self.panels: list[Panel] = [
             self.drawing.drawing,
             Fields("Output", words={"output": "The last vertex: the learner's answer, or its guess."}),
@@ -53,7 +56,7 @@ class EmulatorView:
         if self.practical is not None:
             self.panels.append(Fields("Gradient of the next step", words=GRADIENT_WORDS))
 
-    def frame(self, carry: EmulatorCarry) -> tuple[list[Any], float | None]:
+    def frame(self, carry: EmulatorCarry) -> tuple[list[Any], Heights]:
         fields, loss = {"output": "·", "label": "·", "loss": "·"}, None
         if carry.steps:
             label = _label(carry.samples, carry.steps - 1)
@@ -64,7 +67,11 @@ class EmulatorView:
         flips, gradient = ([], []) if self.practical is None else _next_step(self.practical, carry)
         marks = [divmod(cell, BITS_IN_A_ROW) for cell in flips if cell < self.count]
         picture = self._picture(carry, values, flips, fields)
-        return [picture, fields, CellsFrame(cells, marks, widths=bit_widths(self.count)), *gradient], loss
+        return [picture, fields, CellsFrame(cells, marks, widths=bit_widths(self.count)), *gradient], (
+            loss,
+            float(len(flips)),
+            float(sum(value < 0 for value in values)),
+        )
 
     def _picture(
         self, carry: EmulatorCarry, values: list[float], flips: list[int], fields: dict[str, str]

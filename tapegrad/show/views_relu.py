@@ -13,6 +13,7 @@ from tapegrad.circuits.model import ARITY, Gate
 from tapegrad.networks.jax import room, run_stack
 from tapegrad.show.drawing.layers import Units, skyline
 from tapegrad.show.drawing.scene import HERE, LATER, Drawing, Node, Picture
+from tapegrad.show.views import Heights
 from tapegrad.show.views_compact import INPUTS_IN, LARGE_LEGEND, OUTPUTS_READ, listed
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.relu.net import Activations, ReluNet
@@ -48,7 +49,7 @@ class ReluView:
     """The values before a circuit layer, those of its two or four ReLU layers, at the end the outputs."""
 
     step_name = "circuit layer"
-    curve_name = "values that are on"
+    curves = ("values that are on",)
     sees_every_step = True
 
     def __init__(self, compiled: Compiled, carry: Activations) -> None:
@@ -85,7 +86,7 @@ class ReluView:
             ),
         ]
 
-    def frame(self, carry: Activations) -> tuple[list[Any], float | None]:
+    def frame(self, carry: Activations) -> tuple[list[Any], Heights]:
         layers = [self._values(self.before.values, self.net.layer_width(self.before.steps))]
         words = [[f"Value {c} of circuit layer {self.before.steps}." for c in range(len(layers[0]))]]
         if carry.steps > self.before.steps:
@@ -104,7 +105,7 @@ class ReluView:
         rows = 1 + self.each
         widths = [min(len(row), MOST_UNITS) for row in layers] + [0] * (rows - len(layers))
         shown = CellsFrame(cells, widths=widths, words=words + [[]] * (rows - len(layers)))
-        return [self._picture(carry), shown, self._outputs(carry)], on
+        return [self._picture(carry), shown, self._outputs(carry)], (on,)
 
     def _drawing(self) -> Drawing:
         net = self.net

@@ -10,7 +10,8 @@ from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.errors import Refused
 from tapegrad.rasp.functions import Value
 from tapegrad.rasp.kind import titled, word_of
-from tapegrad.show.drawing.positions import RowsOfPositions
+from tapegrad.show.drawing.tokens import RowsOfPositions
+from tapegrad.show.views import Heights
 from tapegrad.targets.decoder.sequences import Pass, SequenceNet
 
 MOST_HEADS = 16
@@ -23,7 +24,7 @@ class SequencesView:
     on them, so that sometimes several values are possible."""
 
     step_name = "forward run"
-    curve_name = "deviation of the output"
+    curves = ("deviation of the output",)
     sees_every_step = False
 
     def __init__(self, compiled: Compiled, carry: Pass) -> None:
@@ -81,7 +82,7 @@ class SequencesView:
             ),
         ]
 
-    def frame(self, carry: Pass) -> tuple[list[Any], float | None]:
+    def frame(self, carry: Pass) -> tuple[list[Any], Heights]:
         if carry.hidden is None:
             empty = [CellsFrame([], widths=[0] * self.count) for _ in self.heads[:MOST_HEADS]]
             before = self.rows.picture("The tokens are in. One forward run computes all positions.", [], [])
@@ -90,7 +91,7 @@ class SequencesView:
                 CellsFrame([], widths=[0] * len(self.bits)),
                 *empty,
                 CellsFrame([], widths=[0]),
-            ], None
+            ], (None,)
         found = [
             (row, place, self._text(node, carry.hidden[place]))
             for row, node in enumerate(self.bits)
@@ -107,7 +108,7 @@ class SequencesView:
             f"One forward run: every head looks where its program says, and the output is {' '.join(words)}."
         )
         picture = self.rows.picture(said, [look.weights[1:] for look in self.net.watch(carry.tokens)], words)
-        return [picture, CellsFrame(found), *heads, output], self.net.deviation(carry)
+        return [picture, CellsFrame(found), *heads, output], (self.net.deviation(carry),)
 
     def _text(self, node: int, hidden: np.ndarray) -> str:
         values = self.net.program.values[node]

@@ -17,6 +17,7 @@ from tapegrad.show.drawing.states import (
     state_diagram,
     state_meant,
 )
+from tapegrad.show.views import Heights
 from tapegrad.targets.descent.loss import LONE_FINAL_LOSS
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.tape.net import TapeNet, state_of, symbols
@@ -26,7 +27,7 @@ BEGINNING = (
     "Training is about to begin. The first gradient step only copies the labels into the network; "
     "the machine stands still."
 )
-STEEPEST = "The gradient is steepest towards {}: {}."
+STEEPEST = "The gradient is steepest towards the weight {}: {}."
 HALTED = "The loss has dropped under its threshold: the machine has halted{}, and training ends."
 ON_THE_WAY = "the network is on its way between two steps of the machine"
 """Captions; the page fills them in as well."""
@@ -46,7 +47,7 @@ class TapeView:
     cell."""
 
     step_name = "gradient step"
-    curve_name = "loss"
+    curves = ("loss",)
     sees_every_step = False
 
     def __init__(self, compiled: Compiled, carry: Descent) -> None:
@@ -104,7 +105,7 @@ class TapeView:
         first = len(diagram.nodes) - len(order)
         return diagram, {} if first < len(diagram.box) else {v: first + i for i, v in enumerate(order)}
 
-    def frame(self, carry: Descent) -> tuple[list[Any], float | None]:
+    def frame(self, carry: Descent) -> tuple[list[Any], Heights]:
         s, H, T = np.asarray(carry.weights.s), np.asarray(carry.weights.H), self.net.all_tapes(carry)
         shown: list[Any] = [] if self.diagram is None else [self._picture(carry, s)]
         for tape in range(self.net.tapes):
@@ -116,7 +117,8 @@ class TapeView:
             head = int(H[:, tape].argmax()) + self.net.first_cell
             shown.append(CellsFrame(cells, [(0, head), (1, head)]))
         shown.append([(int(v), float(s[v])) for v in np.flatnonzero(s)])
-        return shown, self.net.loss(carry)
+        large = len(self.net.graph.edge_from) > MOST_SLOPES
+        return shown, (self.net.fast_loss(carry) if large else self.net.loss(carry),)
 
     def _picture(self, carry: Descent, s: np.ndarray) -> Picture:
         assert self.drawn is not None

@@ -11,6 +11,7 @@ from tapegrad.machines.model import Configuration
 from tapegrad.networks.numpy import Look, WatchedDecoder
 from tapegrad.show.drawing.scene import cut
 from tapegrad.show.drawing.tokens import Moment, Text
+from tapegrad.show.views import Heights
 from tapegrad.targets.transformer.net import Decoding, TransformerNet
 
 NULL = -1
@@ -33,7 +34,7 @@ class TransformerView:
     arrive at the output of the net."""
 
     step_name = "decoder step"
-    curve_name = "position of the head"
+    curves = ("position of the head",)
     sees_every_step = True
 
     def __init__(self, compiled: Compiled, carry: Decoding) -> None:
@@ -78,11 +79,11 @@ class TransformerView:
             ),
         ]
 
-    def frame(self, carry: Decoding) -> tuple[list[Any], float | None]:
+    def frame(self, carry: Decoding) -> tuple[list[Any], Heights]:
         if carry.steps == 0:
             said = "The transformer has written nothing yet. Its first position will be the machine's start."
             blank = CellsFrame([(0, NULL, 0)]), CellsFrame([]), self._output(carry)
-            return [Moment(said, (), range(0), ()), *blank], None
+            return [Moment(said, (), range(0), ()), *blank], (None,)
         looks = self.decoder.step().looks
         if not np.allclose(self.decoder.output, carry.output, atol=1e-4):
             raise BrokenNet(f"the attention of decoder step {carry.steps - 1} cannot be recomputed")
@@ -102,13 +103,13 @@ class TransformerView:
         state = self.net.decode(carry)
         head = None if state is None else float(state.heads[0])
         moment = self._moment(carry, looks, state)
-        return [moment, CellsFrame(cells, focus=step), CellsFrame(inputs), self._output(carry)], head
+        return [moment, CellsFrame(cells, focus=step), CellsFrame(inputs), self._output(carry)], (head,)
 
     def _moment(self, carry: Decoding, looks: list[Look], state: Configuration | None) -> Moment:
         """The text so far and the looks of this step; the last self-attention is the one that copies."""
         step, copying = carry.steps - 1, max(self.rows)
         symbol = "?" if state is None else state.tapes[0].get(state.heads[0], self.net.blank)
-        self.texts = [*self.texts[:step], "?" if state is None else f"{cut(state.state, 9)} {symbol}"]
+        self.texts = [*self.texts[:step], "?" if state is None else f"{cut(state.state, 13)} {symbol}"]
         found = [
             (step, at - 1 if look.kind == "self" else -at, float(look.weights[at]), _colour(look, copying))
             for look in looks

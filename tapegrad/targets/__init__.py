@@ -30,6 +30,11 @@ def target_named(name: str) -> Target:
     return import_module(_MODULES[name]).TARGET
 
 
+def target_names() -> tuple[str, ...]:
+    """What targets are called, without importing one."""
+    return tuple(_MODULES)
+
+
 def all_targets() -> list[Target]:
     """Every target, in the order of the list above."""
     return [target_named(name) for name in _MODULES]
@@ -44,4 +49,5 @@ __all__ = [
     "all_targets",
     "check_target",
     "target_named",
+    "target_names",
 ]

@@ -76,6 +76,11 @@ class Net(eqx.Module):
             carry = self.step(carry)
         return carry
 
+    def silent(self, carry: Carry) -> int:
+        """How many steps lead to the next state that can be compared, where that is known beforehand: they
+        are taken at once. Otherwise 1."""
+        return 1
+
     def engine_for(self, carry: Carry, steps: int) -> str:
         """The engine for at most so many steps where none is asked for: `reference`, unless it takes minutes
         where another takes seconds."""

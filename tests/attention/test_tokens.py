@@ -171,6 +171,7 @@ def test_scales():
         assert own.digits == 1 or not TapeTokens(own.machine, own.digits - 1).holds(tokens)
     # Signs that are off by twice the mean, and the rounding of sums: see `tapegrad.attention.language`.
     assert 4 * LARGEST * MEAN + MOST_COMPARED * LARGEST * 2.0**-24 < 1 / 4
+    assert scales_for(words.program, 2).time == 1
     for tokens in (1, (1 << 23) + 1):
         with pytest.raises(Refused, match="horizon"):
             scales_for(words.program, tokens)
@@ -190,6 +191,8 @@ def test_heads_compare_fewer_bits_than_a_bound(monkeypatch):
     with pytest.raises(Refused, match="scores that are too large"):
         scales_for(program, 500)
     monkeypatch.setattr(language, "MOST_COMPARED", bits + 1)
+    monkeypatch.setattr(language, "MOST_TERMS", len(program.slots))
+    scales_for(program, 500)
     monkeypatch.setattr(language, "MOST_TERMS", len(program.slots) - 1)
     with pytest.raises(Refused, match="scores that are too large"):
         scales_for(program, 500)

@@ -1,9 +1,13 @@
 """Memories of machines with random access as the checker has them; on constants, formulas fold to numbers."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
+from tapegrad_check import CheckError
 from tapegrad_check.formulas.nodes import FALSE, Nodes
 from tapegrad_check.formulas.words import Word, number
 from tapegrad_check.instructions.ports import Cells, Layout, Write, ring
@@ -94,3 +98,33 @@ def test_words_of_two_banks() -> None:
         assert worth(heads.read("ram", number(address, 3), 1)) == word
         pair = worth(heads.read("ram", number(address, 3), 2))
         assert [pair & 255, pair >> 8] == WORDS[address : address + 2]
+
+
+@pytest.mark.parametrize("address", range(6))
+def test_writes_to_two_banks(address: int) -> None:
+    """Two words in a row: each bank carries on its own, with its own address, where anything changes in it
+    and it has that many words."""
+    heads = TwoBanks(WORDS)
+    for changes in ((0, 0), (3, 0), (0, 5), (129, 64)):
+        old = [17, 34]
+        port = Write("ram", number(address, 3), number(old[0] | old[1] << 8, 16),
+                     number(changes[0] | changes[1] << 8, 16))  # fmt: skip
+        found = {name: worth(word) for name, word in heads._written(port).items()}
+        for side, name in enumerate(("ram even", "ram odd")):
+            place = address + ((address ^ side) & 1)
+            which = place - address
+            assert found[f"{name} write on"] == (changes[which] > 0 and place // 2 < 3)
+            assert found[f"{name} write at"] == place // 2
+            assert found[f"{name} write"] == old[which] ^ changes[which]
+
+
+def test_answers_must_be_there() -> None:
+    asked = frozenset({(1, (False, 3))})
+    for answers, places in (({5: 2}, [5]), ({None: 1}, [5]), ({}, [])):
+        heads: Any = SimpleNamespace(answers={(True, asked): answers})
+        with pytest.raises(CheckError, match="no head asks for a word"):
+            Heads._found(heads, True, list(asked), places)
+    heads = SimpleNamespace(answers={(True, asked): {None: 4, 5: 2, 6: 8}})
+    assert Heads._found(heads, True, list(asked), [6, 5]) == (4, [8, 2])
+    with pytest.raises(CheckError, match="no head asks for a word"):
+        Heads._found(heads, False, list(asked), [6])

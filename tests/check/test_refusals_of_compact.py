@@ -13,6 +13,7 @@ from tapegrad._sources import source_to_json
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.library import ready
 from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import parity
 from tapegrad.targets.relu import CompactNet
 from tapegrad_check import CheckError
@@ -278,3 +279,64 @@ def test_folded_nodes_are_the_functions_they_stand_for() -> None:
         if found > 1 and found & ~1 not in literals and len(literals) < 60:
             literals.append(found & ~1)
     assert merged > 100
+
+
+# Tables of wires over others
+
+
+def plainly(circuit: Circuit, row: int) -> list[int]:
+    """The value of every wire, gate by gate, for inputs that are the bits of a number."""
+    values = [row >> place & 1 for place in range(len(circuit.inputs))]
+    for kind, left, right in zip(circuit.kinds, circuit.left, circuit.right, strict=True):
+        a, b = (values[left], values[right]) if values else (0, 0)
+        values.append(int(kind) >> (2 * a + b) & 1)
+    return values
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_wire_over_others_is_what_the_gates_make_of_them(seed: int) -> None:
+    """In every row that an input leads to, whichever wires are chosen, negated or not; and what is said never
+    to occur, does not."""
+    circuit = random_circuit(seed, inputs=4, size=12)
+    model = model_of(*source_to_json(circuit))
+    assert isinstance(model, CheckersCircuit)
+    wires, random = checker._Wires(model), np.random.default_rng(seed)
+    every = [plainly(circuit, row) for row in range(16)]
+    for _ in range(30):
+        count = len(circuit.inputs) + len(circuit.kinds)
+        chosen = random.integers(0, count, int(random.integers(1, 4))).tolist()
+        root, signs = int(random.integers(count)), random.integers(0, 2, 4).tolist()
+        leaves = [wires.held(2 * wire + sign) for wire, sign in zip(chosen, signs, strict=False)]
+        seen = set()
+        found = wires.between(wires.held(2 * root + signs[3]), leaves)
+        for values in every:
+            row = sum((values[wire] ^ signs[i]) << i for i, wire in enumerate(chosen))
+            seen.add(row)
+            if found is None or found[1] != 1 << len(leaves):
+                continue
+            table, _, possible = found
+            assert possible >> row & 1
+            assert table >> row & 1 == values[root] ^ signs[3]
+        for row in range(1 << len(leaves)):
+            assert wires.occurs(leaves, row) or row not in seen
+
+
+def test_rows_that_cannot_occur() -> None:
+    """A bit beside the AND of it and another: if the AND is 1, so is the bit."""
+    make = CircuitBuilder()
+    a, b = make.input("a"), make.input("b")
+    make.output("both", make.and_(a, b))
+    model = model_of(*source_to_json(make.circuit("and")))
+    assert isinstance(model, CheckersCircuit)
+    wires = checker._Wires(model)
+    leaves = [wires.held(0), wires.held(2), wires.held(4)]
+    occurring = [row for row in range(8) if wires.occurs(leaves, row)]
+    assert occurring == [0b000, 0b001, 0b010, 0b111]
+    twice = [wires.held(0), wires.held(1)]
+    found = wires.between(wires.held(2), twice)
+    assert found is not None
+    assert found[1] > 4 or found[2] & 0b1001 == 0
+    assert wires.between(wires.held(4), leaves[:2]) == (0b1000, 4, 0b1111)
+    assert wires.between(wires.held(5), leaves[:2]) == (0b0111, 4, 0b1111)
+    with pytest.raises(CheckError, match="a wire that the circuit does not have"):
+        wires.held(6)

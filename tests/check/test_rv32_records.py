@@ -337,3 +337,17 @@ def test_a_formula_is_assumed_wherever_it_occurs() -> None:
     both = n.and_(a, b)
     assert n.assuming(both, FALSE, [n.or_(both, c), n.xor(both, c), both ^ 1, a]) == [c, c, 1, a]
     assert n.assuming(both ^ 1, FALSE, [n.or_(both, c), n.xor(both, c)]) == [1, c ^ 1]
+
+
+def test_the_proof_for_negative_divisors_is_for_all_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its bits is a variable of its own."""
+    levels: list[int] = []
+
+    class Noted(rv32_rounds.Diagrams):
+        def variable(self, level: int) -> int:
+            levels.append(level)
+            return super().variable(level)
+
+    monkeypatch.setattr(rv32_rounds, "Diagrams", Noted)
+    rv32_rounds.prove_negative_divisors.__wrapped__()
+    assert len(set(levels)) == len(levels) == 32 + 31 + 32

@@ -22,7 +22,7 @@ from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.programs.library import READY
 from tapegrad_check import CheckError, Unchecked, check, folder, sources
 from tapegrad_check.folder import NotProved
-from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, digest, model_of, to_json
+from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, circuits, digest, model_of, to_json
 from tests.check.forging import Saved
 
 SAVED = Path(__file__).parents[1] / "saved_nets" / "v2"
@@ -374,3 +374,25 @@ def test_verdicts_count() -> None:
         "tested on 2 inputs",
         "tested on 1,234 inputs",
     ]
+
+
+@pytest.mark.parametrize(
+    ("scalar", "bits"),
+    [
+        ("Bit", None), ("UInt(1)", 1), ("Int(17)", 17), ("Float(5, 10)", 16), ("Float(8, 7)", 16),
+        ("Fixed(3, 4)", 7), ("UFixed(0, 9)", 9),
+    ],
+)  # fmt: skip
+def test_bits_of_numbers(scalar: str, bits: int | None) -> None:
+    assert circuits._width(scalar) == bits
+    for bad in (f"{scalar} ", scalar.lower(), "Int(0)", "Float(5)", "Fixed(100, 1)", "UInt(1234567)"):
+        with pytest.raises(CheckError, match="neither a bit nor a number"):
+            circuits._width(bad)
+
+
+def test_results_that_are_no_types() -> None:
+    data, arrays = source_to_json(trace(lambda a: a + 1, UInt(2)))
+    assert circuits.function_of(data, arrays)
+    for result in (7, None, ["UInt(2)"], "fields"):
+        with pytest.raises(CheckError):
+            circuits.function_of({**data, "result": result}, arrays)

@@ -3,6 +3,7 @@ program for every condition."""
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,8 @@ from tapegrad.circuits import library as circuits
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit as TapegradCircuit
 from tapegrad.circuits.sampler import random_circuit
-from tapegrad.lowering import circuit_grid, circuit_rasp
+from tapegrad.lowering import circuit_grid, circuit_rasp, rasp_circuit
+from tapegrad.rasp import text as rasp_text
 from tapegrad_check import CheckError
 from tapegrad_check.folder import NotProved
 from tapegrad_check.passes import clocked, drawings, rasp
@@ -66,6 +68,12 @@ def test_a_drawing() -> None:
         ("mark that is none", ["ddxI"], [2]),
         ("not there", ["d_uoI"], [3]),
         ("not there", ["ddoI", "c_do="], [3]),
+        ("not there", ["d_doI"], [3]),
+        ("not there", ["d_vI"], [2]),
+        ("no texts", 7, [2]),
+        ("no texts", {"ddoI": 1}, [2]),
+        ("not every output", ["ddoI"], None),
+        ("not every output", ["ddoI"], 2),
         ("is no gate", ["ddoi"], [2]),
         ("is no gate", ["d_oI"], [2]),
         ("is no gate", ["dd_I"], [2]),
@@ -285,3 +293,70 @@ def test_wires_of_all_cycles_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
         own.option = {"cycles": cycles}.__getitem__
         with pytest.raises(CheckError, match=message):
             clocked._unrolled(Sequential(logic, ()), own)
+
+
+# Tokens as wires
+
+
+def tokens_as_wires(after: Any, before: Any = None, count: int = 2, *, proves: bool = True) -> list[str]:
+    own = step(after, proves=proves)
+    own.option = {"count": count}.__getitem__
+    assert rasp._wires(before or reversing(), own) is after
+    return own.statements
+
+
+def reversing() -> Rasp:
+    text = (
+        b"rasp x\nvocabulary a b c\nlength 3\noutput = aggregate(select(indices, 1 - indices, ==), tokens)\n"
+    )
+    found = model_of(*source_to_json(rasp_text.read(text)))
+    assert isinstance(found, Rasp)
+    return found
+
+
+def wired(count: int = 2) -> Circuit:
+    text = (
+        b"rasp x\nvocabulary a b c\nlength 3\noutput = aggregate(select(indices, 1 - indices, ==), tokens)\n"
+    )
+    found = model_of(*source_to_json(rasp_circuit.rasp_circuit(rasp_text.read(text), count=count).after))
+    assert isinstance(found, Circuit)
+    return found
+
+
+def test_conditions_on_tokens_as_wires(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = wired()
+    assert "on all 9 inputs" in tokens_as_wires(genuine)[0]
+    assert tokens_as_wires(genuine, proves=False) == []
+    with pytest.raises(CheckError, match="so many tokens"):
+        tokens_as_wires(replace(genuine, inputs=("x", *genuine.inputs[1:])))
+    for outputs in (("x", *genuine.outputs[1:]), (*genuine.outputs[:-1], "x")):
+        with pytest.raises(CheckError, match="are not values"):
+            tokens_as_wires(replace(genuine, outputs=outputs))
+    for count in (0, 4):
+        with pytest.raises(CheckError, match="number of tokens"):
+            tokens_as_wires(genuine, count=count)
+    for before, after in ((genuine, genuine), (reversing(), reversing())):
+        with pytest.raises(CheckError, match="only a program of RASP"):
+            tokens_as_wires(after, before)
+    wires = genuine.output_wires.copy()
+    wires[[0, 1]] = wires[[1, 0]]
+    swapped = replace(genuine, output_wires=wires)
+    assert tokens_as_wires(swapped, proves=False) == []
+    with pytest.raises(CheckError, match="something else than the program"):
+        tokens_as_wires(swapped)
+    monkeypatch.setattr(rasp, "FEW_INPUTS", 8)
+    assert "formula by formula" in tokens_as_wires(genuine)[0]
+    with pytest.raises(CheckError, match="the circuit is not the program"):
+        tokens_as_wires(swapped)
+    monkeypatch.setattr(rasp, "FEW_INPUTS", 9)
+    monkeypatch.setattr(rasp, "FEW_VALUES", 9 * len(genuine.kinds) - 1)
+    assert "formula by formula" in tokens_as_wires(genuine)[0]
+    monkeypatch.setattr(rasp, "FEW_VALUES", 9 * len(genuine.kinds))
+    assert "on all 9 inputs" in tokens_as_wires(genuine)[0]
+
+
+def test_all_words_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    for at_once in (1, 4, 27, 100):
+        monkeypatch.setattr(rasp, "AT_ONCE", at_once)
+        words = [tuple(word) for some in rasp._all_words(3, 3) for word in some.tolist()]
+        assert sorted(words) == list(product(range(3), repeat=3))

@@ -29,10 +29,16 @@ def test_agrees_with_the_oracle(seed: int, inputs: int, size: int, outputs: int,
     assert np.array_equal(evaluate(circuit, bits), circuit.wire_values(bits)[circuit.output_wires].T)
 
 
-def test_many_blocks_agree_with_the_oracle() -> None:
-    circuit = random_circuit(5, inputs=12, size=400, outputs=9, kinds=tuple(Gate))
-    bits = np.random.default_rng(5).integers(0, 2, (10_001, 12)).astype(bool)
-    assert np.array_equal(evaluate(circuit, bits), circuit.wire_values(bits)[circuit.output_wires].T)
+@pytest.mark.parametrize("inputs", [8, 9, 12, 16, 33, 70])
+@pytest.mark.parametrize("patterns", [63, 64, 65, 511, 4096, 4097, 10_001])
+def test_squares_and_blocks_agree_with_the_oracle(inputs: int, patterns: int) -> None:
+    """Inputs are packed in squares of eight by eight, patterns in blocks of 4,096."""
+    circuit = random_circuit(inputs, inputs=inputs, size=4 * inputs, outputs=9, kinds=tuple(Gate))
+    bits = np.random.default_rng(5).integers(0, 2, (patterns, inputs)).astype(bool)
+    wanted = circuit.wire_values(bits)[circuit.output_wires].T
+    for rows in (bits, np.asfortranarray(bits), bits[::-1][::-1], bits.astype(float)):
+        assert np.array_equal(evaluate(circuit, rows), wanted)
+    assert np.array_equal(unpacked(evaluate_packed(circuit, packed(bits)), patterns), wanted)
 
 
 def test_multiplies_as_python_does() -> None:

@@ -39,3 +39,15 @@ def test_a_parity_of_six_written_as_32_cubes_is_five_gates() -> None:
     *_, found = circuit.run(circuit.start(bits))
     assert np.array_equal(found[:, 0], bits.sum(axis=1) % 2 == 1)
     assert circuit.size <= 6
+
+
+def test_a_decoder_written_as_single_cubes_shares_their_parts() -> None:
+    """Each of 64 outputs is one cube of six literals; their trees have 12 pairs, 16 fours and 64 sixes."""
+    names = "abcdef"
+    lines = [f".model decoder\n.inputs {' '.join(names)}\n.outputs {' '.join(f'y{k}' for k in range(64))}\n"]
+    lines += [f".names {' '.join(names)} y{k}\n{k:06b} 1\n" for k in range(64)]
+    circuit = read("".join([*lines, ".end\n"]).encode())
+    bits = np.arange(64)[:, None] >> np.arange(6)[::-1] & 1
+    *_, found = circuit.run(circuit.start(bits))
+    assert np.array_equal(found, np.eye(64, dtype=bool))
+    assert circuit.size == 6 + 12 + 16 + 64

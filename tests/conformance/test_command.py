@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
+from bench.conformance import table
 from tapegrad._conformance import running
 from tapegrad._conformance.kit import INDEX, read_kit, write_kit
 from tapegrad._conformance.runtimes import Runtime
@@ -178,3 +179,18 @@ def test_a_planted_fault_ends_with_code_1_and_its_place(tmp_path, monkeypatch, k
     assert found.exit_code == 1, found.output
     assert "number: layer cut_15, unit 0, pattern" in found.output
     assert "adder-ternary: layer" not in found.output
+
+
+@pytest.mark.parametrize(
+    ("page", "files"),
+    [
+        ("conformance", ["processor"]),
+        ("conformance", ["processor-speed"]),
+        ("accelerator", ["h200-jax", "h200-torch"]),
+        ("accelerator", ["h200-jax-short"]),
+        ("accelerator", ["h200-packed"]),
+    ],
+)
+def test_tables_of_the_pages_are_those_of_the_saved_results(page, files):
+    saved = [ROOT / "docs" / "measured" / f"{name}.json" for name in files]
+    assert "\n".join(table(saved)) in (ROOT / "docs" / f"{page}.md").read_text()

@@ -8,6 +8,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._sources import find
 from tapegrad.machines.model import TuringMachine
+from tapegrad.show.gallery import gallery
 from tapegrad.show.page import page
 from tapegrad.show.recorder import record
 from tapegrad.show.studio import Studio
@@ -158,7 +159,18 @@ def test_studio_paste_run_scrub_and_errors(browser):
         assert "known format" in browser.value("document.getElementById('error').textContent")
         browser.value("document.getElementById('source-text').value = 'one\\ntwo\\nthree'")
         browser.value("complain('state Q is not defined (line 2)')")
-        assert browser.value("getSelection().toString()") == "two"
+        assert browser.value("document.querySelector('#gutter .bad').textContent") == "2"
+        stripe = "document.getElementById('stripe').getBoundingClientRect().top"
+        second = "document.querySelectorAll('#gutter div')[1].getBoundingClientRect().top"
+        assert abs(browser.value(f"{stripe} - {second}")) < 3
+        browser.value("at('source-text').dispatchEvent(new Event('input'))")  # mended: the mark goes
+        assert browser.value("document.querySelector('#gutter .bad')") is None
+        assert browser.value("document.getElementById('stripe').hidden")
+        simplex = next(i for i, entry in enumerate(gallery(False)) if entry.target == "simplex")
+        browser.value(f"at('ready').value = {simplex}; at('ready').dispatchEvent(new Event('change'))")
+        browser.wait("run.recording.target === 'simplex' && !at('go').disabled")
+        assert browser.value("run.recording.title") == "increment"
+        assert browser.value("at('error').hidden && at('editor').hidden")
         server.shutdown()
         thread.join()
 

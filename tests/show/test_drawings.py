@@ -11,9 +11,9 @@ import pytest
 import tapegrad as tg
 from tapegrad._sources import find, read
 from tapegrad.machines.model import GridMachine, TuringMachine
-from tapegrad.show.drawing.layered import arranged
-from tapegrad.show.drawing.ring import on_ellipse
+from tapegrad.show.drawing.layers import arranged
 from tapegrad.show.drawing.scene import FIELD, HERE, NEXT, text_width
+from tapegrad.show.drawing.states import on_ellipse
 from tapegrad.show.page import page
 from tapegrad.show.recorder import Recording, compiled_example, record
 from tapegrad.targets import all_targets
@@ -48,13 +48,19 @@ def check(panel: dict, frames: list[dict]) -> None:
         for place, (text, _, shape) in zip(way["places"], panel["nodes"], strict=True):
             if shape in ("box", "state"):
                 assert text_width(text, way["font"]) <= place[2] + 0.2
-        assert all(len(path) % 6 == 2 for path in way["paths"])
+        assert all(len(path) % 6 == 2 for path in (*way["paths"], *way["arcs"]))
+        for (a, b), path in zip(panel["arcs"], way["arcs"], strict=True):  # from edge to edge, a pixel apart
+            for (x, y, _, h), (at, down) in zip(
+                (way["places"][a], way["places"][b]), (path[:2], path[-2:]), strict=True
+            ):
+                assert at == x
+                assert h / 2 - 0.2 <= abs(down - y) <= h / 2 + 1.2
     for frame in frames:
         assert frame["caption"].endswith(".")
         assert all(0 <= i < len(panel["nodes"]) for i, *_ in frame["nodes"])
         assert all(0 <= i < len(panel["edges"]) for i, *_ in frame["edges"])
-        for a, b, weight, colour in frame["arcs"]:
-            assert max(a, b) < len(panel["nodes"])
+        for arc, weight, colour in frame["arcs"]:
+            assert max(panel["arcs"][arc]) < len(panel["nodes"])
             assert 0 < weight <= 1.001
             assert colour < len(panel["colours"])
 
@@ -154,11 +160,12 @@ def test_the_ring_has_a_dot_for_every_configuration_and_labels_that_can_be_read(
 def test_attention_copies_from_the_last_write():
     machine = find("busy-beaver-3x2").source
     assert isinstance(machine, TuringMachine)
-    _, frames = drawing(record(tg.compile(machine, "transformer", steps=32)))
+    panel, frames = drawing(record(tg.compile(machine, "transformer", steps=32)))
     states = list(machine.run(machine.start()))
     for now, frame in enumerate(frames[1:]):
         writers = [step for step in range(1, now + 1) if states[step - 1].heads[0] == states[now].heads[0]]
-        copied = [b for a, b, _, colour in frame["arcs"] if colour == 0 and a == now]
+        looks = [(*panel["arcs"][arc], colour) for arc, _, colour in frame["arcs"]]
+        copied = [b for a, b, colour in looks if colour == 0 and a == now]
         # What is written in the step itself is not looked up.
         assert copied == [writer for writer in writers[-1:] if writer < now]
 
@@ -172,7 +179,7 @@ def test_flipped_cells_are_those_that_the_learner_changes():
     for frame, state, after in zip(frames, states, states[1:], strict=False):
         flips = [place for place, (a, b) in enumerate(zip(state.memory, after.memory, strict=True)) if a != b]
         assert sorted(i - cells[0] for i, _, mark, *_ in frame["nodes"] if mark == NEXT) == flips
-        assert sorted(b - cells[0] for _, b, _, _ in frame["arcs"]) == flips
+        assert sorted(panel["arcs"][arc][1] - cells[0] for arc, *_ in frame["arcs"]) == flips
         ones = {i - cells[0] for i, value, *_ in frame["nodes"] if i in cells and value < 0}
         assert ones == {place for place, bit in enumerate(state.memory) if bit}
 
@@ -185,7 +192,12 @@ def test_the_plane_is_the_machines_and_the_filter_sees_nine_cells():
     spots = [tuple(map(int, re.findall(r"-?\d+", words))) for _, words, _ in panel["nodes"]]
     for frame, state in zip(frames, machine.run(machine.start(*inputs)), strict=True):
         assert {spots[i] for i, value, *_ in frame["nodes"] if value} == set(state.cells)
-        assert [spots[i] for i, _, mark, *_ in frame["nodes"] if mark == HERE] == [state.head]
+        here = [(spots[i], text) for i, _, mark, *text in frame["nodes"] if mark == HERE]
+        assert [spot for spot, _ in here] == [state.head, ()]
+        assert here[1][1] == [state.state]  # over its column
+        assert [i for i, *_ in frame["nodes"] if not spots[i]] == [
+            spots.index(()) + state.head[1] - spots[0][1]
+        ]
         assert sum(mark == FIELD for _, _, mark, *_ in frame["nodes"]) == 8
 
 
@@ -229,3 +241,13 @@ def test_any_number_of_states_fits_on_an_ellipse():
         for x, y in laid.labels:
             assert 0 <= x <= laid.width
             assert 0 <= y <= laid.height
+
+
+def test_a_network_without_layers_is_shown():
+    """Doubling moves bits, and computes nothing: outputs are inputs."""
+    circuit = tg.trace(lambda a: a + a, tg.UInt(4))
+    made = record(tg.compile(circuit, "relu"), np.array([[1, 0, 1, 0]]))
+    assert made.agreed
+    panel, frames = drawing(made)
+    check(panel, frames)
+    assert "out = 10" in frames[-1]["caption"]

@@ -10,7 +10,8 @@ from tests.show.chrome import Chrome, installed
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(installed() is None, reason="there is no Chromium")]
 
-SCREENS = {"desktop": (1280, 720, False), "phone": (390, 844, True)}
+SCREENS = {"desktop": (1280, 720, False), "phone": (390, 844, True), "frame": (900, 520, False)}
+"""The last is what a page of the documentation gives a player."""
 RUNS = {
     "tape": ("busy-beaver-4x2", None),
     "simplex": ("busy-beaver-4x2", None),
@@ -42,6 +43,20 @@ STICKING_OUT = """[...document.querySelectorAll('#stage .node')].filter((node) =
   if (!text || !text.textContent || node.classList.contains('text')) return false;
   return text.getBoundingClientRect().width > body.getBoundingClientRect().width + 1;
 }).map((node) => node.textContent)"""
+
+# Texts of the drawing that reach beyond it: labels of arrows and rings, names over columns.
+BEYOND = """(() => {
+  const room = document.querySelector('#stage svg').getBoundingClientRect();
+  return [...document.querySelectorAll('#stage svg text')].filter((text) => {
+    const box = text.getBoundingClientRect();
+    const out = box.left < room.left - 1 || box.right > room.right + 1 || box.top < room.top - 1;
+    return text.textContent && (out || box.bottom > room.bottom + 1);
+  }).map((text) => text.textContent);
+})()"""
+
+# Texts too small to be read, in pixels of the screen.
+SMALLEST = """Math.min(...[...document.querySelectorAll('#stage svg text')].filter((text) => text.textContent)
+  .map((text) => text.getBoundingClientRect().height / Math.max(1, text.querySelectorAll('tspan').length)))"""
 
 # Whatever is wider than the room it has.
 PARTS = "body, #room, .side, .panel, .cells, .rules, .fields, .legend, .deck, h1, .words"
@@ -97,6 +112,8 @@ def test_the_network_is_in_view_and_nothing_is_cut(browser, opened, screen, them
             browser.value(f"show({frame})")
             assert browser.value(STICKING_OUT) == []
             assert browser.value(CUT_OFF) == []
+            assert browser.value(BEYOND) == []
+            assert browser.value(SMALLEST) > 4
         if target not in ("decoder",):  # one forward run: two frames, and one value
             assert browser.value(CURVE) > 10
         dark = browser.value("document.documentElement.classList.contains('dark')")

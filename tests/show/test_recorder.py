@@ -11,9 +11,9 @@ import pytest
 import tapegrad as tg
 from tapegrad._compile import compile_for
 from tapegrad._sources import find, read
-from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.programs.library import READY
-from tapegrad.show.recorder import Recording, record
+from tapegrad.show.recorder import Recording, compiled_source, record
 from tapegrad.show.views import VIEWS
 from tapegrad.targets import all_targets
 from tapegrad.targets.emulator.net import PracticalNet
@@ -224,3 +224,36 @@ def test_the_gradient_of_the_next_step_flips_what_the_instruction_changes():
         marked = frame["panels"][titles.index("Memory cells as weights")]["marks"]
         assert len(marked) == sum(net.names.index(name) < 512 for name in flips)
     assert dict(recording.frames[-1]["panels"][place])["flips"] == "·"
+
+
+def test_a_run_that_takes_long_is_shown_as_far_as_it_came():
+    compiled = tg.compile(find("busy-beaver-3x2").source, "tape", cells=32)
+    recording = record(compiled, seconds=-1)
+    assert (recording.steps, recording.ended, recording.agreed) == (0, False, True)
+    assert "cut off after 0 steps" in recording.notes[-1]
+    assert "seconds" in recording.notes[-1]
+    assert record(compiled, seconds=600).ended
+
+
+def test_a_circuit_without_an_input_is_shown_on_one_of_its_own():
+    compiled, inputs = compiled_source(find("adder8"), "relu", None, {}, 100)
+    bits = np.asarray(inputs[0])
+    assert 0 < bits.sum() < bits.size
+    assert record(compiled, *inputs).agreed
+
+
+def test_a_machine_is_unrolled_for_few_steps_unless_more_are_asked_for():
+    endless = find("1RA1RA")
+    for settings, steps in (({}, 100), ({"steps": 7}, 7)):
+        compiled, _ = compiled_source(endless, "relu", None, settings, 2_000)
+        assert compiled.passes[0].covers == steps
+
+
+def test_the_curve_is_the_first_that_is_not_flat():
+    """A machine that writes nothing new leaves the place of its head."""
+    still = TuringMachine(
+        {("A", ("1",)): Rule(("1",), (1,), "A"), ("A", ("_",)): Rule(("_",), (-1,), "B")}, "A", name="walk"
+    )
+    recording = record(tg.compile(still, "rcnn", margin=4), "111")
+    assert recording.curve_name == "column of the head"
+    assert [frame["curve"] for frame in recording.frames] == [0, 1, 2, 3, 2]

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from tapegrad.errors import InputError
 from tapegrad.show import studio_job
+from tapegrad.show.gallery import gallery
 from tapegrad.show.studio import LARGEST_REQUEST, Studio
 
 BEAVER = {"source": "1RB1LB_1LA1RZ", "target": "tape", "input": "", "options": "cells=16"}
@@ -129,7 +131,7 @@ def test_a_run_comes_back_as_a_recording(studio):
         ({"target": "nonsense"}, "no target"),
         ({"options": "cells"}, "name=value"),
         ({"input": "7"}, "no symbol '7'"),
-        ({"source": "adder8", "target": "relu"}, "needs an input"),
+        ({"source": "adder8", "target": "relu", "input": "a=900"}, "no value for b"),
     ],
 )
 def test_bad_input_comes_back_as_words(studio, request_, said):
@@ -173,6 +175,72 @@ def test_the_job_answers_in_words():
 def test_named_inputs_may_share_a_line():
     recording = answer(source="adder8", target="relu", input="a=1 b=2", options="")["recording"]
     assert dict(recording["frames"][-1]["panels"][1]) == {"out": "3"}
+
+
+PRINTS = """\
+import sys
+from tapegrad import UInt
+print("not an answer", file=sys.stdout)
+sys.stdin.read()
+
+
+def double(a: UInt(4)):
+    print(a)
+    return a + a
+"""
+
+
+def test_python_is_run_only_where_the_studio_was_started_for_it(tmp_path):
+    told = tmp_path / "told"
+    source = f"open({str(told)!r}, 'w')\ndef f(a): return a"
+    said = answer(source=source, target="relu", input="", options="")["error"]
+    assert "studio --python" in said
+    assert not told.exists()
+
+
+@pytest.mark.slow
+def test_a_python_function_that_prints_reads_and_fails():
+    """Its own output and input are not the worker's; what goes wrong in it has its line."""
+    here, there = socket.socketpair()
+
+    def ask_python(server, source, **request):
+        body = json.dumps(BEAVER | {"target": "relu", "options": "", "source": source} | request)
+        return server.carry_out(body.encode(), here)
+
+    with here, there, Studio(seconds=120, python=True) as server:
+        worker = server.worker
+        assert "runs the Python" not in server.page
+        assert "a Python function" in server.page
+        status, answer = ask_python(server, PRINTS, input="a=5")
+        assert status == 200, answer
+        assert dict(answer["recording"]["frames"][-1]["panels"][1]) == {"out": "10"}
+        for source, said in (
+            ("def f(a):\n    return a", "type"),
+            ("from tapegrad import UInt\n\ndef f(a: UInt(2)):\n    return b", "line 4"),
+            ("from tapegrad import UInt\ndef f(a: UInt(2)) return a", "line 2"),
+            ("import sys\nsys.exit(3)\ndef f(a): return a", "line 2"),
+        ):
+            status, answer = ask_python(server, source)
+            assert (status, said in answer["error"]) == (422, True), answer
+        assert server.worker is worker
+
+
+def test_what_is_no_python_is_not_taken_for_it():
+    assert studio_job.is_python("import this\n\ndef f(a):\n    return a")
+    assert not any(studio_job.is_python(entry.source) for entry in gallery(False))
+    assert "def " not in "".join(entry.source for entry in gallery(False))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [entry for entry in gallery(False) if "ready" not in entry.group], ids=str)
+def test_everything_in_the_gallery_runs(entry):
+    needed = {"C": "clang", "verilog": "yosys"}
+    tool = next((tool for name, tool in needed.items() if entry.title.startswith(name)), None)
+    if tool and shutil.which(tool) is None and not (tool == "clang" and shutil.which("gcc")):
+        pytest.skip(f"there is no {tool}")
+    said = answer(source=entry.source, target=entry.target, input=entry.input, options=entry.options)
+    assert said.get("error") is None
+    assert said["recording"]["agreed"]
 
 
 def test_a_run_that_takes_too_long_is_stopped():

@@ -384,6 +384,24 @@ def test_bad_files_are_not_loaded(what):
         SequenceNet.from_saved(config, arrays)
 
 
+@pytest.mark.parametrize(
+    ("expression", "mean"),
+    [(lib.make_hist(), False), (rasp.indices, False), (lib.make_frac_prevs(rasp.tokens == "a"), True)],
+)
+def test_what_is_read_out_is_a_number_or_a_value(expression, mean):
+    """One logit of a mean, and one for each value of anything else; not one more."""
+    compiled = net_of(expression, "ab", 4)
+    net = compiled.net
+    config, arrays = json.loads(json.dumps(net.config())), dict(net.arrays())
+    loaded = SequenceNet.from_saved(config, arrays)
+    assert len(loaded.model.unembedding) == (1 if mean else len(net.program.values[net.program.output]))
+    carry = loaded.advance(loaded.start(compiled.source.start(list("abb"))), 1)
+    assert loaded.decode(carry) == compiled.run(list("abb")).state
+    another_row("unembedding")(config, arrays)
+    with pytest.raises((BrokenNet, ValueError)):
+        SequenceNet.from_saved(config, arrays)
+
+
 def test_positions_stand_one_after_the_other():
     program = net_of(rasp.indices, "ab", 4).source
     assert isinstance(program, RaspProgram)

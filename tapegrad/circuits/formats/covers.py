@@ -39,7 +39,8 @@ class Cover:
             return gates.negated(operands[0]) if kind is Gate.NOT else gates.build.gate(kind, *operands)
         if self.plan is not None:
             return gates.planned(self.plan, operands)
-        inside = gates.tree(Gate.OR, [self._cube(gates, operands, cube) for cube in self.cubes])
+        cubes = [self._cube(gates, operands, cube) for cube in self.cubes]
+        inside = gates.tree(Gate.OR, cubes, shared=True)
         return inside if self.value else gates.negated(inside)
 
     @cached_property
@@ -84,4 +85,4 @@ class Cover:
             for wire, place in zip(operands, cube, strict=True)
             if place != "-"
         ]
-        return gates.tree(Gate.AND, literals) if literals else gates.constant(True)
+        return gates.tree(Gate.AND, literals, shared=True) if literals else gates.constant(True)

@@ -58,14 +58,14 @@ def in_order(keys: Iterable[Key], reads: Callable[[Key], Sequence[Key]]) -> list
 
 
 class Gates:
-    """Adds gates as a file writes them, nothing folded away. Negations, constants and the gates of tables,
-    which stand in no file, are shared."""
+    """Adds gates as a file writes them, nothing folded away. Negations, constants and the gates of tables and
+    cubes, which stand in no file, are shared."""
 
     def __init__(self) -> None:
         self.build = CircuitBuilder(simplify=False)
         self._negations: dict[Wire, Wire] = {}
         self._constants: dict[bool, Wire] = {}
-        self._planned: dict[tuple[Gate, Wire, Wire], Wire] = {}
+        self._known: dict[tuple[Gate, Wire, Wire], Wire] = {}
 
     def negated(self, wire: Wire) -> Wire:
         """NOT of a wire."""
@@ -85,19 +85,23 @@ class Gates:
             return self.constant(plan)
         wires = list(operands)
         for kind, *reads in plan.steps:
-            a, b = sorted(wires[own] if own >= 0 else self.negated(wires[~own]) for own in reads)
-            if (kind, a, b) not in self._planned:
-                self._planned[kind, a, b] = self.build.gate(kind, a, b)
-            wires.append(self._planned[kind, a, b])
+            a, b = (wires[own] if own >= 0 else self.negated(wires[~own]) for own in reads)
+            wires.append(self._shared(kind, a, b))
         return wires[plan.result] if plan.result >= 0 else self.negated(wires[~plan.result])
 
-    def tree(self, kind: Gate, wires: Sequence[Wire]) -> Wire:
-        """AND, OR or XOR of one or more wires, by a balanced tree."""
-        row = list(wires)
+    def tree(self, kind: Gate, wires: Sequence[Wire], *, shared: bool = False) -> Wire:
+        """AND, OR or XOR of one or more wires, by a balanced tree; of a gate that a file writes, its own."""
+        add, row = self._shared if shared else self.build.gate, list(wires)
         while len(row) > 1:
-            pairs = [self.build.gate(kind, a, b) for a, b in zip(row[::2], row[1::2], strict=False)]
+            pairs = [add(kind, a, b) for a, b in zip(row[::2], row[1::2], strict=False)]
             row = pairs + row[2 * len(pairs) :]
         return row[0]
+
+    def _shared(self, kind: Gate, a: Wire, b: Wire) -> Wire:
+        key = kind, min(a, b), max(a, b)
+        if key not in self._known:
+            self._known[key] = self.build.gate(*key)
+        return self._known[key]
 
 
 @dataclass(frozen=True)

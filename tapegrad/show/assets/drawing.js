@@ -29,7 +29,7 @@ function drawingPanel(panel, say) {
     parts.edges.forEach((edge) => edge.reset());
     for (const [i, value, mark, text] of frame.nodes) parts.nodes[i].light(value, mark, text);
     for (const [i, value, mark] of frame.edges) parts.edges[i].light(value, mark);
-    parts.arcs.replaceChildren(...frame.arcs.map(([a, b, weight, colour]) => arc(current.places[a], current.places[b], weight, colour)));
+    parts.arcs.replaceChildren(...frame.arcs.map(([number, weight, colour]) => arc(current.arcs[number], weight, colour)));
     svg.setAttribute("aria-label", `${panel.title}. ${frame.caption}`);
   }
 
@@ -150,18 +150,8 @@ function tip(path, size = 7) {
   return `M${x} ${y}L${bx - uy * size * 0.45} ${by + ux * size * 0.45}L${bx + uy * size * 0.45} ${by - ux * size * 0.45}Z`;
 }
 
-// From node to node, over what lies between: bowed upwards along a row, else straight across.
-function arcPath([ax, ay, aw, ah], [bx, by, bw, bh]) {
-  if (Math.abs(ay - by) < 1) {
-    const rise = Math.min(10 + Math.abs(ax - bx) * 0.2, 46), top = ay - ah / 2 - rise;
-    return [ax, ay - ah / 2, ax, top, bx, top, bx, by - bh / 2 - 1];
-  }
-  const down = by > ay, from = ay + (down ? ah : -ah) / 2, to = by + (down ? -bh : bh) / 2 + (down ? -1 : 1), middle = (from + to) / 2;
-  return [ax, from, ax, middle, bx, middle, bx, to];
-}
-
-function arc(a, b, weight, colour) {
-  const path = arcPath(a, b), group = drawn("g", { class: `arc arc${colour}`, opacity: (0.25 + 0.75 * Math.min(1, weight)).toFixed(2) });
+function arc(path, weight, colour) {
+  const group = drawn("g", { class: `arc arc${colour}`, opacity: (0.25 + 0.75 * Math.min(1, weight)).toFixed(2) });
   drawn("path", { d: `M${path[0]} ${path[1]}C${path.slice(2).join(" ")}` }, group);
   drawn("path", { class: "tip", d: tip(path, 6) }, group);
   return group;

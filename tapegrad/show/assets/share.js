@@ -2,11 +2,12 @@
 
 const WHOLE = document.documentElement.outerHTML;  // as it came, before anything was drawn
 
-// page.html#40 opens at frame 40; so does page.html#step=40, and input=... runs another input where that is possible.
+// page.html#40 opens at frame 40; so does page.html#step=40, input=... runs another input where that is possible, and
+// page.html#play begins to play (unless the reader wants no motion).
 function asked() {
   const text = location.hash.slice(1), plain = /^\d+$/.test(text);
   const parts = new URLSearchParams(plain ? `step=${text}` : text), step = Number(parts.get("step"));
-  return { step: parts.has("step") && Number.isInteger(step) ? step : undefined, input: parts.get("input") };
+  return { step: parts.has("step") && Number.isInteger(step) ? step : undefined, input: parts.get("input"), play: parts.has("play") };
 }
 
 function linkHere() {

@@ -1,17 +1,30 @@
 """A plane of cells with a head on it, and what the filter of a convolution sees of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tapegrad.show.drawing.scene import FIELD, HERE, NEXT, Arrangement, Drawing, Node, Picture, cut
+from tapegrad.show.drawing.scene import (
+    FIELD,
+    HERE,
+    NEXT,
+    Arrangement,
+    Drawing,
+    Node,
+    Picture,
+    Place,
+    cut,
+    text_width,
+)
 
 SIZES = ((700.0, 470.0), (360.0, 430.0))
-LARGEST = 46.0
+LARGEST = 64.0
 MOST = 60
 """Rows and columns at most; further out, the plane is cut off."""
+STATE_FONT = 15.0
+LONGEST_STATE = 24
 LEGEND = (
-    ("here", "the head; the letters are its state"),
+    ("here", "the head, with its state above"),
     ("field", "what the filter sees there"),
     ("next", "changes in the next layer"),
     ("plus", "holds a symbol"),
@@ -34,53 +47,74 @@ class PlaneMoment:
 
 @dataclass(frozen=True)
 class Plane:
-    """The panel: arranged once it is known how far the run reaches."""
+    """The panel: arranged once it is known how far the run reaches. Nodes are the cells, row by row, and then
+    a place above each column for the state of the head."""
 
     title: str
+    states: Sequence[str]
 
     def finish(self, collected: list[PlaneMoment]) -> tuple[dict[str, Any], list[Any]]:
         """The rectangle that the run uses, one cell more on each side, and each moment of it."""
-        spots = [spot for m in collected for spot in [*m.cells, *([m.head] if m.head else [])]] or [(0, 0)]
-        rows, columns = (
-            range(low - 1, min(high + 2, low - 1 + MOST))
-            for low, high in ((min(s[i] for s in spots), max(s[i] for s in spots)) for i in (0, 1))
-        )
+        rows, columns = window(spot for m in collected for spot in [*m.cells, *([m.head] if m.head else [])])
         number = {(r, c): i for i, (r, c) in enumerate((r, c) for r in rows for c in columns)}
+        above = {c: len(number) + i for i, c in enumerate(columns)}
         nodes = [Node("", f"The cell in row {r}, column {c}.", "cell") for r, c in number]
+        nodes += [Node("", "", "text") for _ in columns]
         pictures = []
         for moment, after in zip(collected, [*collected[1:], None], strict=True):
-            pictures.append(_picture(moment, after, number))
-        arrangements = [_arranged(len(rows), len(columns), *size) for size in SIZES]
+            pictures.append(_picture(moment, after, number, above))
+        longest = min(LONGEST_STATE, max(map(len, self.states)))
+        arrangements = [arranged(len(rows), len(columns), longest, *size) for size in SIZES]
         return Drawing(self.title, nodes, (), arrangements, LEGEND).finish(pictures)
 
 
-def _picture(moment: PlaneMoment, after: PlaneMoment | None, number: Mapping[Spot, int]) -> Picture:
+def window(used: Iterable[Spot]) -> tuple[range, range]:
+    """Rows and columns that are shown: those in use, and one more on each side."""
+    spots = list(used) or [(0, 0)]
+    ends = [(min(s[i] for s in spots), max(s[i] for s in spots)) for i in (0, 1)]
+    rows, columns = (range(low - 1, min(high + 2, low - 1 + MOST)) for low, high in ends)
+    return rows, columns
+
+
+def _picture(
+    moment: PlaneMoment, after: PlaneMoment | None, number: Mapping[Spot, int], above: Mapping[int, int]
+) -> Picture:
     nodes: dict[Spot, list[Any]] = {}
     for spot, (value, text) in moment.cells.items():
         nodes[spot] = [value, 0, text]
+    label = []
     if moment.head is not None:
         r, c = moment.head
         for down, right in NEIGHBOURS:
             nodes.setdefault((r + down, c + right), [0.0, 0, ""])[1] = FIELD
-        nodes.setdefault(moment.head, [0.0, 0, ""])[1:] = [HERE, cut(moment.state, 5)]
+        nodes.setdefault(moment.head, [0.0, 0, ""])[1] = HERE
+        if c in above:
+            label.append((above[c], 0.0, HERE, cut(moment.state, LONGEST_STATE)))
     shown = [(number[spot], *own) for spot, own in nodes.items() if spot in number]
     if after is not None and after.step == moment.step + 1:
         changed = [s for s in {*moment.cells, *after.cells} if moment.cells.get(s) != after.cells.get(s)]
         moved = [s for s in (moment.head, after.head) if s is not None and moment.head != after.head]
         for spot in sorted({*changed, *moved}):
             if spot in number:
-                shown.append(
-                    (number[spot], *nodes.get(spot, [0.0, 0, ""])[:1], NEXT, nodes.get(spot, [0, 0, ""])[2])
-                )
-    return Picture(moment.caption, shown)
+                value, _, text = nodes.get(spot, [0.0, 0, ""])
+                shown.append((number[spot], value, NEXT, text))
+    return Picture(moment.caption, shown + label)
 
 
-def _arranged(rows: int, columns: int, width: float, height: float) -> Arrangement:
-    size = min(LARGEST, width / columns, height / rows)
-    left, top = (width - size * columns) / 2, (height - size * rows) / 2
-    places = [
+def arranged(rows: int, columns: int, longest: int, width: float, height: float) -> Arrangement:
+    """Cells as large as there is room for, the states' names, of so many letters, over the columns, all of
+    them inside. (The page has this as well, `planeArranged`, for inputs that are typed there.)"""
+    head = 2 * STATE_FONT
+    size = min(LARGEST, width / columns, (height - head) / rows)
+    left, top = (width - size * columns) / 2, (height - head - size * rows) / 2 + head
+    places: list[Place] = [
         (left + size * (c + 0.5), top + size * (r + 0.5), 0.92 * size, 0.92 * size)
         for r in range(rows)
         for c in range(columns)
     ]
-    return Arrangement(width, height, max(6.0, 0.4 * size), places)
+    font = max(STATE_FONT, 0.32 * size)
+    wide = text_width("m" * longest, font)
+    for c in range(columns):
+        x = min(max(left + size * (c + 0.5), wide / 2), width - wide / 2)
+        places.append((x, top - STATE_FONT, wide, STATE_FONT + 2))
+    return Arrangement(width, height, font, places)

@@ -4,7 +4,7 @@ Places are computed once, so that the page, a saved picture and an animation sho
 two arrangements, for a wide and for a narrow window; whoever paints takes the one that fills it better.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +81,10 @@ class Drawing:
     """What arcs of each colour are, in words."""
 
     def finish(self, collected: list[Picture]) -> tuple[dict[str, Any], list[Any]]:
-        """As JSON, numbers shortened."""
+        """As JSON, numbers shortened. Arcs are listed once, with their ways in each arrangement; frames name
+        them by number."""
+        arcs = {(a, b): None for picture in collected for a, b, *_ in picture.arcs}
+        number = {ends: place for place, ends in enumerate(arcs)}
         panel = {
             "kind": "drawing",
             "title": self.title,
@@ -90,12 +93,14 @@ class Drawing:
             "edges": [[edge.text, edge.words, int(edge.arrow)] for edge in self.edges],
             "legend": [list(entry) for entry in self.legend],
             "colours": list(self.colours),
-            "arrangements": [_arranged(arrangement) for arrangement in self.arrangements],
+            "arcs": [list(ends) for ends in arcs],
+            "arrangements": [_arranged(arrangement, list(arcs)) for arrangement in self.arrangements],
         }
-        return panel, [_pictured(picture) for picture in collected]
+        return panel, [_pictured(picture, number) for picture in collected]
 
 
-def _arranged(arrangement: Arrangement) -> dict[str, Any]:
+def _arranged(arrangement: Arrangement, arcs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    places = arrangement.places
     return {
         "width": _tenths(arrangement.width),
         "height": _tenths(arrangement.height),
@@ -103,7 +108,19 @@ def _arranged(arrangement: Arrangement) -> dict[str, Any]:
         "places": [[_tenths(number) for number in place] for place in arrangement.places],
         "paths": [[_tenths(number) for number in path] for path in arrangement.paths],
         "labels": [[_tenths(number) for number in label] for label in arrangement.labels],
+        "arcs": [[_tenths(number) for number in arc_path(places[a], places[b])] for a, b in arcs],
     }
+
+
+def arc_path(a: Place, b: Place) -> list[float]:
+    """The way of an arc from node to node: bowed upwards along a row, else across."""
+    (ax, ay, _, ah), (bx, by, _, bh) = a, b
+    if abs(ay - by) < 1:
+        top = ay - ah / 2 - min(10 + abs(ax - bx) * 0.2, 46)
+        return [ax, ay - ah / 2, ax, top, bx, top, bx, by - bh / 2 - 1]
+    way = 1 if by > ay else -1
+    start, end = ay + way * ah / 2, by - way * (bh / 2 + 1)
+    return [ax, start, ax, (start + end) / 2, bx, (start + end) / 2, bx, end]
 
 
 def _tenths(number: float) -> float:
@@ -111,12 +128,12 @@ def _tenths(number: float) -> float:
     return int(found) if found.is_integer() else found
 
 
-def _pictured(picture: Picture) -> dict[str, Any]:
+def _pictured(picture: Picture, number: Mapping[tuple[int, int], int]) -> dict[str, Any]:
     return {
         "caption": picture.caption,
         "nodes": [[i, plain(value), *rest] for i, value, *rest in picture.nodes],
         "edges": [[i, plain(value), mark] for i, value, mark in picture.edges],
-        "arcs": [[a, b, plain(weight), colour] for a, b, weight, colour in picture.arcs],
+        "arcs": [[number[a, b], plain(weight), colour] for a, b, weight, colour in picture.arcs],
     }
 
 

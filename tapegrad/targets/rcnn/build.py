@@ -206,8 +206,13 @@ def indicator(ordered: NDArray[np.float64], places: NDArray[np.int64]) -> list[B
     0, a third rising, a third flat at 1. So errors up to a third of the gap change nothing, and the
     derivative is 0 at every value.
     """
-    runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(places) else []
-    return [_flat(ordered, int(run[0]), int(run[-1])) for run in runs]
+    runs: list[list[int]] = []
+    for place in places.tolist():
+        if runs and place == runs[-1][-1] + 1:
+            runs[-1].append(place)
+        else:
+            runs.append([place])
+    return [_flat(ordered, run[0], run[-1]) for run in runs]
 
 
 def _flat(ordered: NDArray[np.float64], first: int, last: int) -> Bump:
@@ -350,8 +355,9 @@ def _channels_of(clause: Clause, cells: Cells) -> list[int]:
 def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[Filter, dict[str, list[str]]]:
     """The filter, and the names of its units, map by map."""
     questions = questions_about(cells)
-    relus, bumps, units = Rows(), Rows(), Rows()
-    contribution: list[tuple[int, int, float]] = []
+    kinks, bumps, units = _Kinks(), Rows(), Rows()
+    digits: list[tuple[int, ...]] = []
+    weights: list[float] = []
     rule_units: list[int] = []
     known: dict[tuple[Any, ...], int] = {}
 
@@ -359,7 +365,7 @@ def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[Filter, dic
         key = (at, predicate, slope)
         if key not in known:
             found = questions.bumps(predicate, slope)
-            known[key] = _add_bumps(found, at, f"{predicate} at {at}", relus, bumps)
+            known[key] = _add_bumps(found, at, f"{predicate} at {at}", kinks, bumps)
         return known[key]
 
     for clause in clauses:
@@ -368,20 +374,24 @@ def ternary_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[Filter, dic
             slope = PASSING_SLOPE if clause.passes and i == 0 else None
             row.append((question(literal.at, literal.predicate, slope), 1.0))
         row += [(question(literal.at, literal.predicate, None), -1.0) for literal in clause.unless]
+        effect = effect_digits(clause.effect, cells)
         thresholds = [(clause.needs - 1 / 2, 2.0)] if clause.passes else _clip(clause.needs)
         for threshold, weight in thresholds:
             unit = units.add(row, -threshold, clause.reason)
             if clause.rule and weight > 0:
                 rule_units.append(unit)
-            for digit, amount in enumerate(effect_digits(clause.effect, cells)):
-                if amount:
-                    contribution.append((digit, unit, weight * amount))
-    maps = [relus.affine(9), bumps.affine(len(relus.bias)), units.affine(len(bumps.bias))]
-    digits = digit_names(cells)
-    place = 3.0 ** -np.arange(len(digits))
-    maps.append(Affine.from_triples(contribution, (len(place), len(units.bias))))
-    maps.append(Affine.from_triples([(0, i, float(p)) for i, p in enumerate(place)], (1, len(place))))
-    reasons = (relus.reasons, bumps.reasons, units.reasons, digits, ["cell value"])
+            digits.append(effect)
+            weights.append(weight)
+    names = digit_names(cells)
+    place = 3.0 ** -np.arange(len(names))
+    maps = [
+        kinks.affine(),
+        bumps.affine(len(kinks.kinks)),
+        units.affine(len(bumps.bias)),
+        Affine.of((np.array(digits) * np.array(weights)[:, None]).T, np.zeros(len(names))),
+        Affine.of(place[None], np.zeros(1)),
+    ]
+    reasons = (kinks.reasons, bumps.reasons, units.reasons, names, ["cell value"])
     return _of_maps(maps, np.array(rule_units, dtype=np.int64)), dict(zip(MAPS, reasons, strict=True))
 
 
@@ -391,10 +401,28 @@ def _clip(needs: int) -> list[tuple[float, float]]:
     return [(needs - 3 / 4, 2.0), (needs - 1 / 4, -2.0)]
 
 
-def _add_bumps(found: list[Bump], at: tuple[int, int], name: str, relus: Rows, bumps: Rows) -> int:
+class _Kinks:
+    """The first map in the making: each unit reads one cell, with weight 1."""
+
+    def __init__(self) -> None:
+        self.cells: list[int] = []
+        self.kinks: list[float] = []
+        self.reasons: list[str] = []
+
+    def affine(self) -> Affine:
+        """The map on the nine cells of a patch."""
+        count = len(self.kinks)
+        return Affine(
+            np.arange(count), np.array(self.cells, np.int64), np.ones(count), -np.array(self.kinks), 9
+        )
+
+
+def _add_bumps(found: list[Bump], at: tuple[int, int], name: str, kinks: _Kinks, bumps: Rows) -> int:
     cell = 3 * (at[0] + 1) + at[1] + 1
-    row = []
+    first = len(kinks.kinks)
     for bump in found:
-        for kink, slope in zip(bump.kinks, bump.slopes, strict=True):
-            row.append((relus.add([(cell, 1.0)], -kink, f"{name}: kink at {kink:.6g}"), slope))
-    return bumps.add(row, sum(bump.constant for bump in found), name)
+        kinks.kinks += bump.kinks
+        kinks.cells += [cell] * len(bump.kinks)
+        kinks.reasons += [f"{name}: kink at {kink:.6g}" for kink in bump.kinks]
+    slopes = [slope for bump in found for slope in bump.slopes]
+    return bumps.add(enumerate(slopes, first), sum(bump.constant for bump in found), name)

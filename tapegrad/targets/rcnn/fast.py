@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tapegrad._jit import njit
 from tapegrad.errors import BrokenNet, Refused
-from tapegrad.networks.numba import column_layers, run_columns
+from tapegrad.targets.rcnn.active import evaluate, ready
 from tapegrad.targets.rcnn.build import Filter
 from tapegrad.targets.rcnn.encoding import CLOSE, HEAD, Encoding
 
@@ -36,8 +36,6 @@ class Code(NamedTuple):
     near: float
     """How far a computed number may be from the one it stands for."""
     is_head: NDArray[np.bool_]
-    rule_units: NDArray[np.int64]
-    """Units of the last ReLU layer: one of them is above 1/2 where a rule applies."""
 
 
 class Patches(NamedTuple):
@@ -59,13 +57,13 @@ def no_patches(room: int) -> Any:
 
 
 @njit(nogil=True)
-def roll(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
+def roll(filter: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
     """Up to `limit` layers on a grid padded by one cell, of which the cells `changed` differ from the layer
     before. Ends early where nothing changes or the head is gone. Gives the patches, how it ended, the layers
     taken, and the cells that the last of them changed; grid and `head`, its last cell, change in place."""
     done = 0
     while True:
-        end, taken, changed = _layers(layers, code, patches, grid, changed, head, limit - done)
+        end, taken, changed = _layers(filter, code, patches, grid, changed, head, limit - done)
         done += taken
         if end != _NEEDS_ROOM:
             return patches, end, done, changed
@@ -73,7 +71,7 @@ def roll(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: An
 
 
 @njit(nogil=True)
-def _layers(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
+def _layers(filter: Any, code: Any, patches: Any, grid: Any, changed: Any, head: Any, limit: int) -> Any:
     """The inner loop, which lets go (with the cells that changed) when half of the memory is full: a memory
     that never moves is several times as fast."""
     rows, width = grid.shape
@@ -99,7 +97,7 @@ def _layers(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head:
                 if becomes[place] < 0:
                     if 2 * patches.filled[0] >= len(becomes):
                         return _NEEDS_ROOM, layer, changed
-                    if not _learn(layers, code, patches, flat, cell, width, place):
+                    if not _learn(filter, code, patches, flat, cell, width, place):
                         return STRAY, layer, changed
                 if becomes[place] != flat[cell]:
                     cells[count], new[count] = cell, becomes[place]
@@ -119,7 +117,7 @@ def _layers(layers: Any, code: Any, patches: Any, grid: Any, changed: Any, head:
 
 
 @njit(nogil=True)
-def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, main: Any, answers: Any) -> Any:
+def roll_points(filter: Any, code: Any, patches: Any, grids: Any, limit: int, main: Any, answers: Any) -> Any:
     """The layers on many padded grids, one after the other. Gives the patches, and for each grid how it
     ended, the layers taken, the sum of the contents' `answers` over the main grid (rows from main[0] to
     main[1], columns from main[2] to main[3]), and whether a rule still applies."""
@@ -133,16 +131,16 @@ def roll_points(layers: Any, code: Any, patches: Any, grids: Any, limit: int, ma
     head = np.empty(2, np.int64)
     for point in range(points):
         grid = grids[point]
-        patches, ends[point], taken[point], _ = roll(layers, code, patches, grid, inside, head, limit)
+        patches, ends[point], taken[point], _ = roll(filter, code, patches, grid, inside, head, limit)
         for r in range(main[0], main[1]):
             for c in range(main[2], main[3]):
                 sums[point] += answers[grid[r, c]]
-        patches, running[point] = _runs(layers, code, patches, grid, inside)
+        patches, running[point] = _runs(filter, code, patches, grid, inside)
     return patches, ends, taken, sums, running
 
 
 @njit(nogil=True)
-def _runs(layers: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
+def _runs(filter: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
     """The patches, with those of these cells, and whether a rule applies at one of them. A patch of which the
     filter makes nothing is not remembered."""
     width, flat = grid.shape[1], grid.reshape(-1)
@@ -151,10 +149,10 @@ def _runs(layers: Any, code: Any, patches: Any, grid: Any, inside: Any) -> Any:
         if 2 * patches.filled[0] >= len(patches.becomes):
             patches = _larger(patches)
         place = _search(patches.met, patches.becomes, _words(flat, cell, width))
-        if patches.becomes[place] >= 0 or _learn(layers, code, patches, flat, cell, width, place):
+        if patches.becomes[place] >= 0 or _learn(filter, code, patches, flat, cell, width, place):
             found |= patches.runs[place]
         else:
-            found |= _evaluate(layers, code, flat, cell, width)[1]
+            found |= _evaluate(filter, code, flat, cell, width)[1]
     return patches, found
 
 
@@ -180,9 +178,9 @@ def _search(met: Any, becomes: Any, words: Any) -> Any:
 
 
 @njit(nogil=True)
-def _learn(layers: Any, code: Any, patches: Any, flat: Any, cell: Any, width: int, place: Any) -> Any:
+def _learn(filter: Any, code: Any, patches: Any, flat: Any, cell: Any, width: int, place: Any) -> Any:
     """Puts a new patch into the memory at this place; false if the filter makes nothing of it."""
-    becomes, runs = _evaluate(layers, code, flat, cell, width)
+    becomes, runs = _evaluate(filter, code, flat, cell, width)
     if becomes < 0:
         return False
     patches.met[place, 0], patches.met[place, 1] = _words(flat, cell, width)
@@ -205,16 +203,13 @@ def _larger(patches: Any) -> Any:
 
 
 @njit(nogil=True)
-def _evaluate(layers: Any, code: Any, flat: Any, cell: Any, width: int) -> Any:
+def _evaluate(filter: Any, code: Any, flat: Any, cell: Any, width: int) -> Any:
     """What the filter makes of the patch around a cell, as the content it stands for (-1 if none is near),
     and whether a unit of a rule is active. What is 0 is skipped."""
-    channels = code.table.shape[1]
-    patch = np.empty(9 * channels)
+    contents = np.empty(9, np.int64)
     for k in range(9):
-        content = flat[cell + (k // 3 - 1) * width + k % 3 - 1]
-        for channel in range(channels):
-            patch[9 * channel + k] = code.table[content, channel]
-    now, runs = run_columns(layers, patch, code.rule_units)
+        contents[k] = flat[cell + (k // 3 - 1) * width + k % 3 - 1]
+    now, runs = evaluate(filter, contents, code.table)
     at = np.dot(code.line, now)
     above = min(np.searchsorted(code.ordered, at), len(code.ordered) - 1)
     below = max(above - 1, 0)
@@ -233,7 +228,7 @@ def code_of(encoding: Encoding) -> Code:
     order = np.argsort(places)
     near = min(CLOSE, float(np.diff(places[order]).min()) / 3)
     is_head = encoding.cells.facts[:, 2] >= HEAD
-    return Code(table, line, places[order], possible[order], near, is_head, np.zeros(0, np.int64))
+    return Code(table, line, places[order], possible[order], near, is_head)
 
 
 class Rolled(NamedTuple):
@@ -269,21 +264,22 @@ class Roller:
     """A filter made ready for the loop, with the patches it has met and what they become."""
 
     def __init__(self, filter: Filter, encoding: Encoding) -> None:
-        self.layers = column_layers(filter.convolution.layers)
-        weights = np.diff(self.layers.column_start[: self.layers.inputs[1] + 1]).reshape(-1, 9)
+        self.code = code_of(encoding)
+        self.filter = ready(filter, self.code.table)
+        layers = self.filter.columns
+        weights = np.diff(layers.column_start[: layers.inputs[1] + 1]).reshape(-1, 9)
         if weights[:, [0, 2, 6, 8]].any():
             raise BrokenNet("the filter reads a diagonal neighbour")
-        if not all(np.isfinite(own).all() for own in (self.layers.values, self.layers.bias)):
+        if not all(np.isfinite(own).all() for own in (layers.values, layers.bias)):
             raise BrokenNet("the filter has a weight that is not finite")  # what is 0 is skipped, this too
         if encoding.cells.count > 1 << CONTENT_BITS:
             raise Refused(f"{encoding.cells.count:,} contents of a cell are too many for the engine 'fast'")
-        self.code = code_of(encoding)._replace(rule_units=np.asarray(filter.rule_units))
         self.patches = no_patches(FIRST_ROOM)
 
     def copy(self) -> "Roller":
         """With a memory of its own, for another thread."""
         other = object.__new__(Roller)
-        other.layers, other.code = self.layers, self.code
+        other.filter, other.code = self.filter, self.code
         other.patches = type(self.patches)(*(part.copy() for part in self.patches))
         return other
 
@@ -295,7 +291,7 @@ class Roller:
         """The same from a padded grid, of which these cells differ from the layer before."""
         grid, head = padded.copy(), np.full(2, -1)
         self.patches, end, taken, after = roll(
-            self.layers, self.code, self.patches, grid, changed, head, layers
+            self.filter, self.code, self.patches, grid, changed, head, layers
         )
         _require_contents(end == STRAY)
         at = (int(head[0]) - 1, int(head[1]) - 1)
@@ -303,7 +299,7 @@ class Roller:
 
     def running(self, padded: NDArray[np.int64], cells: NDArray[np.int64]) -> bool:
         """Whether a rule applies at one of these cells."""
-        self.patches, found = _runs(self.layers, self.code, self.patches, padded, cells)
+        self.patches, found = _runs(self.filter, self.code, self.patches, padded, cells)
         return bool(found)
 
     def run_points(
@@ -318,7 +314,7 @@ class Roller:
         padded = np.pad(numbers, ((0, 0), (1, 1), (1, 1)))
         rows = np.array(main) + 1
         self.patches, ends, taken, sums, running = roll_points(
-            self.layers, self.code, self.patches, padded, layers, rows, answers
+            self.filter, self.code, self.patches, padded, layers, rows, answers
         )
         _require_contents((ends == STRAY).any())
         return Ends(taken, ends == LOST, sums, running)

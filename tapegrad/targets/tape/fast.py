@@ -130,6 +130,16 @@ def _steepest(gradient, v):
     return best if gradient[best] < gradient[v] else v
 
 
+def loss(net: FastArrays, v: int, T: NDArray, heads: NDArray, b: float, c: float) -> float:
+    """The loss (21) that `run` compares with B_low, where the next places of the heads are on the tape."""
+    tape = np.arange(T.shape[1])
+    change = T[heads, tape] - net.written[v]
+    reading = net.down[v] - T[heads + net.moves[v], tape]
+    return float(
+        c + net.vertex_weight[v] + (change**2 / 2 + 2 * b * b * reading**2 + net.moves[v] ** 2).sum()
+    )
+
+
 def gradient(
     net: FastArrays, v: int, T: NDArray, heads: NDArray, read_only: int, b: float
 ) -> tuple[NDArray, NDArray, NDArray]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from tapegrad._precision import in_double
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
@@ -29,6 +29,7 @@ from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 from tapegrad.targets.tape.loss import TapeLoss
 
 _NO_PRIMARY = NoPrimary()
+MOST_CELLS = 1 << 22
 
 
 class TapeNet(DescentNet):
@@ -152,6 +153,20 @@ class TapeNet(DescentNet):
         parts = fast.gradient(self.arrays_for_fast, vertex, T, heads, self.read_only, float(self.constants.b))
         return Weights(*parts, np.zeros_like(self.error.y))
 
+    def fast_loss(self, carry: Descent) -> float:
+        """The loss as the fast engine has it, which need not look at every edge; to be compared with `loss`.
+        Where that engine has none (before the labels are read, at the end of a tape, around a primary
+        network), that of the reference."""
+        vertex, T, heads = self.one_hot(carry)
+        places = heads + self.graph.moves[vertex]
+        inside = ((places >= 0) & (places < len(T))).all()
+        if carry.steps == 0 or not inside or not isinstance(self.error.network.primary, NoPrimary):
+            return self.loss(carry)
+        own = fast.loss(
+            self.arrays_for_fast, vertex, T, heads, float(self.constants.b), float(self.constants.c)
+        )
+        return LONE_FINAL_LOSS if own <= self.stop else own + LONE_FINAL_LOSS
+
     def lost(self, carry: Descent) -> int | None:
         """A tape without a head: its indicator was pushed over the end."""
         gone = np.asarray(carry.weights.H).sum(axis=0) < 1 / 2
@@ -218,7 +233,7 @@ class TapeNet(DescentNet):
         """The net from its graph and its names."""
         constants = Constants(**config["constants"])
         names = tuple(config["states"]), tuple(config["symbols"])
-        return cls.of(Graph(**arrays).checked(), constants, *names, config["cells"])
+        return cls.of(Graph(**arrays).checked(), constants, *names, sensible(config["cells"]))
 
     @classmethod
     def of(
@@ -284,6 +299,15 @@ def _read_only_tapes(
     primary: Primary, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
 ) -> Array:
     return primary.read_only_tapes(x, z)
+
+
+def sensible(cells: int) -> int:
+    """A number of cells; a run takes memory for each."""
+    if type(cells) is not int or not 2 <= cells <= MOST_CELLS:
+        raise Refused(
+            f"a tape of {cells!r} cells cannot be built", advice=f"Give a number from 2 to {MOST_CELLS:,}."
+        )
+    return cells
 
 
 def build(machine: TuringMachine, cells: int = 1024) -> TapeNet:

@@ -16,7 +16,7 @@ from tapegrad.targets.descent.layers import network_layers, zeros
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.tape.build import has_two_cycle, sizes
 from tapegrad.targets.tape.loss import TapeLoss
-from tapegrad.targets.tape.net import TapeNet, build
+from tapegrad.targets.tape.net import TapeNet, build, sensible
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 # Tape: how much a run needs, learnt from the machine itself before the net is built
@@ -61,12 +61,11 @@ def paper_width(vertices: int, tapes: int, cells: int) -> int:
 
 
 DEFAULT_CELLS = 1024
-MOST_CELLS = 1 << 22
 
 
 def build_checked(machine: TuringMachine, *, cells: int) -> TapeNet:
     """The net, on tapes of a sensible length."""
-    return build(machine, _sensible(cells))
+    return build(machine, sensible(cells))
 
 
 def passes(machine: TuringMachine, *, cells: int) -> Sequence[Rewriting]:
@@ -86,7 +85,7 @@ def passes(machine: TuringMachine, *, cells: int) -> Sequence[Rewriting]:
 def estimate(machine: TuringMachine, *, cells: int) -> Estimate:
     """Sizes of the net of a machine that `passes` has made ready."""
     vertices, edges = sizes(machine)
-    counted = network_size(machine, _sensible(cells))
+    counted = network_size(machine, sensible(cells))
     stored = 3 * machine.tapes * vertices + vertices + 3 * edges
     trained = paper_width(vertices, machine.tapes, cells) + 2
     return Estimate(
@@ -114,14 +113,6 @@ def _has_many_symbols(machine: TuringMachine) -> bool:
 
 def _has_stay_moves(machine: TuringMachine) -> bool:
     return any(STAY in rule.moves for rule in machine.rules.values())
-
-
-def _sensible(cells: int) -> int:
-    if not isinstance(cells, int) or not 2 <= cells <= MOST_CELLS:
-        raise Refused(
-            f"a tape of {cells!r} cells cannot be built", advice=f"Give a number from 2 to {MOST_CELLS:,}."
-        )
-    return cells
 
 
 TARGET = Target(

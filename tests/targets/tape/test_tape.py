@@ -50,6 +50,7 @@ def test_every_iterate_decodes_to_the_machines_configuration(seed, tapes):
         assert net.deviation(carry) == 0
         if not net.done(carry):
             assert agree(net.gradient(carry), net.fast_gradient(carry))
+            assert net.fast_loss(carry) == pytest.approx(net.loss(carry), rel=1e-12)
             assert c <= net.loss(carry) - 1 / 2 <= c + 8 * b**2 * tapes + 3 * tapes  # (23), and |y|^2 / 2
     state = net.decode(carry)
     assert state is not None

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._precision import in_double
@@ -41,6 +41,12 @@ LARGE_CHUNK = 1 << 32
 """The same for the reference engine on an accelerator, where starting a tile costs more than running it."""
 MOST_READERS = 4
 """Readers of a unit that are named."""
+
+
+def _on_host() -> bool:
+    """Whether JAX has no device of its own: then NumPy moves values, and nothing is compiled for their
+    number."""
+    return jax.default_backend() == "cpu"
 
 
 class RunningState(NamedTuple):
@@ -112,8 +118,11 @@ class CompactNet(Net):
     def start(self, state: Bits) -> RunningState:
         """The inputs as values 0 and 1."""
         bits = batch_of_bits(state, self.input_names, "net")
-        given = jax.device_put(bits).T.astype(self.dtype)
-        return RunningState(0, resized(given, self._rows))
+        if not _on_host():  # the bits alone go over
+            return RunningState(0, resized(jax.device_put(bits).T.astype(self.dtype), self._rows))
+        values = np.zeros((self._rows, len(bits)), self.dtype)
+        values[: bits.shape[1]] = bits.T
+        return RunningState(0, jax.device_put(values))
 
     def step(self, carry: RunningState) -> RunningState:
         """One layer; the last step is that of the outputs, and leaves the state as it is."""
@@ -137,6 +146,10 @@ class CompactNet(Net):
             return np.asarray(carry.values)[: self.own.inputs].T > 0.5
         return self.read_out(carry).T > 0 if self.done(carry) else None
 
+    def silent(self, carry: RunningState) -> int:
+        """All layers that are left: between inputs and outputs the circuit has no state."""
+        return max(1, self.depth + 1 - carry.steps)
+
     def done(self, carry: RunningState) -> bool:
         """Whether the outputs have been computed."""
         return carry.steps > self.depth
@@ -154,7 +167,9 @@ class CompactNet(Net):
         memory small."""
         self.check_engine(engine)
         batch = batch_of_bits(bits, self.input_names, "net")
-        large = engine == "reference" and jax.default_backend() != "cpu"
+        if engine == "fast" and (found := self._from_bits(batch)) is not None:
+            return found
+        large = engine == "reference" and not _on_host()
         budget = LARGE_CHUNK if large else CHUNK_BYTES[engine]
         chunk = max(64, budget // (self._rows * self.dtype.itemsize) // 64 * 64)
         found = np.empty((len(batch), len(self.output_names)), self.dtype)
@@ -166,11 +181,29 @@ class CompactNet(Net):
 
     def read_out(self, carry: RunningState) -> Float[np.ndarray, "outputs patterns"]:
         """The last, linear layer."""
-        own = self.own
-        used = own.out_weights != 0
-        read = np.zeros((len(used), carry.values.shape[1]), self.dtype)
-        read[used] = np.asarray(carry.values[self.slots.of_place[own.out_places[used]]])
-        return own.out_weights[:, None].astype(self.dtype) * read + own.out_biases[:, None]
+        values = (
+            np.asarray(carry.values) if _on_host() else carry.values
+        )  # elsewhere, what is read comes back
+        return self._signs(np.asarray(values[self._out_slots]))
+
+    @property
+    def _out_slots(self) -> Int[np.ndarray, " outputs"]:
+        """The slot that each output reads: the first for a constant, even where nothing has a slot."""
+        return np.append(self.slots.of_place, 0)[self.own.out_places]
+
+    def _signs(self, read: Num[np.ndarray, "outputs patterns"]) -> Float[np.ndarray, "outputs patterns"]:
+        """Outputs from the values that they read."""
+        weights, biases = (
+            own[:, None].astype(self.dtype) for own in (self.own.out_weights, self.own.out_biases)
+        )
+        return weights * np.where(weights != 0, read, 0) + biases
+
+    def _from_bits(self, batch: Bits) -> Float[np.ndarray, "patterns outputs"] | None:
+        """The outputs, if sums fit into bytes."""
+        from tapegrad.networks.skips_numba import run_bits  # slow to import, and not always needed
+
+        read = run_bits(self._program, batch, self._out_slots)
+        return None if read is None else self._signs(read).T
 
     def _fast(
         self, values: Float[np.ndarray, "slots patterns"], first: int, last: int
