@@ -163,7 +163,7 @@ MUTANTS = {
         (formats.FixedPoint, "dequantise", "/ 2**self.fraction", "/ 2 ** (self.fraction + 1)"),
         (formats.FixedPoint, "quantise", "+ 2 ** (self.width - 1)", ""),
         (formats, "binary_digits", "number - digit * 2**place", "number"),
-        (formats, "step", "t >= 0", "t > 0"),
+        (formats, "step", "jnp.where(t >= 0", "jnp.where(t > 0"),
         (formats.FloatingPoint, "quantise", "- fits[..., 0] * 2**self.mantissa", ""),
         (formats.FloatingPoint, "dequantise", "* (2 - hidden)", ""),
     ],
