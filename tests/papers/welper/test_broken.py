@@ -45,7 +45,7 @@ def _forget() -> None:
 
 
 def mutate(monkeypatch, owner: Any, name: str, old: str, new: str) -> None:
-    """A function or method with a piece of its source replaced, in every module that knows it by its name."""
+    """A function or method with a piece of its source replaced, in every module that knows it."""
     right = vars(owner)[name]
     function = inspect.unwrap(
         right.fget if isinstance(right, property) else getattr(right, "__func__", right)
@@ -54,8 +54,8 @@ def mutate(monkeypatch, owner: Any, name: str, old: str, new: str) -> None:
     monkeypatch.setattr(owner, name, wrong)
     if inspect.ismodule(owner):
         for module in [m for known, m in sys.modules.items() if known.startswith("tapegrad")]:
-            if vars(module).get(name) is right:
-                monkeypatch.setattr(module, name, wrong)
+            for known in [own for own, value in vars(module).items() if value is right]:
+                monkeypatch.setattr(module, known, wrong)
 
 
 MUTANTS = {
@@ -163,7 +163,7 @@ MUTANTS = {
         (formats.FixedPoint, "dequantise", "/ 2**self.fraction", "/ 2 ** (self.fraction + 1)"),
         (formats.FixedPoint, "quantise", "+ 2 ** (self.width - 1)", ""),
         (formats, "binary_digits", "number - digit * 2**place", "number"),
-        (formats, "step", "t >= 0", "t > 0"),
+        (formats, "step", "jnp.where(t >= 0", "jnp.where(t > 0"),
         (formats.FloatingPoint, "quantise", "- fits[..., 0] * 2**self.mantissa", ""),
         (formats.FloatingPoint, "dequantise", "* (2 - hidden)", ""),
     ],
