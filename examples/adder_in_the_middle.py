@@ -76,7 +76,7 @@ def sums(count: int, bits: int, prototypes: Tensor, random: torch.Generator) -> 
     return prototypes[numbers] + noise, torch.stack([*total, carry], 1)
 
 
-def accuracy(net: nn.Module, bits: int, prototypes: Tensor, random: torch.Generator) -> float:
+def accuracy(net: WithAdder | Without, bits: int, prototypes: Tensor, random: torch.Generator) -> float:
     """The part of 1,000 sums of which every bit is right."""
     net.eval()
     net.for_length(bits)
@@ -85,7 +85,9 @@ def accuracy(net: nn.Module, bits: int, prototypes: Tensor, random: torch.Genera
         return float(((net(drawings) > 0) == total).all(1).float().mean())
 
 
-def trained(kind: type[nn.Module], seed: int) -> tuple[nn.Module, Tensor, torch.Generator]:
+def trained(
+    kind: type[WithAdder] | type[Without], seed: int
+) -> tuple[WithAdder | Without, Tensor, torch.Generator]:
     """A net trained by Adam on drawings of sums, with nothing said about the bits in between."""
     torch.manual_seed(seed)
     random = torch.Generator().manual_seed(seed)

@@ -1,5 +1,7 @@
 """What XLA compiles for one source serves every other of like size: a second machine waits for nothing."""
 
+from typing import Any
+
 import jax.monitoring
 import numpy as np
 import pytest
@@ -74,7 +76,7 @@ def test_compact_nets_share_the_compiled_engine(compiled):
     from tapegrad.networks import skips_numba
 
     def code() -> list[int]:
-        compiled = skips_numba._run_bits, skips_numba._run, skips_numba._units
+        compiled: tuple[Any, ...] = skips_numba._run_bits, skips_numba._run, skips_numba._units
         return [len(own.signatures) for own in compiled]
 
     nets = [

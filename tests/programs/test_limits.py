@@ -18,7 +18,7 @@ from tapegrad.programs.model import ProgramState
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.targets.simplex import build as simplex
-from tapegrad.targets.tape import target as tape
+from tapegrad.targets.tape.net import MOST_CELLS
 
 LARGE = ".equ __ram, {}\nli a0, 6\nli a7, 93\necall"
 
@@ -45,7 +45,7 @@ def test_numbers_are_those_of_the_tables(name: str) -> None:
 
 
 def test_numbers_are_those_of_the_targets() -> None:
-    assert limits.MOST_ON_TAPE == tape.MOST_CELLS
+    assert limits.MOST_ON_TAPE == MOST_CELLS
     assert (limits.MOST_VERTICES, limits.MOST_IN_VERTICES) == (simplex.MOST_VERTICES, simplex.MOST_CELLS)
     depths = [step_circuit(RV32(ram, 1, 1), "").depth for ram in (16, 64)]
     assert limits.RV32_DEPTH == depths[0] < depths[1]

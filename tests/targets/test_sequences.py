@@ -303,6 +303,7 @@ def test_the_greatest_length_is_named(fits, monkeypatch):
 
     monkeypatch.setattr(decoder_sequences, "build", build)
     said = f"A length of {fits} will do." if fits else "There is no length that will do."
+    assert isinstance(program, RaspProgram)
     assert decoder_sequences._advice(program) == said
 
 

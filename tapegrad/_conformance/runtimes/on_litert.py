@@ -35,10 +35,10 @@ class Writer:
 
     def __init__(self, name: str) -> None:
         self.format = name
-        self.model = schema.ModelT()
+        self.model: Any = schema.ModelT()  # its lists are declared as possibly None
         self.model.version = 3
         self.model.buffers, self.model.operatorCodes = [schema.BufferT()], []
-        self.graph = schema.SubGraphT()
+        self.graph: Any = schema.SubGraphT()
         self.graph.tensors, self.graph.operators = [], []
         self.graph.inputs, self.graph.outputs = [], []
         self.model.subgraphs = [self.graph]
@@ -50,7 +50,7 @@ class Writer:
         own.name, own.shape, own.type = f"t{len(self.graph.tensors)}", list(shape), TYPES[kind]
         own.buffer = 0
         if content is not None:
-            buffer = schema.BufferT()
+            buffer: Any = schema.BufferT()
             buffer.data = np.frombuffer(np.ascontiguousarray(content).tobytes(), np.uint8)
             self.model.buffers.append(buffer)
             own.buffer = len(self.model.buffers) - 1

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from tapegrad._conformance.graph import Graph, Layer
 from tapegrad._conformance.runtimes.base import Program, Unsupported
 
+_native: Any = ncnn  # which declares nothing of what it has
+
 
 def _described(layer: Layer, number: int) -> str:
     """A line of ncnn's own form of a network."""
@@ -26,7 +28,7 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
     strange = {layer.kind for layer in graph.layers} - {"dense", "convolution"}
     if strange:
         raise Unsupported(f"this form of ncnn has no layer for {min(strange)!r}")
-    net = ncnn.Net()
+    net = _native.Net()
     net.opt.num_threads = 1
     if level == "plain":
         for option in vars(type(net.opt)):
@@ -52,7 +54,7 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
         rows = []
         for pattern in inputs[given]:
             extractor = net.create_extractor()
-            extractor.input(given, ncnn.Mat(np.ascontiguousarray(pattern)))
+            extractor.input(given, _native.Mat(np.ascontiguousarray(pattern)))
             rows.append([np.array(extractor.extract(layer)[1]) for layer in wanted])
         return {layer: np.stack(own) for layer, own in zip(wanted, zip(*rows, strict=True), strict=True)}
 

@@ -102,7 +102,9 @@ def test_slopes_of_margins_are_slopes():
 def test_the_stand_in_is_2_2_where_predictions_are_right_and_above_it_where_they_are_wrong():
     task = circuit_task(pairs(3), 40, 16, 0)
     margins = np.asarray(signed_margins(FEED_FORWARD, task.theta, task.samples, task.signs, 5 * task.gamma))
-    found = float(hinge_of_margins(FEED_FORWARD, task.theta, task.samples, task.signs, task.gamma))
+    found = float(
+        hinge_of_margins(FEED_FORWARD, task.theta, task.samples, task.signs, jnp.asarray(task.gamma))
+    )
     wrong = margins <= 0
     assert 0 < wrong.sum() < len(margins)
     assert found == pytest.approx(np.maximum(0, 1 - margins / task.gamma).mean(), rel=1e-5)

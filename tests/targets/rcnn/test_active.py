@@ -38,7 +38,7 @@ def every_unit(filter, table, contents):
 def agree(filter, table, contents):
     own = ready(filter, table)
     values, runs = every_unit(filter, table, contents)
-    for patch, value, running in zip(contents, values, runs, strict=True):
+    for patch, value, running in zip(contents, values, np.asarray(runs), strict=True):
         found, active_rule = evaluate(own, patch, table)
         np.testing.assert_allclose(found, value, rtol=0, atol=ROUNDING)
         assert active_rule == running
@@ -83,8 +83,9 @@ def test_filters_of_another_form_are_computed_as_a_whole():
     filter, table = filter_of(3, encoding="channels")
     assert not agree(filter, table, patches(table, 60)).by_answers
     filter, table = filter_of(3)
-    columns = np.asarray(filter.maps[0].columns).copy()
-    (first, *others) = np.asarray(filter.maps[1].columns)[np.asarray(filter.maps[1].rows) == 0]
+    answers, rules = (one.entries() for one in filter.maps[:2])
+    columns = np.array(answers.columns)
+    (first, *others) = np.asarray(rules.columns)[np.asarray(rules.rows) == 0]
     columns[first] = 4 if columns[first] != 4 else 1  # an answer about two cells
     assert others
     broken = eqx.tree_at(lambda f: f.convolution.layers[0].map.columns, filter, columns)
