@@ -143,8 +143,7 @@ def copying(bits: int, skipped: int = 0) -> TuringMachine:
             rules[states[bit], (data, result)] = Rule((data, result), (1, aside), states[bit + 1])
         for bit in range(skipped, skipped + bits):
             rules[states[bit], (data, result)] = Rule((data, data), (1, 1), states[bit + 1])
-    last = (*states, "start")  # so that its vertex is not the one that an argmin over ties would take
-    return TuringMachine(rules, "start", blank="0", alphabet=("0", "1"), states=last, name="copy bits")
+    return TuringMachine(rules, "start", blank="0", alphabet=("0", "1"), name="copy bits")
 
 
 LAST_NUMBERS_STEPS = 1 + 12 + 12
