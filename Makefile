@@ -18,6 +18,7 @@ help:
 	@echo "make docs      the documentation as a site, written to site"
 
 $(READY): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV): packages are fetched and installed, which takes a minute or two. This happens once."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@

@@ -42,7 +42,7 @@ from tapegrad.circuits import (
 from tapegrad.circuits.clocked.library import clocked
 from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.errors import TapegradError
-from tapegrad.interop.exporting import to_onnx, to_torch
+from tapegrad.interop.exporting import to_equinox, to_layer, to_onnx, to_torch
 from tapegrad.learners import FunctionLearner, Learner
 from tapegrad.machines import GridBuilder, GridMachine, MachineBuilder, TuringMachine
 from tapegrad.show.page import watch
@@ -94,6 +94,8 @@ __all__ = [
     "save",
     "smallest",
     "sort",
+    "to_equinox",
+    "to_layer",
     "to_onnx",
     "to_torch",
     "total",

@@ -100,7 +100,7 @@ def _serve(
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # an accelerator is shared by all
     if prepare is not None:
         prepare()
-    with suppress(EOFError, BrokenPipeError):
+    with suppress(EOFError, ConnectionError):  # the parent has gone, or is going
         while True:
             here.send(work(here.recv()))
 

@@ -2,17 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tapegrad._sources import as_source, kind_of, parse_inputs, route
+from tapegrad._sizing import left_open, suiting, typical, way
+from tapegrad._sources import Found, as_source, example_of, kind_of, parse_inputs
 from tapegrad.errors import InputError, Refused
-from tapegrad.source import Lowering, Rewriting, Source, State, imported
-from tapegrad.targets import Carry, Estimate, Target, target_named
+from tapegrad.source import Call, Rewriting, Source, State, imported
+from tapegrad.targets import Carry, Counts, Estimate, Target, target_named
 
 if TYPE_CHECKING:
     from tapegrad._training import Fitted
@@ -25,7 +26,9 @@ Progress = Callable[[int], None]
 """Called now and then with the number of steps taken so far."""
 Watch = Callable[[State], None]
 """Is shown states of the user's own source while a net runs, as often as they are looked at."""
-MOST_STEPS_OF_A_CALL = 1_000_000
+MOST_STEPS_OF_A_CALL, STEPS_WITHOUT_AN_END, STEPS_TO_BUILD_FOR = 100_000_000, 1_000_000, 10_000
+AUTO = "auto"
+"""In place of an engine: the one for the length of the run."""
 LONGEST_CHUNK = 0.5
 """Seconds, after which the next steps that are taken at once are no more than these."""
 
@@ -38,9 +41,12 @@ class Run:
     steps: int
     halted: bool
     state: State | None
-    carry: Carry
+    carry: Carry = field(repr=False)
     deviation: float
     seconds: float
+    value: Any = None
+    """What a call returns: the function's result, whether a machine accepts, and so on; None where the net is
+    not done."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,12 +58,22 @@ class Compiled:
     source: Source
     passes: tuple[Rewriting, ...]
     options: dict[str, Any]
+    given: frozenset[str] | None = None
+    """The options that the user gave. Where that is known, all others may grow with the input of a call; of
+    a net from a folder it is not, and nothing does."""
     fitted: "Fitted | None" = field(default=None, init=False, compare=False)
     """What the last `fit` has left, of a learner."""
+    larger: "Compiled | None" = field(default=None, init=False, compare=False)
+    """The net that the last call made because its input did not fit this one."""
 
     def __repr__(self) -> str:
         way = " -> ".join([self.source.name, *(p.name for p in self.passes), self.target.name])
-        return f"<compiled {way}: {self.net.parameters:,} parameters>"
+        return f"<compiled {way}: {self.counts}>"
+
+    @property
+    def counts(self) -> Counts:
+        """Trainable weights, fixed weights and memory."""
+        return self.net.counts
 
     @property
     def lowered(self) -> Source:
@@ -81,14 +97,40 @@ class Compiled:
         """Runs the net to its end and returns what the source is about: a function's result, the outputs of a
         circuit, whether a machine accepts, or its tape, or what a program prints."""
         call = kind_of(self.source).call(self.source, inputs, named)
-        carry, steps = self.start(*call.inputs), MOST_STEPS_OF_A_CALL
-        run = self.resume(carry, steps=steps, engine=self.net.engine_for(carry, steps))
+        run = self._run(call, None, AUTO, None, None)
         if run.state is None or not run.halted:
             raise Refused(
                 f"the net did not end within {run.steps:,} steps",
                 advice="Use `run`, which takes a number of steps and says how far it got.",
             )
-        return call.result(run.state)
+        return run.value
+
+    def taking(self, *inputs: Any) -> "Compiled":
+        """This net, if it has room for a run on this input; else a larger one, if its size was left open."""
+        if self.given is None or self._has_room(inputs):
+            return self
+        if self.larger is None or not self.larger._has_room(inputs):
+            own = {name: value for name, value in self.options.items() if name in self.given}
+            # A net that is built for an input has a vertex for each step.
+            most = STEPS_TO_BUILD_FOR if self.target.built_for_inputs else MOST_STEPS_OF_A_CALL
+            made = compile_for(self.source, self.target.name, inputs, most, **own)
+            object.__setattr__(self, "larger", made)
+        assert self.larger is not None
+        return self.larger
+
+    def _has_room(self, inputs: tuple[Any, ...]) -> bool:
+        """Whether the input fits the net, and no option would have to be greater for its run."""
+        first, most = self.source.start(*inputs), MOST_STEPS_OF_A_CALL
+        try:
+            lowered = self.encode(first)
+            self.net.start(lowered)
+        except (InputError, Refused):
+            return False
+        needs = suiting(self.source, self.target, first, most, self.options)
+        needs |= self.target.fitted(self.lowered, lowered, most)
+        stages = defaults(self.source, self.target, self.options)
+        now = {name: value for stage in stages for name, value in stage.items()} | self.options
+        return all(value <= now[name] for name, value in needs.items() if isinstance(now.get(name), int))
 
     def start(self, *inputs: Any) -> Carry:
         """The net before its first step on an input as a user writes it."""
@@ -98,13 +140,34 @@ class Compiled:
         self,
         *inputs: Any,
         steps: int = 100_000,
-        engine: str = "reference",
+        engine: str = AUTO,
         progress: Progress | None = None,
         watch: Watch | None = None,
+        **named: Any,
     ) -> Run:
-        """Steps the net until it is done, for at most `steps` steps of its own."""
-        carry = self.net.begin(self.encode(self.source.start(*inputs)), engine)
-        return self.resume(carry, steps=steps, engine=engine, progress=progress, watch=watch)
+        """Steps the net until it is done, for at most `steps` steps of its own, on inputs as a call takes
+        them, in order or by name. The engine `auto` is `fast` for a long run, where the net has one that was
+        shown to be equal, and else `reference`."""
+        call = kind_of(self.source).call(self.source, inputs, named)
+        return self._run(call, steps, engine, progress, watch)
+
+    def _run(
+        self, call: Call, steps: int | None, engine: str, progress: Progress | None, watch: Watch | None
+    ) -> Run:
+        """A run; without a number of steps to its end, or not so far where that is not in sight."""
+        net = self.taking(*call.inputs)
+        ahead = None
+        if steps is None or engine == AUTO:
+            most = steps or MOST_STEPS_OF_A_CALL
+            ahead = imported("tapegrad._lockstep:looked_ahead")(net, call.inputs, most)
+        if steps is None:
+            steps = MOST_STEPS_OF_A_CALL if ahead is not None and ahead.halted else STEPS_WITHOUT_AN_END
+        if engine == AUTO:
+            engine = imported("tapegrad._lockstep:engine_for")(net, call.inputs, steps, ahead)
+        carry = net.net.begin(net.encode(net.source.start(*call.inputs)), engine)
+        run = net.resume(carry, steps=steps, engine=engine, progress=progress, watch=watch)
+        done = run.halted and run.state is not None
+        return replace(run, value=call.result(run.state)) if done else run
 
     def resume(
         self,
@@ -190,7 +253,7 @@ class Compiled:
         return [(state,) for state in self.target.first_states(self.source, **settings)]
 
 
-Given = Source | Callable[..., Any] | str | PathLike[str]
+Given = Source | Found | Callable[..., Any] | str | PathLike[str]
 """A source, a Python function whose parameters have types, or a text: a ready name, a file, a format."""
 
 
@@ -203,9 +266,19 @@ def compile(given: Given, target: str, **options: Any) -> Compiled:
     3. Build the net.
     """
     source = as_source(given)
-    chosen, passes, settings = _prepared(source, target, options)
+    sized = _sized(given, source, target, options)
+    chosen, passes, settings = _prepared(source, target, sized)
     lowered = passes[-1].after if passes else source
-    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, dict(options))
+    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, sized, frozenset(options))
+
+
+def _sized(given: Given, source: Source, target: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options, and values for those that were left open."""
+    refuse_early(source, target, None)
+    chosen = target_named(target)
+    if not left_open(source, chosen, options):
+        return dict(options)
+    return typical(source, chosen, example_of(given, source), options) | options
 
 
 def compile_for(
@@ -214,6 +287,14 @@ def compile_for(
     """`compile`, where the net is to run on this one input: options that depend on the input and on the
     number of steps are chosen to suit, unless they are given; and so is the size of the source, where that is
     not a part of what it says."""
+    source, options, chosen, passes, settings = _suited(source, target, inputs, steps, options)
+    lowered = passes[-1].after if passes else source
+    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
+
+
+def _suited(
+    source: Source, target: str, inputs: Iterable[Any], steps: int, options: dict[str, Any]
+) -> tuple[Source, dict[str, Any], Target, tuple[Rewriting, ...], dict[str, Any]]:
     words = tuple(inputs)
     if (fitted := kind_of(source).fitted) is not None:
         source = imported(fitted)(source, words, steps)
@@ -221,35 +302,27 @@ def compile_for(
     refuse_early(source, target, first)
     if target_named(target).built_for_inputs and "longest" not in options:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
-    options = _suiting(source, target_named(target), first, steps, options) | options
+    options = suiting(source, target_named(target), first, steps, options) | options
     chosen, passes, settings = _prepared(source, target, options)
-    lowered = passes[-1].after if passes else source
     if chosen.options.keys() - options.keys():
-        suits = chosen.fitted(lowered, _encoded(passes, first), steps)
+        suits = chosen.fitted(passes[-1].after if passes else source, _encoded(passes, first), steps)
         options = dict(suits) | options
         settings |= {name: options[name] for name in suits}
-    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
-
-
-def _suiting(
-    source: Source, target: Target, first: State, steps: int, options: Iterable[str]
-) -> dict[str, Any]:
-    """Options of the lowerings on the way to a target that suit a run from this state."""
-    suits: dict[str, Any] = {}
-    lowerings = _way(source, target, options)
-    for number, lowering in enumerate(lowerings):
-        own = lowering.suiting(source, first, steps)
-        suits = own | suits
-        if any(later.suits for later in lowerings[number + 1 :]):
-            rewriting = lowering.rewrite(source, **own)
-            source, first = rewriting.after, rewriting.encode(first)
-    return suits
+    return source, options, chosen, passes, settings
 
 
 def estimate(given: Given, target: str, **options: Any) -> Estimate:
-    """Width, depth, parameters, memory and precision of `compile(given, target, **options)`, unbuilt."""
+    """Width, depth, weights, memory and precision of `compile(given, target, **options)`, unbuilt."""
     source = as_source(given)
-    chosen, passes, settings = _prepared(source, target, options)
+    chosen, passes, settings = _prepared(source, target, _sized(given, source, target, options))
+    return chosen.estimate(passes[-1].after if passes else source, **settings)
+
+
+def estimate_for(
+    source: Source, target: str, inputs: Iterable[Any], steps: int, /, **options: Any
+) -> Estimate:
+    """`estimate` of what `compile_for` builds."""
+    source, options, chosen, passes, settings = _suited(source, target, inputs, steps, options)
     return chosen.estimate(passes[-1].after if passes else source, **settings)
 
 
@@ -261,17 +334,12 @@ def prepare(
     return _prepared(source, target, options, then)[1]
 
 
-def _way(source: Source, target: Target, names: Iterable[str]) -> list[Lowering]:
-    """The lowerings on the way to a target, where options of these names are given."""
-    return route(source, *target.kinds, names=set(names) - set(target.options))
-
-
 def defaults(source: Source, target: Target, names: Iterable[str] = ()) -> list[Defaults]:
     """The defaults of all options: those of each lowering on the way to the target where options of these
     names are given, then the target's."""
     return [
         {name: option.default for name, option in stage.options.items() if option.default is not ...}
-        for stage in (*_way(source, target, names), target)
+        for stage in (*way(source, target, names), target)
     ]
 
 
@@ -284,7 +352,7 @@ def _prepared(
     own = dict(options)
     # A loaded net has come the way whose options it names.
     names = {*options, *(name for stage in then or () for name in stage)}
-    lowerings, now = _way(source, chosen, names), defaults(source, chosen, names)
+    lowerings, now = way(source, chosen, names), defaults(source, chosen, names)
     if then is not None and len(then) != len(now):
         raise Refused(f"from this source to {target!r} there is another way now than there was then")
     changed = [

@@ -156,6 +156,8 @@ def read(text: str | os.PathLike[str]) -> Source:
 def as_source(given: Any) -> Source:
     """A source as it is; a name, file or text as what `read` finds; a Python function whose parameters have
     types (`def f(a: UInt(8))`) traced."""
+    if isinstance(given, Found):
+        return given.source
     if isinstance(given, str | os.PathLike):
         return read(given)
     if any(isinstance(given, kind.type) for kind in all_kinds()):
@@ -163,6 +165,16 @@ def as_source(given: Any) -> Source:
     if inspect.isroutine(given) or isinstance(given, partial):
         return trace(given)
     raise _no_source(type(given))
+
+
+def example_of(given: Any, source: Source) -> tuple[Any, ...]:
+    """The input that comes with a source: in its text or file, or by its name among the ready ones."""
+    if isinstance(given, Found):
+        return given.inputs
+    if isinstance(given, str | os.PathLike):
+        return find(os.fspath(given)).inputs
+    ready = kind_of(source).ready
+    return ready[source.name].example() if source.name in ready else ()
 
 
 _ENDINGS = {

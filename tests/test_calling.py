@@ -99,7 +99,8 @@ def test_machines_give_their_verdict_or_their_tape() -> None:
 
 
 def test_a_machine_that_goes_on_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tapegrad._compile.MOST_STEPS_OF_A_CALL", 20)
+    for name in ("MOST_STEPS_OF_A_CALL", "STEPS_WITHOUT_AN_END"):
+        monkeypatch.setattr(f"tapegrad._compile.{name}", 20)
     with pytest.raises(Refused, match="did not end within 20 steps"):
         tg.compile("1RA1LA_1RA1LA", "tape", cells=50)("")
 
@@ -181,3 +182,41 @@ def test_run_takes_functions_and_saved_nets(folder: Path) -> None:
     assert "Choose one" in said("run", "increment", code=2)
     assert "no list" in said("run", "mine.py:described", "[1,", "-t", "relu", code=2)
     assert "not a number" in said("run", "mine.py:described", "1,x,3", "-t", "relu", code=2)
+
+
+@pytest.mark.parametrize("target", ["tape", "simplex", "relu", "emulator", "transformer"])
+def test_a_net_of_open_size_takes_inputs_that_do_not_fit(target: str) -> None:
+    net = tg.compile("increment", target)
+    assert net("1011") == "1100"
+    assert net("1" * 12) == "1" + "0" * 12
+
+
+def test_a_size_that_was_given_stays() -> None:
+    net = tg.compile("increment", "tape", cells=8)
+    with pytest.raises(tg.TapegradError, match="cell"):
+        net("1" * 12)
+
+
+def test_run_takes_what_a_call_takes_and_says_its_value() -> None:
+    def add(a: tg.UInt(4), b: tg.UInt(4)):  # type: ignore[valid-type]
+        return a + b
+
+    net = tg.compile(add, "relu")
+    assert net.run(3, b=4).value == 7
+    assert tg.compile("palindrome", "tape").run("abba", steps=3).value is None
+
+
+def test_rasp_programs_and_clocks_are_called() -> None:
+    reverse = tg.compile("rasp-reverse", "decoder")
+    assert reverse("a b c") == reverse("a", "b", "c") == reverse(["a", "b", "c"]) == ("c", "b", "a")
+    counter = tg.compile("counter8", "transformer")
+    assert counter(enable=[1, 1, 0, 1], clear=0)["count"] == 2
+
+
+def test_what_cannot_be_called_says_what_to_do() -> None:
+    with pytest.raises(tg.TapegradError, match=r"net\.fit"):
+        tg.compile("learn-dictator8", "emulator")(1)
+    with pytest.raises(tg.TapegradError, match="'1011'"):
+        tg.compile("increment", "tape")(1011)
+    with pytest.raises(tg.TapegradError, match="Did you mean 'relu'"):
+        tg.compile("adder2", "rleu")

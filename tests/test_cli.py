@@ -61,7 +61,7 @@ def test_run_prints_json_for_scripts() -> None:
     assert result["verified"] is True
     assert result["passes"] == []
     assert result["chosen"] == {}
-    for key in ("source", "target", "steps", "halted", "checked", "max_deviation", "parameters", "seconds"):
+    for key in ("source", "target", "steps", "halted", "checked", "max_deviation", "weights", "seconds"):
         assert key in result
 
 
@@ -107,7 +107,6 @@ def test_an_unfinished_run_has_its_own_exit_code() -> None:
         (["run", "adder2", "-t", "relu", "-i", "a=9", "-i", "b=0"], "does not fit"),
         (["run", "adder2", "-t", "relu", "-i", "a=1"], "no value for b"),
         (["run", "increment", "-t", "transformer", "-i", "10x"], "no symbol 'x'"),
-        (["estimate", "increment", "-t", "relu"], "needs"),
         (["run", "increment", "-t", "transformer", "--set", "steps"], "name=value"),
         (["check", "nowhere"], "not a folder"),
         (["verify", "nowhere"], "not a folder"),
@@ -184,3 +183,31 @@ def test_a_long_run_goes_to_its_end_by_the_fast_engine() -> None:
 def test_a_run_without_end_in_sight_stops() -> None:
     done = tapegrad("run", "1RA1LA_1RA1LA", "--target", "transformer", "--no-verify", "--json")
     assert done.returncode == 3
+
+
+def test_a_folder_is_not_written_over_unasked(tmp_path: Path) -> None:
+    words = ["compile", "adder2", "-t", "relu", "-o", "a.net"]
+    assert tapegrad(*words, cwd=tmp_path).returncode == 0
+    before = (tmp_path / "a.net" / "config.json").read_bytes()
+    again = tapegrad(*words[:1], "adder4", *words[2:], cwd=tmp_path)
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+    assert (tmp_path / "a.net" / "config.json").read_bytes() == before
+    assert tapegrad(*words[:1], "adder4", *words[2:], "--overwrite", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "a.net" / "config.json").read_bytes() != before
+
+
+@pytest.mark.parametrize("target", ["relu", "emulator"])
+def test_sizes_are_found_by_running_the_machine(target: str, tmp_path: Path) -> None:
+    done = tapegrad("compile", "increment", "-t", target, "-o", "i.net", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert set(json.loads(done.stdout)["chosen"]) == {"steps", "cells"}
+    said = json.loads(tapegrad("estimate", "increment", "-t", target, "--json").stdout)
+    assert said["fixed"] + said["trainable"] > 0
+    ran = tapegrad("run", "i.net", "--input", "1011", "--json", cwd=tmp_path)
+    assert json.loads(ran.stdout)["output"]["tapes"] == ["1100"]
+
+
+def test_numbers_in_order_for_a_circuit() -> None:
+    done = tapegrad("run", "adder8", "-t", "relu", "200", "100", "--json")
+    assert json.loads(done.stdout)["output"] == {"out": 300}

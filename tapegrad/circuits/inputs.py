@@ -47,27 +47,38 @@ def call_circuit(circuit: Circuit, given: tuple[Any, ...], named: Mapping[str, A
         bits = circuit.start(given[0])
         return Call((bits,), lambda rows: _outputs(circuit, rows, batch=np.ndim(given[0]) > 1))
     values = _bound(circuit.name, list(widths), given, named)
-    batch, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(circuit, widths, own))
+    batch, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(circuit.inputs, widths, own))
     return Call((rows,), lambda result: _outputs(circuit, result, batch))
 
 
+def cycles_by_name(inputs: Sequence[str], name: str, named: Mapping[str, Any]) -> NDArray[np.uint8]:
+    """The row of bits of every cycle, from a number for each input and cycle; a single number holds for all
+    of them."""
+    widths = _widths(inputs)
+    values = {own: np.asarray(value) for own, value in _bound(name, list(widths), (), named).items()}
+    _, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(inputs, widths, own))
+    return rows
+
+
 def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
-    """Bits in order (`0110`), or `name=number` for each input or bus."""
-    if any("=" in text for text in texts):
-        widths = _widths(circuit.inputs)
-        values = _bound(circuit.name, list(widths), (), dict(map(_pair, texts)))
+    """Bits in order (`0110`), or a number for each input or bus, in order or as `name=number`."""
+    widths, digits = _widths(circuit.inputs), "".join(texts).replace("_", "").replace(" ", "")
+    by_name, bits = any("=" in text for text in texts), not set(digits) - {"0", "1"}
+    numbers_in_order = len(texts) == len(widths) and (not bits or len(digits) != len(circuit.inputs))
+    if by_name or (numbers_in_order and len(texts) > 1):
+        given = () if by_name else tuple(texts)
+        values = _bound(circuit.name, list(widths), given, dict(map(_pair, texts)) if by_name else {})
         numbers = {name: _number(text, f"input {name!r}") for name, text in values.items()}
-        return (np.array([_bits(circuit, widths, numbers)], np.uint8),)
-    digits = "".join(texts).replace("_", "").replace(" ", "")
-    if set(digits) - {"0", "1"}:
+        return (np.array([_bits(circuit.inputs, widths, numbers)], np.uint8),)
+    if not bits:
         raise InputError(
             f"{''.join(texts)!r} is not a row of bits",
-            advice="Write the bits in order, as in 0110, or name=number for each input.",
+            advice=f"Write the bits in order, as in 0110, or a number for each of {', '.join(widths)}.",
         )
     if len(digits) != len(circuit.inputs):
         raise InputError(
             f"{len(digits)} bits were given for the {len(circuit.inputs)} inputs of {circuit.name!r}",
-            advice=f"Its inputs are {', '.join(_widths(circuit.inputs))}.",
+            advice=f"Its inputs are {', '.join(widths)}.",
         )
     return (np.array([[int(digit) for digit in digits]], np.uint8).reshape(1, -1),)
 
@@ -82,7 +93,7 @@ def _widths(names: Sequence[str]) -> dict[str, int]:
     return widths
 
 
-def _bits(circuit: Circuit, widths: Mapping[str, int], values: Mapping[str, Any]) -> list[int]:
+def _bits(inputs: Sequence[str], widths: Mapping[str, int], values: Mapping[str, Any]) -> list[int]:
     numbers: dict[str, int] = {}
     for name, width in widths.items():
         if not hasattr(values[name], "__index__") and not isinstance(values[name], np.bool_):
@@ -91,7 +102,7 @@ def _bits(circuit: Circuit, widths: Mapping[str, int], values: Mapping[str, Any]
         if not -(1 << width - 1) <= number < 1 << width:
             raise InputError(f"{number} does not fit {width} bits", where=f"input {name!r}")
     row = []
-    for name in circuit.inputs:
+    for name in inputs:
         bus = BUS.fullmatch(name)
         row.append(numbers[bus[1]] >> int(bus[2]) & 1 if bus else numbers[name] & 1)
     return row

@@ -102,7 +102,7 @@ def parts(layout: Layout, name: str) -> Iterator[tuple[str, Layout]]:
         yield from ((f"{name}.{key}" if name else str(key), part) for key, part in layout.items())
     else:
         raise SourceError(
-            f"{layout!r} is no type",
+            f"{layout.__name__ if isinstance(layout, type) else repr(layout)} is no type for bits",
             where=name,
             advice="Use Bit, UInt(8), Int(16), Fixed(8, 8), Float16, Array(UInt(8), 4) or tuples, lists and "
             "dictionaries of them.",

@@ -9,11 +9,13 @@ from rich.table import Table
 
 from tapegrad._compile import compile as compile_source
 from tapegrad._compile import estimate as estimate_source
+from tapegrad._compile import estimate_for
 from tapegrad._sources import (
     all_formats,
     all_kinds,
     find,
     kind_of,
+    parse_inputs,
     parse_options,
     ready_names,
     source_to_json,
@@ -26,6 +28,7 @@ from tapegrad.commands.output import (
     StepsOption,
     TargetOption,
     console,
+    horizon_of,
     print_heading,
     print_json,
 )
@@ -138,18 +141,29 @@ def show(
 
 
 def estimate(
-    source: SourceArgument, target: TargetOption, settings: SetOption = None, as_json: AsJson = False
+    source: SourceArgument,
+    target: TargetOption,
+    input: InputOption = None,
+    settings: SetOption = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what a network would cost, without building it.
+    """Say what a network would cost, without building it; for an input, or for typical ones.
 
     Example: tapegrad estimate adder8 --target relu
     """
-    cost = asdict(estimate_source(find(source).source, target, **parse_options(settings)))
+    found, given = find(source), parse_options(settings)
+    if input is None:
+        said = estimate_source(found, target, **given)
+    else:
+        words = parse_inputs(found.source, input)
+        said = estimate_for(found.source, target, words, horizon_of(found.source, words), **given)
+    cost = asdict(said)
     if as_json:
         print_json(cost)
         return
+    del cost["parameters"]  # what a file consists of, for scripts
     for name, value in cost.items():
-        for item in value if isinstance(value, list | tuple) else [value]:
+        for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
             shown = f"{item:,}" if isinstance(item, int) else str(item)
             console.print(f"{name:<11} {shown}", markup=False)
 
@@ -167,7 +181,7 @@ def explain(
 
     Example: tapegrad explain adder8 --target relu
     """
-    compiled = compile_source(find(source).source, target, **parse_options(settings))
+    compiled = compile_source(find(source), target, **parse_options(settings))
     if unit is not None:
         console.print(compiled.explain(unit), markup=False)
         return

@@ -1,12 +1,14 @@
 """`tapegrad compile`, `verify` and `check`: nets in folders; `export`."""
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tapegrad._compile import compile as compile_source
+from tapegrad._compile import compile_for
 from tapegrad._files import what_is_broken, write_atomically, write_folder
 from tapegrad._saved import check as check_folder
 from tapegrad._saved import load, save
@@ -21,11 +23,12 @@ from tapegrad.commands.output import (
     SourceArgument,
     TargetOption,
     console,
+    horizon_of,
     print_json,
     saved_net,
     steps_progress,
 )
-from tapegrad.errors import Refused
+from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import EXECUTABLES, FORMS, HUGGINGFACE, Subject, check_form, exported
 from tapegrad_check.folder import CONFIG, LIMITS, bytes_of, parsed
 from tapegrad_check.rasp.answer_key import DISGUISED
@@ -39,15 +42,27 @@ def compile(
     source: SourceArgument,
     target: TargetOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    input: InputOption = None,
     settings: SetOption = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a network that is there.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compile SOURCE and save the network with its certificate.
 
+    How many steps and cells it has room for is found by running SOURCE: on the input that is given, or on
+    typical ones.
+
     Example: tapegrad compile adder8 --target relu -o adder8.net
     """
-    found = find(source)
-    compiled = compile_source(found.source, target, **parse_options(settings))
+    if output.exists() and not overwrite:
+        raise InputError(f"{output} exists", advice="Choose another name, or add --overwrite.")
+    found, given = find(source), parse_options(settings)
+    if input is None:
+        compiled = compile_source(found, target, **given)
+    else:
+        words = parse_inputs(found.source, input)
+        compiled = compile_for(found.source, target, words, horizon_of(found.source, words), **given)
+    chosen = {name: v for name, v in compiled.options.items() if name not in {"inputs", *given}}
     save(compiled, output)
     names = [rewriting.name for rewriting in compiled.passes]
     if as_json:
@@ -56,15 +71,19 @@ def compile(
                 "source": found.source.name,
                 "target": target,
                 "passes": names,
-                "parameters": compiled.net.parameters,
+                "chosen": chosen,
+                "weights": asdict(compiled.counts),
                 "folder": str(output),
             }
         )
         return
     console.print(
-        f"{found.source.name} -> {' -> '.join([*names, target])}: {compiled.net.parameters:,} parameters",
+        f"{found.source.name} -> {' -> '.join([*names, target])}: {compiled.counts}",
         markup=False,
     )
+    for name, value in chosen.items():
+        why = "typical inputs" if input is None else "this input"
+        console.print(f"    {name} {value:,}, chosen for {why}", markup=False)
     console.print(f"written to {output}; now try: tapegrad check {output}", markup=False)
 
 
@@ -186,7 +205,7 @@ def _in_disguise(source: str, to: str) -> tuple[str, dict[str, bytes]] | None:
 def _subject(source: str, target: str | None, settings: list[str] | None) -> Subject:
     if (compiled := saved_net(source, target, settings)) is not None:
         return Subject(compiled.source, compiled)
-    found = find(source).source
+    found = find(source)
     if target is None:
-        return Subject(found)
-    return Subject(found, compile_source(found, target, **parse_options(settings)))
+        return Subject(found.source)
+    return Subject(found.source, compile_source(found, target, **parse_options(settings)))

@@ -24,7 +24,9 @@ from rich.text import Text
 from tapegrad._compile import Compiled
 from tapegrad._compile import Progress as Report
 from tapegrad._saved import load
-from tapegrad.errors import InputError
+from tapegrad._sources import kind_of
+from tapegrad.errors import InputError, Refused
+from tapegrad.source import Source, imported
 from tapegrad_check.boundary import print_json as print_json  # commands have it from here
 from tapegrad_check.boundary import printable, silence
 from tapegrad_check.folder import CONFIG
@@ -129,8 +131,8 @@ EngineOption = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="reference, or a faster one with the same results. Default: reference, unless that would take "
-        "minutes.",
+        help="auto, reference, or a faster one with the same results. auto, the default, takes the fast one "
+        "for long runs.",
     ),
 ]
 SetOption = Annotated[
@@ -139,6 +141,21 @@ SetOption = Annotated[
         "--set", "-s", metavar="NAME=VALUE", help="An option of the target or of a lowering; repeatable."
     ),
 ]
+
+
+SIGHT, BLIND = 100_000_000, 100_000
+"""The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
+run for fewer steps, unless more are asked for."""
+
+
+def horizon_of(source: Source, words: tuple[Any, ...]) -> int:
+    """How far to look: as far as one can, if the source ends there, else not so far."""
+    interpreter = kind_of(source).compiled_run
+    try:
+        ends = interpreter and imported(interpreter)(source, source.start(*words), SIGHT).halted
+    except Refused:  # it takes too much memory, or its table does
+        return BLIND
+    return SIGHT if ends else BLIND
 
 
 def saved_net(source: str, target: str | None, settings: Sequence[str] | None) -> Compiled | None:

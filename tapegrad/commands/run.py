@@ -1,17 +1,19 @@
 """`tapegrad run`: compile a source, run the network, and check every step against the source."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tapegrad._compile import Compiled, compile_for, refuse_early
-from tapegrad._lockstep import Ahead, at_the_pace_of_the_net, looked_ahead
+from tapegrad._compile import AUTO, Compiled, compile_for, refuse_early
+from tapegrad._lockstep import Ahead, at_the_pace_of_the_net, engine_for, looked_ahead
 from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
+    BLIND,
     DISAGREED,
     SUCCESS,
     UNFINISHED,
@@ -22,13 +24,14 @@ from tapegrad.commands.output import (
     ValuesArgument,
     console,
     errors,
+    horizon_of,
     print_heading,
     print_json,
     saved_net,
     steps_progress,
 )
-from tapegrad.errors import InputError, Refused
-from tapegrad.source import Source, State, imported
+from tapegrad.errors import InputError
+from tapegrad.source import Source, State
 from tapegrad.targets import check_target
 
 RunArgument = Annotated[
@@ -42,9 +45,6 @@ TARGET_HELP = "The construction; `tapegrad targets` lists them. A saved net has 
 DRAWN = 2_000
 """Most steps in a figure."""
 
-SIGHT, BLIND = 100_000_000, 100_000
-"""The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
-run for fewer steps, unless more are asked for."""
 STEPS_HELP = f"Most steps of the network. Default: to its end; {BLIND:,} where that is not in sight."
 ROWS = 12
 """Different outputs in a row that are printed."""
@@ -95,7 +95,7 @@ def run(
     if saved is None:
         refuse_early(found.source, str(target), found.source.start(*words))
     with errors.status("compiling"):
-        horizon = steps or _horizon(found.source, words)
+        horizon = steps or horizon_of(found.source, words)
         compiled = saved or compile_for(found.source, str(target), words, horizon, **given)
         target = compiled.target.name
         ahead = looked_ahead(compiled, words, horizon)
@@ -105,7 +105,9 @@ def run(
             steps = steps if saved is not None or room is None else min(steps, max(1, room))
         if check:
             every = every or _leap(compiled, steps, ahead)
-        asked, engine = engine, engine or _engine(compiled, words, steps, ahead)
+        asked, engine = engine, AUTO if engine is None else engine
+        if engine == AUTO:
+            asked, engine = None, engine_for(compiled, words, steps, ahead)
     own = {} if saved is not None else compiled.options
     chosen = {name: value for name, value in own.items() if name not in {"inputs", *given}}
     if compiled.source is not found.source:
@@ -119,7 +121,7 @@ def run(
         console.print(f"passes      {' -> '.join(passes) or 'none'}", markup=False)
         for name, value in chosen.items():
             console.print(f"{name:<11} {value:,}, chosen for this input", markup=False)
-        console.print(f"parameters  {compiled.net.parameters:,}")
+        console.print(f"weights     {compiled.counts}")
         if asked is None and engine != "reference":
             console.print(f"engine      {engine}, chosen for the length of the run")
         output = None if kind.written is None else _Output(found.source, kind.written)
@@ -146,7 +148,7 @@ def run(
                 "engine": engine,
                 "passes": passes,
                 "chosen": chosen,
-                "parameters": compiled.net.parameters,
+                "weights": asdict(compiled.counts),
                 "steps": outcome.steps,
                 "halted": outcome.halted,
                 "output": None if outcome.state is None else kind.state_json(found.source, outcome.state),
@@ -232,16 +234,6 @@ class _Rows:
             yield f"... and so on; --json has all {self.count:,}"
 
 
-def _horizon(source: Source, words: tuple[Any, ...]) -> int:
-    """How far to look: as far as one can, if the source ends there, else not so far."""
-    interpreter = kind_of(source).compiled_run
-    try:
-        ends = interpreter and imported(interpreter)(source, source.start(*words), SIGHT).halted
-    except Refused:  # it takes too much memory, or its table does
-        return BLIND
-    return SIGHT if ends else BLIND
-
-
 def _leap(compiled: Compiled, steps: int, ahead: Ahead | None) -> int:
     """Every step is compared, unless there are very many, or, where the source was rewritten for the net, so
     many that not all weights could be read at every step."""
@@ -250,14 +242,6 @@ def _leap(compiled: Compiled, steps: int, ahead: Ahead | None) -> int:
     longest = min(LONG, READ // compiled.net.parameters) if rewritten else LONG
     length = 0 if ahead is None else min(ahead.steps, steps)
     return max(1, length // COMPARISONS) if length > longest else 1
-
-
-def _engine(compiled: Compiled, words: tuple[Any, ...], steps: int, ahead: Ahead | None) -> str:
-    """The engine for a run of this length: the fast one, where there is one, if that is long."""
-    length = 0 if ahead is None else min(ahead.steps, steps)
-    if "fast" in compiled.net.engines and length > compiled.net.short_run:
-        return "fast"
-    return compiled.net.engine_for(compiled.start(*words), steps)
 
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
@@ -43,10 +43,24 @@ def part(name: str) -> ModuleType:
         ) from error
 
 
-def to_torch(compiled: "Compiled | Net") -> Any:
+def to_torch(compiled: "Compiled | Net", *, trainable: bool = False) -> Any:
     """The network as a PyTorch `nn.Module`, made from its arrays alone (extra `torch`). Forward targets give
-    the network's outputs; training targets take its steps under PyTorch's automatic differentiation."""
-    return part("pytorch").to_torch(compiled)
+    the network's outputs, with frozen weights unless they are to be `trainable`; training targets take its
+    steps under PyTorch's automatic differentiation."""
+    return part("pytorch").to_torch(compiled, trainable=trainable)
+
+
+def to_layer(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> Any:
+    """The network as a layer of a PyTorch model (extra `torch`): (..., inputs) to (..., outputs), on any
+    device, numbers above 1/2 being taken for 1. Frozen, unless its weights are to be `trainable`."""
+    return part("pytorch").TorchLayer(compiled, gradient=gradient, trainable=trainable)
+
+
+def to_equinox(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> Any:
+    """The network as a layer of an Equinox model: see `to_layer`."""
+    from tapegrad.interop.layers import EquinoxLayer  # brings JAX
+
+    return EquinoxLayer(compiled, gradient=gradient, trainable=trainable)
 
 
 def to_onnx(compiled: "Compiled | Net") -> "ModelProto":
@@ -132,7 +146,12 @@ def _to_torch(subject: Subject, family: str | None) -> Files:
         if sum(a * b for a, b in pairwise(widths)) > LARGEST_DENSE:
             raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")
         module = module.dense()
-    config = {"target": net.target, "module": str(module).splitlines(), "net": net.config()}
+    config = {
+        "target": net.target,
+        "weights": asdict(net.counts),
+        "module": str(module).splitlines(),
+        "net": net.config(),
+    }
     state = {name: tensor.detach().contiguous() for name, tensor in module.state_dict().items()}
     return {MODEL: save(state), CONFIG: _json(config)}
 

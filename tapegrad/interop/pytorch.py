@@ -16,6 +16,7 @@ from torch import Tensor, nn, relu
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
+from tapegrad.interop.layers import flipped, layer_net
 from tapegrad.networks.language_pytorch import LanguageModule
 from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, SkipsModule, StackModule, convolution
 from tapegrad.targets.decoder import sequences
@@ -274,11 +275,27 @@ class EmulatorModule(nn.Module):
         return self.values(row)[-1]
 
 
-def to_torch(compiled: Compiled | Net | Rcnn) -> Any:
+TRAINED = (TapeNet, SimplexNet, EmulatorNet, Rcnn)
+"""Nets that work by being trained. The weights of all others stay as they are."""
+
+
+def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any:
     """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, `decoder`,
-    the filter of `rcnn`) give the net's outputs; training targets (`tape`, `simplex`, `emulator`, a grid
-    learner's network) take the net's steps under PyTorch's automatic differentiation and its optimisers."""
+    the filter of `rcnn`) give the net's outputs, and are frozen unless they are to be `trainable`; training
+    targets (`tape`, `simplex`, `emulator`, a grid learner's network) take the net's steps under PyTorch's
+    automatic differentiation and its optimisers. `counts` are the net's."""
     net = compiled if isinstance(compiled, Rcnn) else net_of(compiled)
+    module = _module(net)
+    if not isinstance(net, TRAINED):
+        module.requires_grad_(trainable)
+        if isinstance(net, ReluNet | CompactNet):
+            module.differentiable = trainable
+    if isinstance(net, Net):
+        module.counts = net.counts
+    return module
+
+
+def _module(net: Net | Rcnn) -> Any:
     match net:
         case ReluNet():
             return ReluModule(net)
@@ -356,3 +373,28 @@ class RcnnModule(RecurrenceModule):
 
     def __init__(self, network: Rcnn) -> None:
         super().__init__(network.form, network.empty_memory())
+
+
+class TorchLayer(nn.Module):
+    """A net as a layer of a model: see `tapegrad.interop.layers`, which says what its gradient is."""
+
+    def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
+        super().__init__()
+        layer_net(compiled, gradient)
+        self.net, self.gradient = to_torch(compiled, trainable=trainable), gradient
+
+    def bits(self, hard: Tensor) -> Tensor:
+        """The net's outputs, 0 and 1, for rows of bits."""
+        return (self.net(hard) + 1) / 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1])
+        hard = (rows.detach() > 0.5).to(self.net.weights.dtype)
+        found = self.bits(hard)
+        if self.gradient == "flips" and x.requires_grad and torch.is_grad_enabled():
+            with torch.no_grad():
+                ones, zeros = (self.bits(own) for own in flipped(torch, hard))
+                slopes = (ones - zeros).reshape(*hard.shape, found.shape[-1])
+            nothing = (rows - rows.detach()).to(found.dtype)
+            found = found + torch.einsum("bi,bio->bo", nothing, slopes)
+        return found.reshape(*x.shape[:-1], -1).to(x.dtype)

@@ -13,7 +13,7 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError
 from tapegrad.learners.library import READY, example_samples, ready
 from tapegrad.learners.model import CircuitLearner, Learner, LearnerState
-from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind, shortened
+from tapegrad.source import Arrays, Call, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind, shortened
 
 # How learners are shown: their memory in a line, as JSON and as panels of the player.
 
@@ -133,6 +133,16 @@ def random_learner(seed: int, *, inputs: int = 3, cells: int = 4, size: int = 30
     return CircuitLearner(circuit, inputs)
 
 
+def _call(learner: Learner, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """Samples and their labels, as `start` takes them; what comes back is the state after the last."""
+    if named or not 2 <= len(given) <= 4:
+        raise InputError(
+            f"the learner {learner.name!r} learns from samples",
+            advice="Use net.fit(X, y), then net.predict(X) or net.score(X, y).",
+        )
+    return Call(given, lambda state: state)
+
+
 LEARNER = SourceKind(
     name="learner",
     type=Learner,
@@ -144,6 +154,7 @@ LEARNER = SourceKind(
     ),
     parse_input=_samples,
     input_needed="Write samples as bits:label, or give a file of such lines.",
+    call=_call,
     default_inputs=_default_inputs,
     sample=random_learner,
     describe=lambda learner: summary(learner.circuit),

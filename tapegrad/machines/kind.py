@@ -204,6 +204,11 @@ def call(machine: TuringMachine, given: tuple[Any, ...], named: Mapping[str, Any
     a tuple of tapes."""
     if named:
         raise InputError("the tapes of a machine have no names", advice="Give a word for each, in order.")
+    for word in given:
+        if not isinstance(word, str | Sequence | Configuration):
+            raise InputError(
+                f"{word!r} is no word for a tape", advice=f"Write it as text, {str(word)!r}, or as a list."
+            )
 
     def result(state: Configuration) -> Any:
         if (said := verdict(machine, state)) is not None:

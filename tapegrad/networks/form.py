@@ -395,13 +395,13 @@ class Stack:
     def layer(self, number: int) -> Affine:
         """The map of one layer by its entries; two inputs from one place make one entry."""
         own = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
-        weights, inputs = np.asarray(self.weights[own]), np.asarray(self.inputs[own])
+        weights, inputs = np.asarray(self.weights)[own], np.asarray(self.inputs)[own]
         rows, sides = np.nonzero(weights)
         width = max(self.size(number - 1), 1)
         places, which = np.unique(rows * width + inputs[rows, sides], return_inverse=True)
         values = np.zeros(len(places), weights.dtype)
         np.add.at(values, which, weights[rows, sides])
-        biases, width_before = np.asarray(self.biases[own]), self.size(number - 1)
+        biases, width_before = np.asarray(self.biases)[own], self.size(number - 1)
         return Affine(places // width, places % width, values, biases, width_before)
 
     def check(self) -> "Stack":

@@ -1,6 +1,6 @@
 """RASP programs as a kind of source: how inputs are typed, chosen and shown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, product
 from typing import Any
 
@@ -16,7 +16,7 @@ from tapegrad.rasp.printing import written
 from tapegrad.rasp.program import RaspProgram, State
 from tapegrad.rasp.sampler import random_program
 from tapegrad.rasp.text import FORMAT
-from tapegrad.source import Inputs, Lowering, Option, Ready, ReadyBy, SourceKind, shortened
+from tapegrad.source import Call, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind, shortened
 
 EXHAUSTIVE = 100_000
 """Up to so many inputs there are all of them."""
@@ -40,6 +40,19 @@ def parse_input(program: RaspProgram, texts: Sequence[str]) -> tuple[tuple[Value
                 advice=f"Tokens are {', '.join(word_of(token) for token in program.vocabulary[:20])}.",
             )
     return (tuple(known[word] for word in words),)
+
+
+def call(program: RaspProgram, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """The tokens: as a list, one by one, or as a text with spaces between them. What comes back is a tuple,
+    a value for each token."""
+    if named:
+        raise InputError(f"the tokens of {program.name!r} have no names", advice="Give them in order.")
+    one = given[0] if len(given) == 1 else None
+    if isinstance(one, str) and one not in program.vocabulary:
+        return Call(parse_input(program, [one]), tuple)
+    if isinstance(one, Iterable) and not isinstance(one, str):
+        return Call((tuple(one),), tuple)
+    return Call((given,), tuple)
 
 
 def word_of(token: Value) -> str:
@@ -146,6 +159,7 @@ RASP = SourceKind(
         READY, lambda name, entry: Ready(entry.summary, entry.build, lambda: (tuple(entry.example.split()),))
     ),
     parse_input=parse_input,
+    call=call,
     input_needed="Write its tokens with spaces between them, as in --input 'a b c'.",
     default_inputs=default_inputs,
     sample=random_program,

@@ -1,9 +1,10 @@
 """The targets, each a module of its own, found by the name that the user types."""
 
+from difflib import get_close_matches
 from importlib import import_module
 
 from tapegrad.errors import Refused
-from tapegrad.targets.target import Carry, Estimate, Example, Option, Target
+from tapegrad.targets.target import Carry, Counts, Estimate, Example, Option, Target
 
 _MODULES = {
     "relu": "tapegrad.targets.relu",
@@ -21,7 +22,11 @@ that the command line starts quickly."""
 def check_target(name: str) -> None:
     """Refuses a name that is no target's, without importing one."""
     if name not in _MODULES:
-        raise Refused(f"there is no target {name!r}", advice=f"Choose one of {', '.join(_MODULES)}.")
+        near = get_close_matches(name, _MODULES, 1)
+        raise Refused(
+            f"there is no target {name!r}",
+            advice=(f"Did you mean {near[0]!r}? " if near else "") + f"Choose one of {', '.join(_MODULES)}.",
+        )
 
 
 def target_named(name: str) -> Target:
@@ -42,6 +47,7 @@ def all_targets() -> list[Target]:
 
 __all__ = [
     "Carry",
+    "Counts",
     "Estimate",
     "Example",
     "Option",

@@ -1,7 +1,7 @@
 """What the net of every target provides: it steps and decodes."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
 from tapegrad.source import State
-from tapegrad.targets.target import Carry
+from tapegrad.targets.target import Carry, Counts
 
 SHORT_RUN = 2_000
 
@@ -23,6 +23,10 @@ def part_of(unit: str, heads: Sequence[int]) -> tuple[int, ...]:
     if len(numbers) != {"head": 2, "units": 1}.get(kind) or numbers[0] >= len(heads):
         return ()
     return numbers if kind == "units" or numbers[1] < heads[numbers[0]] else ()
+
+
+def bytes_of(arrays: Iterable[NDArray[Any]]) -> int:
+    return sum(np.asarray(array).nbytes for array in arrays)
 
 
 class Net(eqx.Module):
@@ -130,6 +134,13 @@ class Net(eqx.Module):
         `tapegrad_check` re-derives them without this class."""
 
     @property
+    def counts(self) -> Counts:
+        """Trainable weights, fixed weights, memory: of a net that nothing trains while it runs."""
+        arrays = self.arrays().values()
+        fixed = sum(int(np.size(array)) for array in arrays if np.asarray(array).dtype.kind == "f")
+        return Counts(0, fixed, bytes_of(arrays))
+
+    @property
     def parameters(self) -> int:
-        """How many numbers the saved net consists of."""
+        """How many numbers the saved net consists of, places of weights among them."""
         return sum(int(np.size(array)) for array in self.arrays().values())

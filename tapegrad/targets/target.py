@@ -18,13 +18,38 @@ Carry = Any
 
 
 @dataclass(frozen=True)
+class Counts:
+    """The size of a net in three numbers. `trainable` weights are those that training changes while the
+    algorithm runs; `fixed` ones are all other numbers that the net computes with; `bytes` is the memory that
+    both take, with the places of weights in sparse maps."""
+
+    trainable: int
+    fixed: int
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.trainable:,} trainable, {self.fixed:,} fixed; {in_words(self.bytes)}"
+
+
+def in_words(size: int) -> str:
+    """A number of bytes, for people."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= 10 * scale:
+            return f"{size / scale:,.0f} {unit}"
+    return f"{size:,} bytes"
+
+
+@dataclass(frozen=True)
 class Estimate:
-    """The cost of a net, known before it is built."""
+    """The cost of a net, known before it is built. `parameters` are the numbers that its saved form consists
+    of, places of weights among them; `trainable`, `fixed` and `bytes` are those of `Counts`."""
 
     width: int
     depth: int
-    parameters: int
+    trainable: int
+    fixed: int
     bytes: int
+    parameters: int
     steps: int | None
     precision: str
     notes: tuple[str, ...] = ()

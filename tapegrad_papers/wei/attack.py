@@ -32,6 +32,7 @@ class FlatProblem:
     def __init__(self, problem: Problem) -> None:
         flat, self.unravel = ravel_pytree(problem.parameters)
         self.start: Vector = np.asarray(flat)
+        self.gradients = 0
         self.real = _flat(problem.parameters, problem.real)
         slope = jax.value_and_grad(lambda p, guide: problem.margins(self.unravel(p), guide).min())
         self._margin_and_slope = jax.jit(slope)
@@ -43,6 +44,7 @@ class FlatProblem:
 
     def margin_and_slope(self, change: Vector, guide: float) -> tuple[float, Vector]:
         """The smallest margin with the parameters changed, and its (guided) derivatives."""
+        self.gradients += 1
         margin, slope = self._margin_and_slope(self.start + change, guide)
         return float(margin), np.asarray(slope)
 
@@ -88,8 +90,14 @@ class Attack:
     """Which part of the net was changed."""
 
 
+Report = Callable[[int], None]
+"""Told how many gradients were computed so far."""
+
+
 @in_double
-def attack(problem: Problem, start: float = 0.02, seed: int = 0) -> Attack:
+def attack(
+    problem: Problem, start: float = 0.02, seed: int = 0, progress: Report = lambda gradients: None
+) -> Attack:
     """Projected gradient descent on the smallest margin, within a ball that shrinks while it succeeds.
 
     A part of the net that cannot beat the best radius so far costs two tries, one with the true derivatives
@@ -101,8 +109,12 @@ def attack(problem: Problem, start: float = 0.02, seed: int = 0) -> Attack:
     for number, mask in flat.promising.items():
 
         def tries(radius: float, mask: Vector = mask) -> Vector | None:
-            found = (flat.descend(radius, mask, guide, seed) for guide in (0.0, 1.0))
-            return next((change for flipped, change in found if flipped), None)
+            for guide in (0.0, 1.0):
+                flipped, change = flat.descend(radius, mask, guide, seed)
+                progress(flat.gradients)
+                if flipped:
+                    return change
+            return None
 
         radius = start if best is None else 0.97 * float(np.linalg.norm(best))
         change = tries(radius)

@@ -1,5 +1,6 @@
 """Hidden vectors of the transformer against what the lemmas say of them, and the 1-norms of its modules."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._compile import compile
+from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.model import Circuit
 from tapegrad.machines.library import busy_beaver, ready
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.form import Dense, Matrix
@@ -246,11 +249,16 @@ def apply(layers: Matrices, values: NDArray[np.float64], linear: bool = False) -
 
 def corrected_adder(bits: int) -> CorrectedNetwork:
     """An adder with the paper's corrections, on all its inputs."""
-    net = compiled_relu(adder(bits))[1]
+    return corrected_network(adder(bits), every_pattern(2 * bits).astype(float))
+
+
+def corrected_network(circuit: Circuit, inputs: NDArray[np.float64]) -> CorrectedNetwork:
+    """A circuit with the paper's corrections, on these inputs."""
+    net = compiled_relu(circuit)[1]
     layers = [dense(net, number) for number in range(net.depth + 1)]
     pairs = [[part for layer in layers[i : i + 2] for part in layer] for i in range(0, net.depth, 2)]
     functions = [*pairs[::2], list(layers[-1])]
-    return CorrectedNetwork(functions, pairs[1::2], relu_chain(net), every_pattern(2 * bits).astype(float))
+    return CorrectedNetwork(functions, pairs[1::2], relu_chain(net), inputs)
 
 
 def noisy(matrices: Matrices, size: float, random: np.random.Generator, spread: bool) -> Matrices:
@@ -264,3 +272,44 @@ def noisy(matrices: Matrices, size: float, random: np.random.Generator, spread: 
     noise *= size / np.linalg.norm(noise)
     pieces = np.split(noise, np.cumsum(lengths)[:-1])
     return [part + piece.reshape(part.shape) for part, piece in zip(matrices, pieces, strict=True)]
+
+
+def worst_noise(
+    layers: Matrices, h: NDArray[np.float64], unit: int | None = None
+) -> tuple[Matrices, NDArray[np.float64]]:
+    """The change of all parameters of norm 1, and that of h, that move `relu(W2 relu(W1 h + b1) + b2)`
+    most, to first order. Noise on (W2, b2) moves the output by `|(a, 1)|` times its norm in any direction,
+    noise on (W1, b1) by `|(h, 1)|` times W2; units that are off do not move. The output's direction is the
+    first singular vector of both together, or one unit's, and each change is of rank one."""
+    W1, b1, W2, b2 = layers
+    z = W1 @ h + b1
+    a = np.maximum(z, 0)
+    on = np.diag((W2 @ a + b2 > 0).astype(float))
+    inner = on @ W2 * (z > 0)
+    first, second = np.append(h, 1), np.append(a, 1)
+    moves = np.hstack([np.linalg.norm(second) * on, np.linalg.norm(first) * inner])
+    y = np.linalg.svd(moves)[0][:, 0] if unit is None else np.eye(len(b2))[unit]
+    noise = np.outer(inner.T @ y, first), np.outer(on @ y, second)
+    parts = [part for own in noise for part in (own[:, :-1], own[:, -1])]
+    length = math.sqrt(sum(float((part**2).sum()) for part in parts)) or 1.0
+    return [part / length for part in parts], np.linalg.svd(
+        inner @ W1 if unit is None else y[None] @ inner @ W1
+    )[2][0]
+
+
+def with_noise(layers: Matrices, noise: Matrices, size: float) -> Matrices:
+    return [part + size * own for part, own in zip(layers, noise, strict=True)]
+
+
+def all_ands() -> CorrectedNetwork:
+    """Three ANDs, all on: a layer in which every bound is nearly met."""
+    make = CircuitBuilder()
+    wires = [make.input(f"x{i}") for i in range(6)]
+    for i in range(3):
+        make.output(f"y{i}", make.and_(wires[2 * i], wires[2 * i + 1]))
+    return corrected_network(make.circuit("three ANDs"), np.ones((1, 6)))
+
+
+def random_noise(layers: Matrices, random: np.random.Generator) -> Matrices:
+    """Of norm 1."""
+    return [own - part for own, part in zip(noisy(layers, 1.0, random, spread=True), layers, strict=True)]

@@ -1,29 +1,23 @@
 """The all-layer margin of a net, bracketed: lower bounds that are proved (Theorem D.6), an upper bound that
-is found; and the margin of a chain of weights (Claim 3.5)."""
+is found."""
 
-import io
 import math
-import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from numpy.typing import NDArray
 
 from tapegrad._compile import Compiled
-from tapegrad._files import write_atomically
-from tapegrad._precision import in_double
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad_papers.wei.attack import attack
+from tapegrad_papers.wei.attack import Report, attack
 from tapegrad_papers.wei.blocks import Chain, with_one
 from tapegrad_papers.wei.chains import relu_chain, transformer_chain
-from tapegrad_papers.wei.problems import Parameters, Problem, corrected, relu_problem, transformer_problem
+from tapegrad_papers.wei.problems import Problem, relu_problem, transformer_problem
 
 # Theorem D.6: the all-layer margin of a net with corrections, from the constants of its own layers.
 
@@ -45,6 +39,12 @@ def largest_log(holds: Callable[[float], bool], least: float) -> float:
 def largest(holds: Callable[[float], bool]) -> float:
     """The largest number up to 1 for which a condition holds that fails from some number on, or 0."""
     return math.exp(largest_log(lambda log: holds(math.exp(log)), -700.0))
+
+
+def from_each_layer(norms: Iterable[float]) -> float:
+    """Lemma D.9: if noise within these norms, each in its own layer, does no harm, then noise of the least of
+    them on all parameters together does none: no layer gets more."""
+    return min(norms)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class MarginConstants:
     @property
     def bound(self) -> float:
         """No perturbation of smaller 2-norm changes a prediction, for any input (Lemmas D.7 to D.9)."""
-        return min(self.terms.values())
+        return from_each_layer(self.terms.values())
 
     def to_json(self) -> dict[str, Any]:
         """Constants and terms; what is infinite becomes null."""
@@ -210,19 +210,34 @@ def uncorrected_log10(chain: Chain) -> float:
 
 
 def _survives(chain: Chain, log_r: float) -> bool:
-    """Whether noise r is too small to move an output by 1."""
+    """Whether noise r is too small to move an output by 1.
+
+    A round of blocks makes `A e + B` of an error e, so that errors rise or fall from round to round, and the
+    worst stands at the start of the first round or of the last. The last is found by repeated squaring.
+    """
     r = math.exp(log_r)
     *inner, read_out = chain.blocks
     power = 2 if chain.rounds == 1 else 1
-    log_error = 0.0 if chain.first_parameters else -math.inf  # for each unit of noise
     logs = [(_log(block.gain(r)), _log(block.noise(r)), _log(block.reach(r))) for block in inner]
-    for _ in range(chain.rounds):
+
+    def after_round(log_error: float) -> tuple[float, bool]:
+        """For each unit of noise; and whether every block was reached by no more than it allows."""
+        within = True
         for log_gain, log_noise, log_reach in logs:
-            if log_r + log_error > log_reach:
-                return False
+            within &= log_r + log_error <= log_reach
             log_error = _log_sum(power * (log_gain + log_error), power * log_noise) / power
+        return log_error, within
+
+    first = 0.0 if chain.first_parameters else -math.inf
+    last = first
+    step = sum(log_gain for log_gain, _, _ in logs), after_round(-math.inf)[0]
+    for bit in bin(chain.rounds - 1)[:1:-1]:
+        if bit == "1":
+            last = _log_sum(step[0] + last, step[1])
+        step = 2 * step[0], _log_sum(step[0] + step[1], step[1])
+    log_error, within = after_round(last)
     at_output = power * (_log(read_out.entry_gain(r)) + log_error), power * _log(read_out.entry_noise(r))
-    return log_r + _log_sum(*at_output) / power < 0
+    return within and after_round(first)[1] and log_r + _log_sum(*at_output) / power < 0
 
 
 def _log(number: float) -> float:
@@ -338,119 +353,20 @@ def lower_bounds(net: Any) -> Margins:
     return Margins(constants, layerwise, None if soft else uncorrected_log10(chain), None, None)
 
 
-def all_layer_margins(compiled: Compiled, *inputs: Any) -> Margins:
+def all_layer_margins(compiled: Compiled, *inputs: Any, progress: Report = lambda gradients: None) -> Margins:
     """The lower bounds, and upper bounds by attack on this input."""
-    lower = lower_bounds(compiled.net)
+    return attacked(lower_bounds(compiled.net), compiled, *inputs, progress=progress)
+
+
+def attacked(
+    lower: Margins, compiled: Compiled, *inputs: Any, progress: Report = lambda gradients: None
+) -> Margins:
+    """These lower bounds with upper ones beside them."""
     problem = problem_of(compiled, *inputs)
-    upper, bare = attack(problem).radius, None
+    upper, bare = attack(problem, progress=progress).radius, None
     if isinstance(compiled.net, TransformerNet) and lower.uncorrected_log10 is not None:
-        bare = attack(problem_of(compiled, *inputs, corrections=False), start=1e-3).radius
+        without = problem_of(compiled, *inputs, corrections=False)
+        bare = attack(without, start=1e-3, progress=progress).radius
     elif lower.constants is None:
         bare = upper
-    return Margins(lower.constants, lower.layerwise, lower.uncorrected_log10, upper, bare)
-
-
-# Claim 3.5: the margin of a chain of d weights, with and without rounding in between.
-#
-# The chain is `W_d ... W_1 x - 1/2` at x = 1 with all weights 1; only the W_i are parameters (as in the
-# paper).
-
-
-GRID = 3000
-"""Points of the grid for values between 0 and 1: a multiple of 6, so that 1/3, 1/2 and 2/3 are on it."""
-
-
-@dataclass(frozen=True)
-class ChainMargins:
-    """One row of the experiment; the attacks are upper bounds that know nothing of the formulas."""
-
-    depth: int
-    without_rounding: float
-    without_rounding_attacked: float
-    with_rounding: float
-    with_rounding_attacked: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As a plain dictionary."""
-        return asdict(self)
-
-
-def margin_without_rounding(depth: int) -> float:
-    """`sqrt(d) (1 - 2^(-1/d))`, about `ln 2 / sqrt(d)`.
-
-    The least sum of `(1 - w_i)^2` with product 1/2 has `w (1 - w)` the same for all (Lagrange); with all
-    weights equal that is `w = 2^(-1/d)`. The tests compare with brute force.
-    """
-    return float(np.sqrt(depth) * -np.expm1(-np.log(2) / depth))
-
-
-def margin_with_rounding(depth: int) -> float:
-    """By dynamic programming. J_k(h) is the least sum of squares that brings a value h below 1/2 in k more
-    weights: `J_1(h) = max(0, 1 - 1/(2h))^2` and `J_k(h) = min over w of (1 - w)^2 + J_{k-1}(round(w h))`.
-    Values are on a grid, and the minimum runs over the w that lead from one value to the next."""
-    values = np.arange(1, GRID + 1) / GRID
-    rounded = np.clip(3 * values - 1, 0, 1)
-    costs = np.maximum(0, 1 - 0.5 / values) ** 2
-    steps = np.maximum(0, 1 - values[None, :] / values[:, None]) ** 2  # from a value to one below it
-    for _ in range(depth - 1):
-        after = np.interp(rounded, np.append(0, values), np.append(0, costs))
-        improved = (steps + after[None, :]).min(axis=1)
-        if np.allclose(improved, costs, rtol=0, atol=1e-15):
-            break
-        costs = improved
-    return float(np.sqrt(costs[-1]))
-
-
-@in_double
-def chain_problem(depth: int, rounding: bool) -> Problem:
-    """The chain as a function of its weights; (3.1) with rounding."""
-
-    def margins(weights: Parameters, guide: float) -> Array:
-        value = jnp.ones(())
-        for number in range(depth):
-            value = weights[number] * value
-            if rounding:
-                value = corrected(
-                    value, 3 * jnp.maximum(value - 1 / 3, 0) - 3 * jnp.maximum(value - 2 / 3, 0), guide
-                )
-        return (value - 0.5)[None]
-
-    ones = jnp.ones(depth)
-    windows = tuple(jnp.eye(depth)) if rounding else (ones,)
-    return Problem(ones, ones, margins, lambda weights: margins(weights, 0.0) > 0, windows)
-
-
-def claim_3_5(depths: Iterable[int] = (1, 2, 4, 8, 16, 32, 64)) -> list[ChainMargins]:
-    """The experiment: the margin falls like `1 / sqrt(d)` without rounding, and stays above 1/3 with it."""
-    return [
-        ChainMargins(
-            depth,
-            margin_without_rounding(depth),
-            attack(chain_problem(depth, rounding=False)).radius,
-            margin_with_rounding(depth),
-            attack(chain_problem(depth, rounding=True)).radius,
-        )
-        for depth in depths
-    ]
-
-
-def plot_claim_3_5(rows: Sequence[ChainMargins], path: str | os.PathLike[str]) -> None:
-    """Draws the rows to a file whose extension names the format."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise Refused("figures need matplotlib", advice="Install tapegrad[plot].") from error
-
-    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
-    axes = figure.subplots()
-    depths = [row.depth for row in rows]
-    axes.loglog(depths, [row.without_rounding for row in rows], "C0-", label="without rounding")
-    axes.loglog(depths, [row.without_rounding_attacked for row in rows], "C0o", label="... by attack")
-    axes.loglog(depths, [row.with_rounding for row in rows], "C1-", label="with rounding")
-    axes.loglog(depths, [row.with_rounding_attacked for row in rows], "C1s", label="... by attack")
-    axes.axhline(1 / 3, color="grey", linestyle=":", label="1/3, the paper's bound")
-    axes.set(xlabel="depth d", ylabel="all-layer margin", title="Claim 3.5")
-    axes.legend(fontsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=os.fspath(path).rpartition(".")[2] or "png", dpi=110)
-    write_atomically(path, buffer.getvalue())
+    return replace(lower, upper=upper, upper_without_corrections=bare)

@@ -158,7 +158,7 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
         raise Refused(
             f"the run takes {ended.steps:,} steps, too many to attack", advice="Use a shorter input."
         )
-    parameters, real = _parameters(net, corrections)
+    parameters, real = decoder_parameters(net, corrections)
     sym1, states = (net.layout.group(group) for group in ("sym1", "st"))
     symbols = jnp.asarray(start.tokens[:, sym1].argmax(axis=1), int)
     places = jnp.asarray(start.tokens - net.E.T[np.asarray(symbols)], float)
@@ -188,7 +188,7 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
     )
 
 
-def _parameters(net: TransformerNet, corrections: bool) -> tuple[Parameters, Parameters]:
+def decoder_parameters(net: TransformerNet, corrections: bool) -> tuple[Parameters, Parameters]:
     """h_0, E, theta_cls and the layers in groups of neighbours with the same modules, each matrix stacked;
     and which entries are real: rows of queries and keys are padded to the most in the group."""
     groups, real = [], []

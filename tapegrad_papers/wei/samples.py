@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import TuringMachine
@@ -23,11 +24,11 @@ FAILURE = 0.01
 """delta: the definition of statistically meaningful approximation asks for probability 0.99."""
 
 
-def surrogate_loss(margin: float, gamma: float) -> float:
+def surrogate_loss(margins: ArrayLike, gamma: float) -> NDArray[np.float64]:
     """(2.2): 1 where the margin is 0 (a wrong prediction), 0 from gamma on, and linear in between."""
     if gamma <= 0:
         raise InputError(f"gamma is {gamma}, but must be positive")
-    return min(1.0, max(0.0, 1 - margin / gamma))
+    return np.clip(1 - np.asarray(margins, float) / gamma, 0, 1)
 
 
 def log_covering_number(scale: float, alpha: float, gamma: float, parameters: float) -> float:
@@ -76,22 +77,29 @@ class SampleComplexity:
         )
 
 
-def lemma_2_3(alpha: float, gamma: float, parameters: float, epsilon: float) -> SampleComplexity:
-    """The least n with `4 Rad_n + 2 sqrt(ln(2 / delta) / n) <= epsilon`.
+def largest_deviation(rademacher: float, samples: float, failure: float = FAILURE) -> float:
+    """(A.1): `2 Rad_n + sqrt(ln(2 / delta) / n)`. With probability 1 - delta no loss of the class is further
+    from its mean over the samples."""
+    return 2 * rademacher + math.sqrt(math.log(2 / failure) / samples)
 
-    Proof of Proposition 2.2: the empirical minimiser is worse than the best by at most twice the largest
-    deviation `2 Rad_n + sqrt(ln(2 / delta) / n)`; and the best has surrogate loss 0, as the constructed nets
-    have margin at least gamma on every input.
-    """
+
+def proposition_2_2(rademacher: float, samples: float, best: float, failure: float = FAILURE) -> float:
+    """Its proof: the empirical minimiser is worse than the best by at most twice the largest deviation. With
+    `best <= epsilon` and `Rad_n <= epsilon` that is `5 epsilon + 2 sqrt(ln(2 / delta) / n)`."""
+    return best + 2 * largest_deviation(rademacher, samples, failure)
+
+
+def lemma_2_3(alpha: float, gamma: float, parameters: float, epsilon: float) -> SampleComplexity:
+    """The least n at which Proposition 2.2 gives epsilon, or less. The best net has surrogate loss 0, as the
+    constructed nets have margin at least gamma on every input."""
     if not 0 < epsilon < 1:
         raise InputError(f"epsilon is {epsilon}, but must be between 0 and 1")
-    if min(alpha, gamma) <= 0 or parameters < 1:
+    if not (0 < alpha < math.inf and 0 < gamma < math.inf and 1 <= parameters < math.inf):
         raise InputError("alpha, gamma and the number of parameters must be positive")
 
     def enough(log_n: float) -> bool:
         n = math.exp(log_n)
-        deviation = math.sqrt(math.log(2 / FAILURE) / n)
-        return 4 * rademacher_bound(n, alpha, gamma, parameters) + 2 * deviation <= epsilon
+        return proposition_2_2(rademacher_bound(n, alpha, gamma, parameters), n, 0.0) <= epsilon
 
     low, high = 2.0, 4.0  # the bound falls from n = e^2 on
     while not enough(high):

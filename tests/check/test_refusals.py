@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -34,6 +35,12 @@ NETS: dict[str, dict[str, Any]] = {
 def genuine(name: str) -> Net:
     """A net of the busy beaver with two states, which needs every part of a net."""
     return net_of(read("1RB1LB_1LA1RZ"), name.split()[0], NETS[name])
+
+
+@cache
+def deciding() -> Net:
+    """A net with verdicts."""
+    return net_of(read("palindrome"), "transformer", {"steps": 4})
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -351,6 +358,41 @@ def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Cha
     change(net)
     with pytest.raises(CheckError, match=reason):
         net.verdict(name.split()[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda theta: -theta,
+        lambda theta: 0 * theta,
+        lambda theta: 2 * theta,
+        lambda theta: np.where(theta > 0, theta, 0),
+        lambda theta: np.where(theta < 0, theta, 0),
+        lambda theta: np.abs(theta),
+        lambda theta: np.roll(theta, 1),
+        lambda theta: theta * (1 + 2.0**-23),
+    ],
+    ids=["negated", "nothing", "twice", "accepts", "rejects", "accepts all", "moved", "last bit"],
+)
+def test_a_verdict_that_is_read_off_wrongly_is_refused(change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """theta_cls of a machine that accepts and rejects; the busy beaver's is 0."""
+    net = copy.deepcopy(deciding())
+    theta = net.arrays["theta_cls"]
+    assert set(theta.tolist()) == {-1.0, 0.0, 1.0}
+    net.arrays["theta_cls"] = change(theta).astype(theta.dtype)
+    with pytest.raises(CheckError, match="theta_cls is not as in"):
+        net.verdict("transformer")
+
+
+@pytest.mark.parametrize(
+    "other", [{"accept": (), "reject": ()}, {"accept": ("reject",), "reject": ("accept",)}]
+)
+def test_verdicts_other_than_the_sources_are_refused(other: dict[str, Any]) -> None:
+    net = copy.deepcopy(deciding())
+    assert net.verdict("transformer") == COMPUTES_SOURCE
+    machine(**other)(net)
+    with pytest.raises(CheckError, match="theta_cls is not as in"):
+        net.verdict("transformer")
 
 
 @pytest.mark.parametrize("cells", [2, 1 << 22])

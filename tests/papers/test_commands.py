@@ -111,3 +111,42 @@ def test_a_page_that_cannot_be_written_is_an_error(monkeypatch, tmp_path: Path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="cannot be made a folder"):
         command.claims(paper="wei", write=tmp_path / "file")
+
+
+def test_margins_without_an_attack():
+    """Lower bounds alone, of the net of 24,000 gates; and why a net of this size is not attacked."""
+    done = runner.invoke(app, ["margins", "multiplier64", "--target", "relu", "--no-attack", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert 0 < found["theorem_d_6"] < found["layerwise"] == found["lower"]
+    assert found["upper"] is None
+    assert found["not_attacked"] == "as asked"
+    refused = runner.invoke(app, ["margins", "multiplier64", "--target", "relu"])
+    assert refused.exit_code == 0, refused.output
+    assert "not attacked" in refused.stdout
+    assert "too many parameters to attack" in " ".join(refused.stdout.split())
+
+
+def test_an_input_without_an_attack_is_refused():
+    words = ["margins", "adder4", "--target", "relu", "--no-attack", "--input", "1"]
+    assert isinstance(found := runner.invoke(app, words).exception, InputError)
+    assert "only an attack needs an input" in str(found)
+
+
+def test_an_attack_says_how_far_it_is(monkeypatch):
+    """The command hands the attack a report; it is told of every gradient step."""
+    from tapegrad_papers.wei import margins
+
+    told, right = [], margins.attack
+
+    def attack(problem, *given, progress, **named):
+        def both(gradients):
+            told.append(gradients)
+            progress(gradients)
+
+        return right(problem, *given, progress=both, **named)
+
+    monkeypatch.setattr(margins, "attack", attack)
+    assert runner.invoke(app, ["margins", "parity2", "--target", "relu"]).exit_code == 0
+    assert told == sorted(told)
+    assert told[-1] > 20

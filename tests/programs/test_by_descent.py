@@ -101,7 +101,7 @@ def test_run_prints_output_as_it_comes_and_how_it_ended(capsys: pytest.CaptureFi
     assert code == 0
     words = [line.split()[0] for line in lines]
     assert words == [
-        *("rv32-sort", "passes", "steps", "input", "output", "parameters", "engine"),
+        *("rv32-sort", "passes", "steps", "input", "output", "weights", "engine"),
         *("prints", "steps", "result", "result", "verified"),
     ]
     assert lines[6] == "engine      fast, chosen for the length of the run"

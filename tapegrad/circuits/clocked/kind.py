@@ -12,9 +12,10 @@ from tapegrad.circuits.clocked.library import READY, random_sequential
 from tapegrad.circuits.clocked.model import ANY, SequentialCircuit, SequentialState
 from tapegrad.circuits.clocked.traces import ADVICE, parse_trace
 from tapegrad.circuits.clocked.verilog import FORMAT
-from tapegrad.circuits.inputs import named_bits
+from tapegrad.circuits.inputs import cycles_by_name, named_bits
 from tapegrad.circuits.kind import circuit_from_json, circuit_to_json, listed, summary
-from tapegrad.source import Arrays, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind
+from tapegrad.errors import InputError
+from tapegrad.source import Arrays, Call, Inputs, Lowering, Option, Ready, ReadyBy, SourceKind
 
 MOST_SIGNALS = 64
 """Bits that a picture of waves has rows for: outputs first, then latches."""
@@ -76,6 +77,20 @@ def history(source: SequentialCircuit, state: SequentialState, seen: int) -> tup
     """How many cycles there were, and the outputs of those after the first, as far as they are known."""
     new = min(state.cycle - seen, len(state.outputs))
     return state.cycle, [named_bits(source.outputs, row) for row in state.outputs[len(state.outputs) - new :]]
+
+
+def call(source: SequentialCircuit, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """A row of bits for each cycle, or by the name of each input a number for each cycle. What comes back are
+    the outputs of the last cycle, as of a circuit; `run` watches all of them."""
+    rows = cycles_by_name(source.inputs, source.name, named) if named else None
+    if rows is not None and given:
+        raise InputError("inputs by name and rows of bits do not go together", advice=ADVICE)
+
+    def result(state: SequentialState) -> Any:
+        values = _last(source, state)
+        return next(iter(values.values())) if len(values) == 1 else values
+
+    return Call(given if rows is None else (rows,), result)
 
 
 class ClockedView:
@@ -151,6 +166,7 @@ SEQUENTIAL = SourceKind(
     formats=(FORMAT,),
     ready=ReadyBy(READY, lambda name, entry: Ready(entry.summary, entry.build, entry.example)),
     parse_input=parse_trace,
+    call=call,
     input_needed=ADVICE,
     default_inputs=_default_inputs,
     sample=random_sequential,

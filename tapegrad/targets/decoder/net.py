@@ -5,7 +5,7 @@ run begins with the prompt and one record, so that the last token always says wh
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
@@ -30,8 +30,8 @@ from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.source import State
 from tapegrad.targets.decoder.fast import Fast, Tables, read_tables
-from tapegrad.targets.net import SHORT_RUN, Net, part_of
-from tapegrad.targets.target import Estimate
+from tapegrad.targets.net import SHORT_RUN, Net, bytes_of, part_of
+from tapegrad.targets.target import Counts, Estimate
 
 
 class Story(Protocol):
@@ -272,6 +272,11 @@ class DecoderNet(Net):
     # Files
 
     @property
+    def counts(self) -> Counts:
+        """All weights are fixed."""
+        return Counts(0, self.parameters, bytes_of(self.arrays().values()))
+
+    @property
     def parameters(self) -> int:
         """Weights and biases that are not 0: indices of entries do not count, nor does the table of
         positions."""
@@ -341,8 +346,8 @@ class DecoderNet(Net):
         return Estimate(
             width=net.stream.width,
             depth=len(net.model.layers),
+            **asdict(net.counts),
             parameters=net.parameters,
-            bytes=sum(array.nbytes for array in net.arrays().values()),
             steps=None,
             precision="float32",
             notes=(

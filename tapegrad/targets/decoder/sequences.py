@@ -4,7 +4,7 @@ A step of the net is the whole pass. Why its values are exact stands in `tapegra
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -27,8 +27,8 @@ from tapegrad.networks.sequences import Evaluator, Ladder, Looked, SequenceModel
 from tapegrad.rasp.functions import Value, shown
 from tapegrad.rasp.nodes import Aggregate, Indices
 from tapegrad.rasp.program import RaspProgram, State
-from tapegrad.targets.net import Net, part_of
-from tapegrad.targets.target import Estimate
+from tapegrad.targets.net import Net, bytes_of, part_of
+from tapegrad.targets.target import Counts, Estimate
 
 KIND = "rasp"
 """How the config of a net names what it is of."""
@@ -200,6 +200,11 @@ class SequenceNet(Net):
     # Files
 
     @property
+    def counts(self) -> Counts:
+        """All weights are fixed."""
+        return Counts(0, self.parameters, bytes_of(self.arrays().values()))
+
+    @property
     def parameters(self) -> int:
         """Weights that are not 0; the table of positions does not count."""
         weights = [array for array in self.arrays().values() if array.dtype == np.float32]
@@ -268,8 +273,8 @@ class SequenceNet(Net):
         return Estimate(
             width=net.model.width,
             depth=len(net.model.layers),
+            **asdict(net.counts),
             parameters=net.parameters,
-            bytes=sum(array.nbytes for array in net.arrays().values()),
             steps=1,
             precision="float32",
             notes=(

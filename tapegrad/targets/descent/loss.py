@@ -222,6 +222,7 @@ LONE_LABELS = np.array([[1.0, 0.0]])
 """Labels for a machine without a primary network: two numbers, so that an orthogonal direction exists, and
 f_perp of them is exactly (0, 1)."""
 
+LABELS = LONE_LABELS.size
 LONE_INPUTS = np.zeros((1, 0))
 
 LONE_FINAL_LOSS = 0.5

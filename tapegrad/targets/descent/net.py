@@ -17,7 +17,8 @@ from tapegrad._optimise import OnSimplex, Trained, train
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError, Weights, in_room
-from tapegrad.targets.net import Net
+from tapegrad.targets.net import Net, bytes_of
+from tapegrad.targets.target import Counts
 
 
 class Descent(NamedTuple):
@@ -49,6 +50,21 @@ class DescentNet(Net):
     @abstractmethod
     def cell_count(self) -> int:
         """Cells of each tape that is a weight."""
+
+    @property
+    def tape_cells(self) -> int:
+        """Cells of all tapes that are weights."""
+        return 0
+
+    @property
+    def counts(self) -> Counts:
+        """Trained are s, a cell of T and of H for every cell of every tape, and z. Fixed are the arrays of
+        the loss and the labels y; where an edge begins and ends is no weight."""
+        machine, labels = self.error.network.machine, int(np.size(self.error.y))
+        fixed = [np.asarray(own) for own in jax.tree.leaves(machine) if np.asarray(own).dtype.kind == "f"]
+        trained = self.vertex_count + 2 * self.tape_cells + labels
+        constants = sum(own.size for own in fixed)
+        return Counts(trained, constants + labels, bytes_of(self.arrays().values()) + 8 * trained)
 
     @property
     def rates(self) -> Weights:

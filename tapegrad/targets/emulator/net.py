@@ -22,7 +22,8 @@ from tapegrad.targets.emulator.constants import Constants, changes_vanish, choos
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
 from tapegrad.targets.emulator.noise import NO_NOISE, Noise, choose_for_noise, error, load, require_borne
-from tapegrad.targets.net import Net
+from tapegrad.targets.net import Net, bytes_of
+from tapegrad.targets.target import Counts
 
 LONG_BY_REFERENCE = 10_000_000
 """Weights times steps, beyond which the reference engine takes ten seconds and more."""
@@ -107,6 +108,11 @@ class EmulatorNet(Net):
         if unit not in table:
             raise no_such(unit)
         return table[unit]
+
+    @property
+    def counts(self) -> Counts:
+        """SGD may change every weight."""
+        return Counts(len(self.graph.sources), 0, bytes_of(self.arrays().values()))
 
     def check_samples(self, state: LearnerState) -> None:
         """Refuses samples of the wrong width."""

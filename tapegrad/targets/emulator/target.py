@@ -89,20 +89,25 @@ def estimate(source: Learner, *, memory: str, **options: Any) -> Estimate:
     if memory == "practical":
         (vertices, edges), saved = practical_size(source), cells
         depth, width, precision = depth + 7, max(4 * cells, source.inputs + 3), options["precision"]
+        saved_bytes = 8 * saved
     elif memory == "exact":
         (vertices, edges), saved = exact_size(source), cells + 2
         depth, width, precision = depth + 2 * cells + 10, 4 * (2 * cells + 1), "exact"
+        saved_bytes = 8 * saved
     else:
         vertices, edges = noisy_size(source, samples)
         saved = (samples + 1) * (cells + 3) + edges + cells - 1
         depth = (depth + 7) * (samples + 1) + 2 * source.inputs + 12
         width, precision = 4 * samples * (source.inputs + 1), options["arithmetic"]
+        saved_bytes = 4 * (saved - cells) + cells
     weight_bytes = {"float32": 4, "exact": 5}.get(precision, 8)
     return Estimate(
         width=width,
         depth=depth,
+        trainable=edges,
+        fixed=0,
         parameters=(3 if precision == "exact" else 2) * edges + vertices + 1 + saved,
-        bytes=edges * (weight_bytes + 4) + 8 * (vertices + 1 + saved),
+        bytes=edges * (weight_bytes + 4) + 8 * (vertices + 1) + saved_bytes,
         steps=None,
         precision=precision,
         notes=(f"{cells:,} bits of memory, {source.circuit.size:,} gates, {edges:,} weights",),

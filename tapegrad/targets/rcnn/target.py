@@ -31,6 +31,8 @@ def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
     return Estimate(
         width=size.width,
         depth=size.depth,
+        trainable=0,
+        fixed=size.weights,
         parameters=size.parameters,
         bytes=size.bytes,
         steps=None,

@@ -1,6 +1,7 @@
 """The target `relu`: what it takes, how it is built, and what it costs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,8 @@ def estimate(
         return Estimate(
             width=net.width,
             depth=net.depth,
+            **asdict(net.counts),
             parameters=net.parameters,
-            bytes=sum(array.nbytes for array in net.arrays().values()),
             steps=net.depth + 1,
             precision=dtype,
             notes=(f"{len(net.holds):,} units, {int((net.holds >= 0).sum()):,} of which hold a wire",),
@@ -94,6 +95,8 @@ def estimate(
     return Estimate(
         width=_padded_width(sizes, width),
         depth=len(sizes) - 1,
+        trainable=0,
+        fixed=3 * units,
         parameters=5 * units + 4 * circuit.size + len(sizes) + 1,
         bytes=(8 + 3 * number) * units + 13 * circuit.size + 8 * (len(sizes) + 1),
         steps=circuit.depth,

@@ -11,7 +11,7 @@ from tapegrad.errors import Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.targets.descent.layers import network_layers, zeros
-from tapegrad.targets.descent.loss import Weights
+from tapegrad.targets.descent.loss import LABELS, Weights
 from tapegrad.targets.simplex.build import (
     MOST_VERTICES,
     Vertices,
@@ -44,8 +44,10 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
     return Estimate(
         width=max(counted),
         depth=len(counted),
+        trainable=count + LABELS,
+        fixed=count + edges + 1 + LABELS,
         parameters=count * (3 + tapes + tapes * cells) + 3 * edges,
-        bytes=count * (16 + 4 * tapes + 2 * tapes * cells) + 16 * edges,
+        bytes=count * (24 + 4 * tapes + 2 * tapes * cells) + 16 * edges + 8 * LABELS,
         steps=None,
         precision="float64",
         notes=(

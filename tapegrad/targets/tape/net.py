@@ -64,6 +64,10 @@ class TapeNet(DescentNet):
         return self.cells
 
     @property
+    def tape_cells(self) -> int:
+        return self.cells * self.tapes
+
+    @property
     def first_cell(self) -> int:
         """The machine's cell that row 0 of T and H stands for; its cell 0 is in the middle."""
         return -(self.cells // 2)

@@ -13,7 +13,7 @@ from tapegrad.machines.model import STAY, Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
 from tapegrad.targets.descent.layers import network_layers, zeros
-from tapegrad.targets.descent.loss import Weights
+from tapegrad.targets.descent.loss import LABELS, Weights
 from tapegrad.targets.tape.build import has_two_cycle, sizes
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad.targets.tape.net import TapeNet, build, sensible
@@ -87,16 +87,18 @@ def estimate(machine: TuringMachine, *, cells: int) -> Estimate:
     vertices, edges = sizes(machine)
     counted = network_size(machine, sensible(cells))
     stored = 3 * machine.tapes * vertices + vertices + 3 * edges
-    trained = paper_width(vertices, machine.tapes, cells) + 2
+    trained = paper_width(vertices, machine.tapes, cells) + LABELS
     return Estimate(
         width=max(counted),
         depth=len(counted),
+        trainable=trained,
+        fixed=(5 * machine.tapes + 1) * vertices + edges + 2 + LABELS,
         parameters=stored,
-        bytes=3 * machine.tapes * vertices + 8 * vertices + 16 * edges,
+        bytes=3 * machine.tapes * vertices + 8 * vertices + 16 * edges + 8 * trained,
         steps=None,
         precision="float64",
         notes=(
-            f"{vertices:,} vertices, {edges:,} edges, {trained:,} weights under training",
+            f"{vertices:,} vertices, {edges:,} edges",
             "one gradient step for each step of the machine, and one more for the labels",
         ),
     )

@@ -24,8 +24,8 @@ from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks import decoder as plain
 from tapegrad.networks.form import Affine, Attention, Block, Decoder, formula
 from tapegrad.source import State
-from tapegrad.targets.net import Net
-from tapegrad.targets.target import Estimate
+from tapegrad.targets.net import Net, bytes_of
+from tapegrad.targets.target import Counts, Estimate
 from tapegrad.targets.transformer.differences import Fast
 from tapegrad.targets.transformer.gates import Gates, Table, read_gates
 
@@ -98,8 +98,8 @@ class MemoryNet(Net):
         return Estimate(
             width=net.stream.width,
             depth=len(net.decoder.blocks),
+            **asdict(net.counts),
             parameters=net.parameters,
-            bytes=sum(array.nbytes for array in net.arrays().values()),
             steps=steps,
             precision="float32",
             notes=(
@@ -107,6 +107,11 @@ class MemoryNet(Net):
                 "every weight is kept by its place, and there are as many as gates and heads need",
             ),
         )
+
+    @property
+    def counts(self) -> Counts:
+        """All weights are fixed."""
+        return Counts(0, self.parameters, bytes_of(self.arrays().values()))
 
     @property
     def parameters(self) -> int:

@@ -102,6 +102,8 @@ def estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
     return Estimate(
         width=w,
         depth=layers,
+        trainable=0,
+        fixed=parameters,
         parameters=parameters,
         bytes=4 * parameters,
         steps=steps + 1,

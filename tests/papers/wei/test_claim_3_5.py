@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tapegrad_papers.wei.margins import (
+from tapegrad_papers.wei.tight import (
     claim_3_5,
     margin_with_rounding,
     margin_without_rounding,

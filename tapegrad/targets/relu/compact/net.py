@@ -17,10 +17,11 @@ from tapegrad.errors import BrokenNet, InputError
 from tapegrad.networks.form import Stack, formula
 from tapegrad.networks.jax import resized, room
 from tapegrad.networks.skips import Slots, Tiles, Units, run_tiles, slots_of, tiles_of
-from tapegrad.targets.net import Net
+from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.relu.build import DTYPES
 from tapegrad.targets.relu.compact.build import Made, stack_of
 from tapegrad.targets.relu.compact.exactness import STATEMENT, largest_sum
+from tapegrad.targets.target import Counts
 
 FORM = "compact"
 ARRAYS = {
@@ -281,6 +282,13 @@ class CompactNet(Net):
         raise InputError(f"the net has no unit {unit!r}", advice=f"Its layers are 0 to {self.depth}.")
 
     # Saving
+
+    @property
+    def counts(self) -> Counts:
+        """All weights and biases are fixed; they are kept as whole numbers."""
+        own = self.own
+        fixed = sum(a.size for a in (own.weights, own.biases, own.out_weights, own.out_biases))
+        return Counts(0, fixed, bytes_of(self.arrays().values()))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The units layer by layer, and the outputs."""

@@ -1,0 +1,103 @@
+"""A compiled net as a layer of somebody else's model, in PyTorch or in Equinox.
+
+The layer takes numbers and takes those above 1/2 for 1, all others for 0. It gives 0 and 1, exactly what the
+source gives for these bits. That is a step function, whose derivative is 0 or does not exist. What a model
+can learn from is the *multilinear extension* of the circuit: the one function that is linear in each input
+and agrees with the circuit on all bits. At a row of bits x its derivative is a difference that the net
+computes itself,
+
+    d out_j / d x_i  =  out_j(x with x_i = 1) - out_j(x with x_i = 0),
+
+and the rounding before it is passed straight through. `gradient="flips"` gives this, for two forward passes
+for each input; `gradient="none"` gives none. Where x is drawn, each bit by itself with probability p_i, the
+mean of this difference is the derivative of the expected output by p_i: the gradient is right on average.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tapegrad._compile import Compiled
+from tapegrad.errors import InputError, Refused
+from tapegrad.targets.relu import CompactNet
+
+GRADIENTS = ("flips", "none")
+
+
+def layer_net(compiled: Compiled, gradient: str) -> CompactNet:
+    """The net of a layer; refused where there is none."""
+    if gradient not in GRADIENTS:
+        raise InputError(
+            f"there is no gradient {gradient!r}", advice=f"Choose one of {', '.join(GRADIENTS)}."
+        )
+    if not isinstance(compiled.net, CompactNet):
+        raise Refused(
+            f"a net of target {compiled.target.name!r} in this form is no layer that maps bits to bits",
+            advice='Compile for a layer with tg.compile(source, "relu").',
+        )
+    return compiled.net
+
+
+class EquinoxLayer(eqx.Module):
+    """The net as an Equinox module: `layer(x)` for `x` of shape (..., inputs) gives (..., outputs). All
+    weights are whole numbers. Frozen, they are kept as such, which `eqx.filter_grad` passes over; trainable,
+    as floating-point numbers."""
+
+    weights: Any
+    biases: Any
+    out_weights: Any
+    out_biases: Any
+    places: np.ndarray
+    bounds: tuple[int, ...] = eqx.field(static=True)
+    starts: tuple[int, ...] = eqx.field(static=True)
+    rows: np.ndarray
+    out_places: np.ndarray
+    gradient: str = eqx.field(static=True)
+    precision: str = eqx.field(static=True)
+
+    def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
+        net = layer_net(compiled, gradient)
+        units, kind = net.own, net.dtype if trainable else np.dtype(np.int32)
+        for name in ("weights", "biases", "out_weights", "out_biases"):
+            setattr(self, name, jnp.asarray(getattr(units, name), kind))
+        self.precision = net.dtype.name
+        self.places, self.out_places = np.asarray(units.places), np.asarray(units.out_places)
+        self.bounds, self.starts = tuple(units.bounds.tolist()), tuple(units.starts.tolist())
+        self.rows = np.repeat(np.arange(len(units.biases)), units.counts)
+        self.gradient = gradient
+
+    def bits(self, x: Array) -> Array:
+        """The net's outputs, 0 and 1, for rows of bits."""
+        values = x.T
+        for begin, end in zip(self.bounds, self.bounds[1:], strict=False):
+            own = slice(self.starts[begin], self.starts[end])
+            terms = self.weights[own, None] * values[self.places[own]]
+            sums = jax.ops.segment_sum(terms, self.rows[own] - begin, end - begin)
+            values = jnp.concatenate([values, jax.nn.relu(sums + self.biases[begin:end, None])])
+        found = self.out_weights[:, None] * values[self.out_places] + self.out_biases[:, None]
+        return (found.T + 1) / 2
+
+    def __call__(self, x: Array) -> Array:
+        rows = x.reshape(-1, x.shape[-1])
+        hard = jax.lax.stop_gradient(rows > 0.5).astype(self.precision)
+        found = self.bits(hard)
+        if self.gradient == "flips":
+            flat = flipped(jnp, hard)
+            ones, zeros = (jax.lax.stop_gradient(self.bits(own)) for own in flat)
+            slopes = (ones - zeros).reshape(*hard.shape, found.shape[-1])
+            nothing = rows - jax.lax.stop_gradient(rows)
+            found = found + jnp.einsum("bi,bio->bo", nothing.astype(found.dtype), slopes)
+        return found.reshape(*x.shape[:-1], -1)
+
+
+def flipped(library: Any, hard: Any) -> tuple[Any, Any]:
+    """For every row and every input the row with this input 1, and with it 0, by PyTorch or by JAX."""
+    one = library.eye(hard.shape[-1], dtype=hard.dtype)
+    one = one.to(hard.device) if hasattr(one, "to") and hasattr(hard, "new_zeros") else one
+    others = hard[:, None, :] * (1 - one)
+    width = hard.shape[-1]
+    return (others + one).reshape(-1, width), others.reshape(-1, width)

@@ -1,0 +1,122 @@
+"""Compiled nets as layers of other people's models."""
+
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.errors import InputError, Refused
+
+ROWS = np.array(list(product((0, 1), repeat=4)), np.float32)
+"""The bits of two numbers of two bits, lowest first."""
+
+
+def sums(rows: np.ndarray) -> np.ndarray:
+    """The bits of a + b, by Python's own addition."""
+    totals = [int(a + 2 * b) + int(c + 2 * d) for a, b, c, d in rows]
+    return np.array([[total >> place & 1 for place in range(3)] for total in totals], np.float32)
+
+
+def extension(x: np.ndarray) -> np.ndarray:
+    """The multilinear extension of the sum: its mean where each bit is drawn with its own probability."""
+    chances = np.where(ROWS, x, 1 - x).prod(axis=1)
+    return chances @ sums(ROWS)
+
+
+def slopes_of_the_extension(x: np.ndarray) -> np.ndarray:
+    step = np.eye(4) / 2  # it is linear in each input, so that any step will do
+    return np.array([extension(x + own) - extension(x - own) for own in step])
+
+
+@pytest.fixture(scope="module")
+def adder() -> tg.Compiled:
+    return tg.compile("adder2", "relu")
+
+
+def test_equinox_layer_adds_what_it_rounds(adder) -> None:
+    layer = tg.to_equinox(adder)
+    noisy = jnp.asarray(ROWS + np.random.default_rng(0).uniform(-0.49, 0.49, ROWS.shape))
+    assert (np.asarray(layer(noisy)) == sums(ROWS)).all()
+    assert layer(noisy.reshape(2, 8, 4)).shape == (2, 8, 3)
+    assert (np.asarray(eqx.filter_jit(layer)(noisy)) == sums(ROWS)).all()
+
+
+def test_equinox_gradient_is_that_of_the_multilinear_extension(adder) -> None:
+    layer = tg.to_equinox(adder)
+    for row in ROWS:
+        found = jax.jacobian(layer)(jnp.asarray(row))
+        assert np.allclose(np.asarray(found).T, slopes_of_the_extension(row))
+    without = tg.to_equinox(adder, gradient="none")
+    assert not np.asarray(jax.jacobian(without)(jnp.asarray(ROWS[5]))).any()
+
+
+def test_frozen_and_trainable_weights_in_equinox(adder) -> None:
+    frozen, free = tg.to_equinox(adder), tg.to_equinox(adder, trainable=True)
+    assert not jax.tree.leaves(eqx.filter(frozen, eqx.is_inexact_array))
+    weights = jax.tree.leaves(eqx.filter(free, eqx.is_inexact_array))
+    assert sum(own.size for own in weights) == adder.counts.fixed
+    gradients = eqx.filter_grad(lambda layer: layer(jnp.asarray(ROWS)).sum())(free)
+    assert any(np.asarray(own).any() for own in jax.tree.leaves(gradients))
+
+
+def test_what_is_no_layer_is_refused(adder) -> None:
+    with pytest.raises(Refused, match="no layer that maps bits to bits"):
+        tg.to_equinox(tg.compile("increment", "tape"))
+    with pytest.raises(InputError, match="no gradient 'some'"):
+        tg.to_equinox(adder, gradient="some")
+
+
+def test_torch_layer_adds_and_has_the_same_gradient(adder) -> None:
+    torch = pytest.importorskip("torch")
+    layer = tg.to_layer(adder)
+    noisy = torch.tensor(ROWS + np.random.default_rng(0).uniform(-0.49, 0.49, ROWS.shape))
+    assert layer(noisy).dtype == torch.float64
+    assert (layer(noisy).numpy() == sums(ROWS)).all()
+    assert layer(noisy.reshape(2, 8, 4)).shape == (2, 8, 3)
+    for row in ROWS:
+        found = torch.autograd.functional.jacobian(layer, torch.tensor(row))
+        assert np.allclose(found.numpy().T, slopes_of_the_extension(row))
+    assert not any(own.requires_grad for own in layer.parameters())
+    free = tg.to_layer(adder, trainable=True)
+    free(torch.tensor(ROWS)).sum().backward()
+    assert any(own.grad is not None and own.grad.any() for own in free.parameters())
+
+
+def test_a_model_learns_through_the_layer(adder) -> None:
+    """A layer in front that takes every bit for a 1 at first: it learns better from the sums alone."""
+    torch = pytest.importorskip("torch")
+    read = torch.nn.Linear(1, 1)
+    torch.nn.init.constant_(read.weight, 0.5)
+    torch.nn.init.constant_(read.bias, 2.0)
+    layer, inputs, wanted = tg.to_layer(adder), torch.tensor(2 * ROWS - 1), torch.tensor(sums(ROWS))
+    optimiser = torch.optim.Adam(read.parameters(), lr=0.05)
+
+    def model():
+        return layer(torch.sigmoid(read(inputs[..., None]))[..., 0])
+
+    assert not (model() == wanted).all()
+    for _ in range(200):
+        loss = (model() - wanted).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert (model() == wanted).all()
+
+
+@pytest.mark.slow
+def test_the_example_is_right_on_lengths_it_was_not_trained_on() -> None:
+    pytest.importorskip("torch")
+    path = Path(__file__).parents[2] / "examples" / "adder_in_the_middle.py"
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    shares = {(kind, int(bits)): [float(own.rstrip("%")) for own in rest] for kind, bits, _, *rest in rows}
+    assert all(share == 100 for bits in (4, 8, 16, 32) for share in shares["WithAdder", bits])
+    assert all(share < 90 for share in shares["Without", 32])
