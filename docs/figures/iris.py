@@ -3,6 +3,7 @@ extended network, beside scikit-learn's. Prints the numbers. Run as `python docs
 minutes."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -25,7 +26,7 @@ def main() -> None:
     steps, ours, theirs = [], [], []
     for epochs in EPOCHS:
         model = PerceptronClassifier(epochs).fit(x[:ROWS], y[:ROWS])
-        plain = Perceptron(max_iter=epochs, tol=None, shuffle=False)
+        plain: Any = Perceptron(max_iter=epochs, tol=cast(Any, None), shuffle=False)
         plain.fit(model.scaled(x[:ROWS]), y[:ROWS])
         steps.append(model.run_.steps)
         ours.append([model.score(x[:ROWS], y[:ROWS]), model.score(x[ROWS:], y[ROWS:])])

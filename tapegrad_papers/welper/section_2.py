@@ -147,6 +147,7 @@ def corollary_2_2(long: bool) -> Outcome:
     every = _all_small_data()
     sets = every if long else every[::13]
     falls = rises = exact = found = True
+    losses: list[float] = []
     for x, y in sets:
         losses, was_exact, was_found = _whole_run(network, x, y)
         falls &= bool(np.all(np.diff(losses[1:]) < 0))
@@ -269,7 +270,7 @@ def remark_2_4(long: bool) -> Outcome:
     x = random.integers(-8, 8, (batches * BATCH, 2))
     y = np.where(x[:, 0] > x[:, 1] + 1, 1, -1)
     run, w, steps = None, np.zeros(3, int), 0
-    same = True
+    same, part = True, slice(BATCH)
     for first in range(0, len(x), BATCH):
         part = slice(first, first + BATCH)
         try:

@@ -55,6 +55,9 @@ def section_5_2(long: bool) -> Outcome:
         read &= np.array_equal(after.weights.z, y) and np.array_equal(first.z, -y)
         pairs = zip(before.weights[:3], after.weights[:3], strict=True)
         unmoved &= all(np.array_equal(a, b) for a, b in pairs)
+        # The start is the first vertex, which any argmin over ties may take: so from another one as well.
+        elsewhere = before.weights._replace(s=np.roll(before.weights.s, 5))
+        unmoved &= np.array_equal(net.step(Descent(elsewhere, 0)).weights.s, elsewhere.s)
         for carry in (after, net.advance(after, 5)):
             still &= np.array_equal(carry.weights.z, y) and not np.any(net.gradient(carry).z)
     checks = {

@@ -197,4 +197,4 @@ class Connected(Connection):
 
     def result_signs(self, weights: Weights) -> Float[Array, " bits"]:
         """The cells of the result tape."""
-        return self.result_sign * jnp.asarray(weights.T)[self.result_row, self.result_column]
+        return jnp.asarray(self.result_sign) * jnp.asarray(weights.T)[self.result_row, self.result_column]

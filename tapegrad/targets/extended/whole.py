@@ -84,10 +84,9 @@ def build(
     weights = weighted(vertices.successor, levels)
     outside, first = np.float64(levels.outside), weights["edge_from"] == start
     level = weights["vertex_weight"]
+    edges = {name: weights[name][~first] for name in ("edge_from", "edge_to", "edge_weight")}
     loss = ChosenLoss(
-        SimplexLoss(
-            level, *(weights[name][~first] for name in ("edge_from", "edge_to", "edge_weight")), outside
-        ),
+        SimplexLoss(level, **edges, outside=outside),
         start=np.asarray(start),
         first_to=first_to,
         first_weight=(level[start] + level[first_to]) / 2,

@@ -46,10 +46,9 @@ def _forget() -> None:
 
 def mutate(monkeypatch, owner: Any, name: str, old: str, new: str) -> None:
     """A function or method with a piece of its source replaced, in every module that knows it."""
-    right = vars(owner)[name]
-    function = inspect.unwrap(
-        right.fget if isinstance(right, property) else getattr(right, "__func__", right)
-    )
+    right: Any = vars(owner)[name]
+    plain: Any = right.fget if isinstance(right, property) else getattr(right, "__func__", right)
+    function = inspect.unwrap(plain)
     wrong = mutated(getattr(function, "method", function), old, new)
     monkeypatch.setattr(owner, name, wrong)
     if inspect.ismodule(owner):

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -137,7 +138,8 @@ def test_iris_by_gradient_descent():
     w = rosenblatt(units[:100], y[:100], 10, 2**6)
     assert np.array_equal(model.run_.theta * 2**6, w)
     assert perceptron_plainly(units[:100], np.where(y[:100], 1, -1), 10, 2**6) == w
-    theirs = Perceptron(max_iter=10, tol=None, shuffle=False).fit(model.scaled(x[:100]), y[:100])
+    theirs: Any = Perceptron(max_iter=10, tol=cast(Any, None), shuffle=False)
+    theirs.fit(model.scaled(x[:100]), y[:100])
     assert np.array_equal(model.coef_, theirs.coef_)
     assert np.array_equal(model.intercept_, theirs.intercept_)
     assert np.array_equal(model.decision_function(x), theirs.decision_function(model.scaled(x)))
@@ -149,7 +151,7 @@ def test_iris_by_gradient_descent():
 def test_settings_as_scikit_learn_has_them():
     from sklearn.base import clone, is_classifier
 
-    model = clone(PerceptronClassifier(epochs=3)).set_params(bits=4)
+    model = cast(PerceptronClassifier, clone(PerceptronClassifier(epochs=3))).set_params(bits=4)
     assert model.get_params() == {"epochs": 3, "bits": 4, "engine": None, "progress": None}
     assert is_classifier(model)
     with pytest.raises(DataError, match="no setting 'depth'"):
@@ -171,6 +173,7 @@ def test_batch_after_batch():
     for first in range(0, 9, 3):
         run = network.train(x[first : first + 3], labels[first : first + 3, None], after=run)
         assert run.theta.tolist() == rosenblatt(x[: first + 3], labels[: first + 3], 1, 1)
+    assert run is not None
     with pytest.raises(Refused, match="batch after batch"):
         save(network.on(x[:3], labels[:3, None], run), run, "never written")
 
