@@ -7,7 +7,8 @@ of the sum, nothing else. So its first layers must learn to read a drawing throu
     without            read -> a trained recurrent layer (GRU) -> scale
 
 Both are trained on numbers of 4 bits. Then they add longer ones: the adder is swapped for a longer one, and
-the recurrent layer runs on for longer.
+the recurrent layer runs on for longer. The task and its noise were chosen on seeds 0, 1 and 2, so that
+the network with the adder is always right; the seeds below are others.
 
 python examples/adder_in_the_middle.py
 """
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 import tapegrad as tg
 
-TRAINED, TESTED, SEEDS = 4, (4, 8, 16, 32), (0, 1, 2)
+TRAINED, TESTED, SEEDS = 4, (4, 8, 16, 32), (3, 4, 5)
 WIDTH, NOISE, STEPS, BATCH = 8, 0.2, 600, 64
 
 
