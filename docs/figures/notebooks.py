@@ -37,8 +37,9 @@ def run(notebook: dict[str, Any]) -> Iterator[list[Output]]:
         source, file = "".join(cell["source"]), f"<cell {number}>"
         linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
         body, last, value = ast.parse(source).body, None, None
-        if body and isinstance(body[-1], ast.Expr):
-            last = ast.Expression(body.pop().value)
+        if body and isinstance(end := body[-1], ast.Expr):
+            last = ast.Expression(end.value)
+            body.pop()
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(ast.Module(body, []), file, "exec"), names)
             if last:
