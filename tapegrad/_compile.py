@@ -128,8 +128,11 @@ class Compiled:
             self.net.start(lowered)
         except (InputError, Refused):
             return False
-        needs = suiting(self.source, self.target, first, most, self.options)
-        needs |= self.target.fitted(self.lowered, lowered, most)
+        try:
+            needs = suiting(self.source, self.target, first, most, self.options)
+            needs |= self.target.fitted(self.lowered, lowered, most)
+        except Refused:  # no size is enough: this net runs as far as it goes, and reports where it ends
+            return True
         stages = defaults(self.source, self.target, self.options)
         now = {name: value for stage in stages for name, value in stage.items()} | self.options
         return all(value <= now[name] for name, value in needs.items() if isinstance(now.get(name), int))

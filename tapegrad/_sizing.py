@@ -67,6 +67,8 @@ def typical(
                 suits = {} if found else suiting(source, target, first, SHORT_RUN, options)
         except (InputError, Refused):
             continue
+        if 0 in suits.values():  # an empty input says nothing of a size
+            continue
         larger = {name: max(value, found.get(name, value)) for name, value in suits.items()}
         if number and larger.get("steps", 1) * larger.get("cells", 1) > MOST_CELLS_TIMES_STEPS:
             continue

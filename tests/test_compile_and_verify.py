@@ -10,6 +10,7 @@ from tapegrad.circuits import Circuit, UInt, trace
 from tapegrad.circuits import library as circuits
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines import library as machines
+from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets import all_targets
 
 
@@ -46,7 +47,7 @@ def test_a_circuit_reaches_a_machine_target() -> None:
 
 def test_a_lowering_that_lacks_sizes_says_which() -> None:
     with pytest.raises(Refused, match="steps and cells"):
-        tg.compile(machines.ready("increment"), "relu")
+        tg.compile(random_grid_machine(0), "relu")
 
 
 def test_unknown_targets_options_and_values_are_refused() -> None:

@@ -187,7 +187,8 @@ class Stepping:
     def __init__(self, *_: object) -> None:
         self.steps, self.parted, self.ended = 0, None, False
 
-    def step(self) -> None:
+    def step(self, most: int) -> None:
+        assert most > 0
         self.steps += 1
         self.parted = ("a", "b") if self.steps == 4 else None
 

@@ -54,7 +54,7 @@ def compile(
 
     Example: tapegrad compile adder8 --target relu -o adder8.net
     """
-    if output.exists() and not overwrite:
+    if os.path.lexists(output) and not overwrite:  # False of a name that cannot be; `save` says what is wrong
         raise InputError(f"{output} exists", advice="Choose another name, or add --overwrite.")
     found, given = find(source), parse_options(settings)
     if input is None:

@@ -128,7 +128,7 @@ REASONS: list[tuple[str, Change]] = [
     ("lies beside the tapes", part("start", tapes=[[], [16]])),
     ("leaves something else", part("start", tapes=[[], [15]])),
     ("leaves something else", part("start", tapes=[[], [-16]])),
-    ("unknown state", part("start", state="elsewhere")),
+    ("not started in its first state", part("start", state="elsewhere")),
     ("named twice", part("start", tapes=[[], [9, 9]])),
     ("has no place, or is none", put("data_places", (0, 0), 1)),
     ("has no place, or is none", cut("data_places")),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad._sources import find_text, inputs_for, source_from_json, source_to_json, written
+from tapegrad._sources import find, find_text, inputs_for, source_from_json, source_to_json, written
 from tapegrad.circuits import Bit, Circuit, UInt
 from tapegrad.circuits.clocked import model
 from tapegrad.circuits.clocked.kind import ClockedView, history, state_json
@@ -330,8 +330,8 @@ def test_levels_and_many_cycles_are_refused_with_numbers() -> None:
         tg.compile(source, "relu", cycles=100_000)
     with pytest.raises(Refused, match="cannot be unrolled"):
         tg.compile(source, "relu", cycles=0)
-    with pytest.raises(Refused, match="needs cycles"):
-        tg.compile(source, "relu")
+    example = find("uart").inputs
+    assert tg.compile(source, "relu").options == {"cycles": len(source.start(*example).trace)}
     with pytest.raises(Refused, match="cannot be run"):
         tg.compile(source, "transformer", steps=0)
 

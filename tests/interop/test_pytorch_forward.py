@@ -50,6 +50,7 @@ def test_a_net_is_differentiable_at_will(options):
     plain = module(bits)
     assert not plain.requires_grad
     module.differentiable = True
+    module.requires_grad_(True)
     found = module(bits)
     assert torch.equal(found, plain)
     sides = torch.arange(1.0, 7.0)
