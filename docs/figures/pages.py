@@ -42,7 +42,8 @@ def drawn(markdown: str) -> str:
         if found["code"]:
             return found["code"]
         latex = " ".join((found["display"] or found["inline"]).split())
-        return convert(latex, display="block" if found["display"] else "inline")
+        # A line may begin with a span, and not with an element that Markdown takes for a block of its own.
+        return f"<span>{convert(latex, display='block' if found['display'] else 'inline')}</span>"
 
     return CODE_OR_FORMULA.sub(element, markdown)
 
