@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,7 +37,8 @@ LONGEST_CHUNK = 0.5
 @dataclass(frozen=True)
 class Run:
     """What came of running a net on one input: `state` is in terms of the source the user gave, its last one
-    if the net is done, and None where the run was cut off between two of them."""
+    if the net is done, and None where the run was cut off between two of them. `halted`: the net is done, and
+    so is the source; a net of a fixed number of steps may end before its source does."""
 
     steps: int
     halted: bool
@@ -100,8 +102,8 @@ class Compiled:
         run = self._run(call, None, AUTO, None, None)
         if run.state is None or not run.halted:
             raise Refused(
-                f"the net did not end within {run.steps:,} steps",
-                advice="Use `run`, which takes a number of steps and says how far it got.",
+                f"this run of {self.source.name!r} does not end within {run.steps:,} steps of the net",
+                advice="Compile a net for more steps, or use `run`, which says how far this one gets.",
             )
         return run.value
 
@@ -194,14 +196,21 @@ class Compiled:
             if watch is not None and state is not None:
                 watch(state)
         done = self.net.done(carry)
+        state = self.decode(self.net.decode(carry), last=done)
         return Run(
             steps=taken,
-            halted=done,
-            state=self.decode(self.net.decode(carry), last=done),
+            halted=done and self._is_last(state),
+            state=state,
             carry=carry,
             deviation=self.net.deviation(carry),
             seconds=time.perf_counter() - began,
         )
+
+    def _is_last(self, state: State | None) -> bool:
+        """Whether the source takes no step from here; one that takes no steps of its own is at its end."""
+        if state is None or not kind_of(self.source).one_by_one:
+            return True
+        return len(list(islice(self.source.run(state), 2))) == 1
 
     # Learners, as scikit-learn has them
 

@@ -101,7 +101,7 @@ def test_machines_give_their_verdict_or_their_tape() -> None:
 def test_a_machine_that_goes_on_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MOST_STEPS_OF_A_CALL", "STEPS_WITHOUT_AN_END"):
         monkeypatch.setattr(f"tapegrad._compile.{name}", 20)
-    with pytest.raises(Refused, match="did not end within 20 steps"):
+    with pytest.raises(Refused, match="does not end within 20 steps"):
         tg.compile("1RA1LA_1RA1LA", "tape", cells=50)("")
 
 
@@ -195,6 +195,18 @@ def test_a_size_that_was_given_stays() -> None:
     net = tg.compile("increment", "tape", cells=8)
     with pytest.raises(tg.TapegradError, match="cell"):
         net("1" * 12)
+
+
+def test_a_net_that_ends_before_its_source_gives_no_unfinished_answer(tmp_path: Path) -> None:
+    tg.save(tg.compile("increment", "relu", steps=12, cells=17), tmp_path / "increment.net")
+    net = tg.load(tmp_path / "increment.net")
+    assert net("1011") == "1100"
+    with pytest.raises(Refused, match="does not end within"):
+        net("1" * 8)
+    assert not net.run("1" * 8).halted
+    done = tapegrad("run", str(tmp_path / "increment.net"), "--input", "1" * 8)
+    assert done.returncode == 3
+    assert "step limit" in done.stdout
 
 
 def test_run_takes_what_a_call_takes_and_says_its_value() -> None:
