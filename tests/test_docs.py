@@ -239,3 +239,26 @@ def test_the_reference_has_all_that_is_exported() -> None:
         r"^::: tapegrad\S*?\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE
     )
     assert set(tapegrad.__all__) <= set(documented)
+
+
+def test_the_site_draws_formulas_and_frames_players() -> None:
+    """What docs/figures/pages.py makes of a page; code is left alone."""
+    for package in ("mkdocs", "latex2mathml"):
+        pytest.importorskip(package)
+    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs/figures/pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    code = "`$a$` and\n\n    $ tapegrad run $b$\n\n```\n$c$ $d$\n```\n"
+    assert pages.drawn(code) == code
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in pages.drawn("so $x^2$ it is")
+    assert 'display="block"' in pages.drawn("$$x$$")
+    framed = pages.framed("[Title](player.md): `tapegrad show increment -o a.html`", "relu/")
+    assert '<iframe class="player" src="../players/a.html#play"' in framed
+    assert pages.players == {"a.html": "show increment -o a.html"}
+    with pytest.raises(pages.PluginError):
+        pages.framed("[Title](player.md): `tapegrad show palindrome -o a.html`", "relu/")
+    for page in PAGES:  # nothing that looks like a formula is left as it was
+        rest = re.sub(r"```.*?```|`[^`]+`|^    .*?$", "", pages.drawn(page.read_text()), flags=re.S | re.M)
+        assert not re.search(r"\$[^$\n]*\\[a-z]+", rest), page

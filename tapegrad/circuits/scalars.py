@@ -266,7 +266,10 @@ class Float(ScalarType):
         return f"Float({self.exponent}, {self.mantissa})"
 
 
-Float16, BFloat16, Float32, Float64 = Float(5, 10), Float(8, 7), Float(8, 23), Float(11, 52)
+Float16 = Float(5, 10)
+BFloat16 = Float(8, 7)
+Float32 = Float(8, 23)
+Float64 = Float(11, 52)
 
 
 def _fraction(value: Any, of: ScalarType) -> Fraction:

@@ -84,10 +84,17 @@ def test_keys_buttons_and_play_move_it(beaver):
     browser.value("document.getElementById('speed').value = 60")
     browser.value("document.activeElement.blur()")
     browser.press(" ", 32)
-    assert browser.value("document.getElementById('play').getAttribute('aria-label')") == "Pause"
+    assert browser.value("document.getElementById('play-or-pause').getAttribute('aria-label')") == "Pause"
     browser.wait(f"{now} === {last}")
-    assert browser.value("document.getElementById('play').getAttribute('aria-label')") == "Play"
+    assert browser.value("document.getElementById('play-or-pause').getAttribute('aria-label')") == "Play"
     assert browser.problems == []
+
+
+def test_an_address_that_plays_does_not_scroll_the_page_around_it(beaver):
+    """A part of that name would be scrolled to, and with it the page that has the player in a frame."""
+    browser, _ = beaver
+    browser.value("location.hash = 'play'")
+    assert browser.value("document.querySelector(':target') === null")
 
 
 def test_hovering_explains_a_weight_in_words(beaver):

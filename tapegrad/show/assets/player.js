@@ -64,8 +64,8 @@ function trace() {
 function pause() {
   clearInterval(run.timer);
   run.timer = null;
-  at("play").classList.remove("playing");
-  at("play").setAttribute("aria-label", "Play");
+  at("play-or-pause").classList.remove("playing");
+  at("play-or-pause").setAttribute("aria-label", "Play");
 }
 
 function start() {
@@ -74,8 +74,8 @@ function start() {
     show(run.now + 1);
     if (run.now === run.recording.frames.length - 1) pause();
   }, 1000 / Number(at("speed").value));
-  at("play").classList.add("playing");
-  at("play").setAttribute("aria-label", "Pause");
+  at("play-or-pause").classList.add("playing");
+  at("play-or-pause").setAttribute("aria-label", "Pause");
 }
 
 function toggle() { if (run.timer === null) start(); else pause(); }
@@ -91,7 +91,7 @@ function isDark() {
 
 function applyTheme() { document.documentElement.classList.toggle("dark", isDark()); }
 
-at("play").addEventListener("click", toggle);
+at("play-or-pause").addEventListener("click", toggle);
 at("first").addEventListener("click", () => move(0));
 at("back").addEventListener("click", () => move(run.now - 1));
 at("forward").addEventListener("click", () => move(run.now + 1));
