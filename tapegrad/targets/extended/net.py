@@ -23,7 +23,7 @@ from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
 from tapegrad.targets.extended.primary import Answers, Connected, Connection, PrimaryNetwork
-from tapegrad.targets.extended.streamed import NUMBERS, answer_circuit, learned
+from tapegrad.targets.extended.streamed import NUMBERS, answer_circuit, learned, room_for
 from tapegrad.targets.extended.whole import WholeNet, require_small
 from tapegrad.targets.extended.whole import build as build_whole
 from tapegrad.targets.tape.build import build_graph, choose
@@ -295,10 +295,9 @@ def extend(
         _check_learner(algorithm, x_shape, y_shape, data_format or NUMBERS, weight_format or NUMBERS)
         primary = primary or Answers.of(answer_circuit(algorithm), algorithm.cells)
         algorithm, data_format = learned(algorithm, x_shape[0], rounds), NUMBERS
+        cells = cells or room_for(algorithm)
     elif primary is None:
-        raise InputError(
-            "an extended network is built around a primary one", advice="Give one, as linear(2)."
-        )
+        raise InputError("only a learner brings its own primary network", advice="Give one, as linear(2).")
     data_format = data_format or DEFAULT_FORMAT
     weight_format = weight_format or data_format
     _check_shapes(primary, x_shape, y_shape)
