@@ -74,6 +74,8 @@ def train_with(
     if example is not None and example.endswith(".csv"):
         table = Table.read(example, label, positive).split(rows, seed)
         return _trained_on(table, learner, (epochs, bits, cuts), engine, output, as_json)
+    if learner != PERCEPTRON:
+        raise InputError("--learner is for a table", advice="Give a FILE.csv with it.")
     return _example(example, engine, output, as_json)
 
 

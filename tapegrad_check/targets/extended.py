@@ -103,7 +103,10 @@ def _learner(rule: dict[str, Any], config: dict[str, Any], arrays: Arrays, theta
     gates = _gates(rule["gates"], given)
     outputs = _whole_numbers(rule["outputs"], given + len(gates), "the outputs of the learner")
     require(len(outputs) == len(memory), "the learner does not remember what it should")
-    require(rounds * samples * len(gates) <= MOST_GATES, "the learner takes too long to be run again")
+    if rounds * samples * len(gates) > MOST_GATES:
+        # Every gate takes the machine a step at least, so that such a run is not repeated either.
+        require(config["training"]["steps"] > MOST_STEPS, "training has fewer steps than the learner gates")
+        return "nor is it shown that theta is what the learner remembers of these data: it has too many gates"
     rows = [[int(number > 0) for number in row] for row in np.concatenate([arrays["x"], arrays["y"]], axis=1)]
     for _ in range(rounds):
         for row in rows:

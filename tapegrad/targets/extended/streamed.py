@@ -27,7 +27,7 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.model import Learner
 from tapegrad.lowering.learner_machine import answers_as_finished, unguided_step
-from tapegrad.lowering.schedule import Wire, depth_first, operations_of, refuse_many_gates
+from tapegrad.lowering.schedule import MOST_GATES, Wire, depth_first, operations_of
 from tapegrad.machines.model import LEFT, RIGHT, STAY, Rule, TuringMachine
 from tapegrad.targets.extended.build import Procedure
 from tapegrad.targets.extended.formats import FixedPoint
@@ -157,7 +157,11 @@ STRIDES = (1, 2, 3)
 
 def program_of(circuit: Circuit, cells: int) -> Program:
     """The shortest of a few programs; the first `cells` inputs are the memory, the last is not used."""
-    refuse_many_gates(circuit)
+    if circuit.size > MOST_GATES:
+        raise Refused(
+            f"{circuit.name!r} has {circuit.size:,} gates; a program is made of {MOST_GATES:,} at most",
+            advice="Take fewer features, cuts or samples.",
+        )
     found = [_Writer(circuit, cells, stride).program() for stride in STRIDES]
     return min(found, key=lambda program: len(program.text))
 
