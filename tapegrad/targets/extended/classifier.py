@@ -259,7 +259,7 @@ class LearnerClassifier(TrainedClassifier):
     def plainly(self, X: ArrayLike, y: ArrayLike) -> Callable[[ArrayLike], NDArray[Any]]:
         """The learner's own Python, sample by sample."""
         bits = self._fitted(X).astype(np.uint8)
-        learner, rounds = _made(self.learner, *bits.shape, self.epochs)
+        learner, rounds = _made(self.learner, len(bits), bits.shape[1], self.epochs)
         memory = remembered_plainly(learner, bits, np.asarray(y) == self.classes_[1], rounds)
 
         def predicted(features: ArrayLike) -> NDArray[Any]:

@@ -182,7 +182,8 @@ class Training:
                 )
             if engine == "fast" and carry.steps >= due and compared < SAMPLED:
                 self._compare_gradients(carry)
-                compared, due = compared + 1, 8 * carry.steps
+                compared += 1
+                due = 8 * carry.steps if compared < SAMPLED else steps
             ahead = min(CHUNK[engine], max(due - carry.steps, 1), steps - carry.steps)
             carry = self.net.advance(carry, ahead, engine)
             if progress is not None:

@@ -55,8 +55,9 @@ def primary_to_json(primary: PrimaryNetwork) -> dict[str, Any]:
 def primary_from_json(data: Mapping[str, Any]) -> PrimaryNetwork:
     """The network again."""
     if "gates" in data:
-        columns = np.array(data["gates"], np.int64).reshape(-1, 3).T
-        return Answers(int(data["memory"]), int(data["inputs"]), *columns, np.array(int(data["answer"])))
+        tables, left, right = np.array(data["gates"], np.int64).reshape(-1, 3).T
+        memory, inputs, answer = (int(data[name]) for name in ("memory", "inputs", "answer"))
+        return Answers(memory, inputs, tables, left, right, np.array(answer))
     return MLP([int(size) for size in data["sizes"]], data["activation"])
 
 

@@ -16,6 +16,7 @@ from tapegrad.targets.extended import (
     FixedPoint,
     extend,
     linear,
+    net,
     perceptron,
     perceptron_rule,
     save,
@@ -105,6 +106,16 @@ def test_one_network_is_trained_on_many_data_sets():
         network.train(np.zeros((2, 2)), [[1.0]] * 3)
     with pytest.raises(InputError, match="takes 2 inputs, not 3"):
         network.predict(run, np.zeros((1, 3)))
+
+
+def test_after_the_last_comparison_steps_are_taken_many_at_a_time(monkeypatch):
+    """They were taken singly from step 8^8 on, so that training of that length did not end."""
+    monkeypatch.setattr(net, "SAMPLED", 1)
+    network = extend(linear(2), copy_bits(12), (2, 2), (2, 1), data_format=FORM, cells=64)
+    told: list[int] = []
+    run = network.train(np.ones((2, 2)), [[0.5], [1.0]], progress=told.append)
+    assert run.compared == 1
+    assert told == [1, 14]
 
 
 @pytest.mark.slow

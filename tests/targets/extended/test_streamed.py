@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -178,9 +179,9 @@ def test_iris_by_naive_bayes():
     x, species = (np.asarray(part) for part in load_iris(return_X_y=True))
     order = np.random.default_rng(0).permutation(len(x))
     x, y = x[order], species[order] == 2
-    model: LearnerClassifier = clone(LearnerClassifier("naive-bayes")).fit(x[:100], y[:100])  # pyright: ignore
+    model = cast(LearnerClassifier, clone(LearnerClassifier("naive-bayes"))).fit(x[:100], y[:100])
     bits = model.scaled(x)
-    theirs = BernoulliNB(alpha=1.0, binarize=None).fit(bits[:100], y[:100])
+    theirs: Any = BernoulliNB(alpha=1.0, binarize=cast(Any, None)).fit(bits[:100], y[:100])
     assert np.array_equal(model.predict(x), theirs.predict(bits))
     assert np.array_equal(model.predict(x), model.plainly(x[:100], y[:100])(x))
     counts = np.concatenate([theirs.class_count_, theirs.feature_count_.ravel()]).astype(int)
