@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from tapegrad._files import content_of
 from tapegrad.commands.output import AsJson, console, print_json, steps_progress
 from tapegrad.errors import DataError, InputError
-from tapegrad.source import shortened
 
 if TYPE_CHECKING:
     from tapegrad.targets.extended import TrainingRun
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 PERCEPTRON = "perceptron"
 MOST_ROWS = 10_000
 """Of a table: training goes over the tape of all samples again and again."""
-WIDEST = 240
-"""Characters of theta that are printed; --json has all of it."""
+MOST_SHOWN = 24
+"""Numbers of theta that are printed; --json has all of them."""
 TRAINED_ON = 0.8
 """The part of the rows that training gets, where nothing else is said."""
 
@@ -187,8 +186,9 @@ def _print_run(run: "TrainingRun") -> None:
         console.print(
             f"gradients   those of automatic differentiation, compared at {run.compared} of the steps"
         )
-    theta = " ".join(f"{value:g}" for value in run.theta.ravel())
-    console.print(f"theta       {shortened(theta, WIDEST)}")
+    numbers = [f"{value:g}" for value in run.theta.ravel()]
+    more = f" ... ({len(numbers)} numbers)" if len(numbers) > MOST_SHOWN else ""
+    console.print(f"theta       {' '.join(numbers[:MOST_SHOWN])}{more}")
 
 
 def _print_end(run: "TrainingRun", output: Path | None) -> None:
