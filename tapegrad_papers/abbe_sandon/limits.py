@@ -181,8 +181,8 @@ def theorem_6(long: bool) -> Outcome:
         checks,
         stated="accuracy below 1/2 + 2^(-n/10) for fewer than 2^(n/10) steps, rate and range up to "
         "2^(n/10), variance at least 2^(-n/10)",
-        measured=f"accuracy {found[few][0]:.2f} at n = {few} and {found[many][0]:.3f} at n = {many}, where the "
-        f"bound is {found[many][1]:.2f}; of the excess, total variations take "
+        measured=f"accuracy {found[few][0]:.2f} at n = {few} and {found[many][0]:.3f} at n = {many}, where "
+        f"the bound is {found[many][1]:.2f}; of the excess, total variations take "
         f"{', '.join(f'{r:.2f}' for r in flat.values())}; emulator {compiled.accuracy:.0%} from "
         f"{compiled.samples} samples",
         part=f"The inequality with its junk flow, on instances that come near it, and one descent at two "

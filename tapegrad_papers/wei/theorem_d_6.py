@@ -194,8 +194,8 @@ def lemma_d_9(long: bool) -> Outcome:
     return holds(
         checks,
         stated="rho >= min{a_0, ..., a_d, b_0, ..., b_(d-1)}, also with shared weights",
-        measured=f"ReLU net: {CHANGES} changes of norm {least:.4g}, {relu} change a bit; transformer: {CHANGES} "
-        f"of norm {shared_bound:.4g}, {changed} change one; rounded chains: "
+        measured=f"ReLU net: {CHANGES} changes of norm {least:.4g}, {relu} change a bit; transformer: "
+        f"{CHANGES} of norm {shared_bound:.4g}, {changed} change one; rounded chains: "
         + "; ".join(f"{name} {low:.4f} <= rho = {up:.4f}" for name, (low, up) in rows.items()),
         relu_bound=least,
         shared_bound=shared_bound,
