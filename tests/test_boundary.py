@@ -138,8 +138,7 @@ def test_a_network_that_does_not_fit_into_memory() -> None:
         check=False,
     )
     assert ended.returncode == 71
-    assert ended.stderr.startswith("not enough memory in tapegrad.targets.transformer")
-    assert "Unable to allocate 3.29 GiB for an array with shape (21, 1000064, 42)" in ended.stderr
+    assert ended.stderr.startswith("not enough memory in tapegrad.networks.jax: Unable to allocate 3.29 GiB")
 
 
 def test_the_codes_are_in_the_help(tapegrad: Command, capsys: Capture) -> None:
