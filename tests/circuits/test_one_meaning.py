@@ -4,6 +4,7 @@ are right or refused."""
 import operator
 import random
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,9 @@ def test_random_expressions() -> None:
 
 @pytest.mark.slow
 def test_many_random_expressions() -> None:
-    assert sum(agree(seed) for seed in range(1_000, 101_000)) > 100_000
+    """Others every day; a seed that fails is named."""
+    first = 100_000 * date.today().toordinal()
+    assert sum(agree(seed) for seed in range(first, first + 100_000)) > 100_000
 
 
 def test_what_where_gives_has_the_common_type_for_either_condition() -> None:
