@@ -16,7 +16,7 @@ from typing import IO, Protocol
 
 from tapegrad_check.signals import Terminated, stopped_by_signals
 
-INTERNAL_ERROR, NO_MEMORY, INTERRUPTED, TERMINATED = 70, 71, 130, 143
+INTERNAL_ERROR, NO_ROOM, INTERRUPTED, TERMINATED = 70, 71, 130, 143
 """A fault of ours, and something that the system does not have, by the codes of sysexits.h; Ctrl-C and
 SIGTERM, by the codes of shells."""
 
@@ -24,6 +24,8 @@ TRACEBACK = "TAPEGRAD_TRACEBACK"
 """The environment variable that asks for tracebacks."""
 
 REPORT = f"Please report it; to see the traceback, set {TRACEBACK}=1 or give --traceback."
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+EMPTIER = "Make room on the disk, or write to another place."
 SMALLER = (
     "Try something smaller (fewer steps, cells, samples, or inputs at a time; `tapegrad estimate` tells the "
     "size of a network before it is built), or let the process have more memory."
@@ -107,7 +109,9 @@ def guarded(program: Callable[[], int], *, as_json: bool = False) -> int:
         return TERMINATED
     except Exception as error:  # RecursionError is among them
         if lacks_memory(error):
-            return _unforeseen(NO_MEMORY, "not enough memory" + _details(error), SMALLER, as_json)
+            return _unforeseen(NO_ROOM, "not enough memory" + _details(error), SMALLER, as_json)
+        if isinstance(error, OSError) and error.errno in FULL:
+            return _unforeseen(NO_ROOM, f"what is written has no room: {error.strerror}", EMPTIER, as_json)
         told = " ".join("".join(traceback.format_exception_only(error)).split())
         return _unforeseen(INTERNAL_ERROR, f"internal error: {told}", REPORT, as_json)
     finally:

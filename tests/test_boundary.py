@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import jax
@@ -121,6 +122,18 @@ def test_a_shortage_of_memory_is_no_fault_of_ours(
     assert json.loads(capsys.readouterr().out)["error"].endswith(f"listing{told}")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_a_full_disk_is_no_fault_of_ours(tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert tapegrad("show", "adder2") == 71
+        monkeypatch.undo()
+        with suppress(OSError):  # what is left in it
+            full.close()
+    told = "what is written has no room: No space left on device. Make room on the disk"
+    assert capfd.readouterr().err.startswith(told)
+
+
 def test_other_errors_of_jax_are_ours(tapegrad: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, jax.errors.JaxRuntimeError("INTERNAL: not RESOURCE_EXHAUSTED"))
     assert tapegrad("show", "adder2") == 70
@@ -143,13 +156,20 @@ def test_a_network_that_does_not_fit_into_memory() -> None:
 
 def test_the_codes_are_in_the_help(tapegrad: Command, capsys: Capture) -> None:
     assert tapegrad("--help") == 0
-    assert "70 internal error, 71 not enough memory" in " ".join(capsys.readouterr().out.split())
+    assert "70 internal error, 71 no memory or disk space left" in " ".join(capsys.readouterr().out.split())
     assert "70 internal error" in (Path(__file__).parent.parent / "README.md").read_text()
 
 
 def test_bad_input_is_told_without_class_names(tapegrad: Command, capsys: Capture) -> None:
     assert tapegrad("show", "nonsense") == 2
     assert capsys.readouterr().err.startswith("error: 'nonsense' is neither")
+
+
+def test_a_folder_is_no_source(tapegrad: Command, capsys: Capture, tmp_path: Path) -> None:
+    assert tapegrad("show", str(tmp_path)) == 2
+    assert capsys.readouterr().err.startswith(f"error: '{tmp_path}' is a folder. Give a file;")
+    assert tapegrad("show", str(tmp_path / "nowhere")) == 2
+    assert "there is no file" in capsys.readouterr().err
 
 
 def test_ctrl_c_and_sigterm_are_a_word_and_the_codes_of_shells(
