@@ -427,3 +427,18 @@ def test_branches_that_have_no_such_line_get_advice_in_general() -> None:
         trace(loops, UInt(4), UInt(4))
     with pytest.raises(SourceError, match="Use `where"):
         trace(eval("lambda a: 1 if a else 0"), Bit)  # a function without a file
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda a: a + None, "TypeError: unsupported operand"),
+        (lambda a: a.nothing, "AttributeError: .*'nothing'"),
+        (lambda a: [a][3], "IndexError: list index"),
+        (lambda a: 1 // (0 * len([a])), "ZeroDivisionError"),
+    ],
+)
+def test_a_mistake_in_the_function_is_told_with_its_line(function: Operation, told: str) -> None:
+    line = function.__code__.co_firstlineno
+    with pytest.raises(SourceError, match=rf"'slip' ends in {told}.*test_one_meaning.py, line {line}"):
+        trace(function, UInt(3), name="slip")
