@@ -320,6 +320,7 @@ class NoisyNet(EmulatorNet):
         self, weights: Any, row: NDArray[np.int8], label: int, engine: str = "fast"
     ) -> tuple[Any, Any]:
         if self.arithmetic == "decimal":
+            weights = cubes.Decimals.of(weights)
             flat = cubes.flat_for_sure(self.graph, weights.near, row, weights.off)
             with localcontext(prec=DIGITS):
                 given = [Decimal(int(x)) for x in row], Decimal(label), RATE, IN_DECIMALS
@@ -333,6 +334,7 @@ class NoisyNet(EmulatorNet):
     def _values(self, weights: Any, row: NDArray[np.int8]) -> Any:
         """A forward pass alone."""
         if self.arithmetic == "decimal":
+            weights = cubes.Decimals.of(weights)
             flat = cubes.flat_for_sure(self.graph, weights.near, row, weights.off)
             with localcontext(prec=DIGITS):
                 given = [Decimal(int(x)) for x in row], IN_DECIMALS
@@ -347,7 +349,7 @@ class NoisyNet(EmulatorNet):
         if self.arithmetic == "double":
             return weights + random.uniform(-1, 1, len(weights)) * (self.noise / len(self.written))
         with localcontext(prec=DIGITS):
-            return weights.disturbed(Decimal(self.noise) / len(self.written), random)
+            return cubes.Decimals.of(weights).disturbed(Decimal(self.noise) / len(self.written), random)
 
     # Meaning
 
