@@ -286,7 +286,7 @@ def _parts(
 # Flags that cannot be set yet are constants and fold away: after t steps only 2t + 1 cells have logic.
 
 
-MOST_GATES, MOST_WRITTEN = 10_000_000, 50_000_000
+MOST_GATES, MOST_WRITTEN = 10_000_000, 4_000_000
 """Gates of the circuit, and cells that are written out, one row of them for each step."""
 
 
