@@ -254,3 +254,10 @@ def test_a_video_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "ends in .html or in .gif" in done.stderr.replace("\n", " ")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_circuit_without_input_says_what_to_type() -> None:
+    refused = " ".join(tapegrad("run", "adder2", "-t", "relu").stderr.split())
+    typed = refused.rpartition("For this one: ")[2].rstrip(".").split()
+    assert typed == ["--input", "a=3", "b=3"]
+    assert "out=6" in tapegrad("run", "adder2", "-t", "relu", *typed).stdout
