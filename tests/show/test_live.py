@@ -132,6 +132,10 @@ def test_a_convolution_in_the_page_goes_every_way(way):
     for moment in found["moments"]:
         grid = numbers[np.array(moment["grid"])].reshape(found["height"], found["width"], -1)
         assert np.abs(np.moveaxis(grid, -1, 0) - carry.grid).max() < 1e-9
+        state = compiled.net.decode(carry)
+        assert state is not None
+        row, column = np.subtract(state.head, carry.corner)
+        assert moment["heads"] == [row * found["width"] + column]
         carry = compiled.net.step(carry)
     assert len(found["moments"]) == 6
 
