@@ -292,7 +292,7 @@ def compile(given: Given, target: str, **options: Any) -> Compiled:
 
 def _sized(given: Given, source: Source, target: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options, and values for those that were left open."""
-    refuse_early(source, target, None)
+    refuse_early(source, target, None, options)
     chosen = target_named(target)
     if not left_open(source, chosen, options):
         return dict(options)
@@ -304,7 +304,7 @@ def _built_for(
 ) -> tuple[Any, ...] | None:
     """The input to build a net for that is built for inputs, where none are given and short words would say
     nothing: the source's own, or a typical one."""
-    refuse_early(source, target, None)
+    refuse_early(source, target, None, options)
     chosen = target_named(target)
     if not chosen.built_for_inputs or {"inputs", "longest"} & options.keys():
         return None
@@ -334,7 +334,7 @@ def _suited(
     if (fitted := kind_of(source).fitted) is not None:
         source = imported(fitted)(source, words, steps)
     first = source.start(*words)
-    refuse_early(source, target, first)
+    refuse_early(source, target, first, options)
     if target_named(target).built_for_inputs and "longest" not in options:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
     options = suiting(source, target_named(target), first, steps, options) | options
@@ -383,7 +383,7 @@ def defaults(source: Source, target: Target, names: Iterable[str] = ()) -> list[
 def _prepared(
     source: Source, target: str, options: dict[str, Any], then: Sequence[Defaults] | None = None
 ) -> tuple[Target, tuple[Rewriting, ...], dict[str, Any]]:
-    refuse_early(source, target, None)
+    refuse_early(source, target, None, options)
     chosen = target_named(target)
     passes: list[Rewriting] = []
     own = dict(options)
@@ -411,10 +411,10 @@ def _prepared(
     return chosen, tuple(passes), settings
 
 
-def refuse_early(source: Source, target: str, first: State | None) -> None:
+def refuse_early(source: Source, target: str, first: State | None, options: Mapping[str, Any]) -> None:
     """Refuses what is known not to fit before anything is loaded that takes time."""
     if (refuses := kind_of(source).refuses) is not None:
-        imported(refuses)(source, target, first)
+        imported(refuses)(source, target, first, options)
 
 
 def _words(source: Source, inputs: Any) -> Iterable[Iterable[Any]]:

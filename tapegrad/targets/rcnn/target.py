@@ -28,10 +28,13 @@ def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
         raise Refused(f"the margin must be a whole number of at least 1, not {margin!r}")
     size = filter_size(machine, encoding)
     if size.parameters > LARGEST_FILTER:
+        ternary = filter_size(machine, "ternary").parameters
         raise Refused(
             f"the filter would have {size.parameters:,} weights for {len(machine.states):,} states and "
             f"{len(machine.alphabet):,} symbols; at most {LARGEST_FILTER:,} are built",
-            advice="Use fewer states.",
+            advice=f"Use encoding=ternary, which takes {ternary:,}."
+            if ternary <= LARGEST_FILTER
+            else "Use fewer states.",
         )
     return Estimate(
         width=size.width,
