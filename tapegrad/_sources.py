@@ -235,7 +235,8 @@ def inputs_for(source: Source, texts: Sequence[str] | None, own: tuple[Any, ...]
     if texts is not None:
         return kind.parse_input(source, texts)
     if not own and kind.input_needed:
-        raise InputError(f"the {kind.name} {source.name!r} needs an input", advice=kind.input_needed)
+        advice = kind.input_needed + kind.input_example(source)
+        raise InputError(f"the {kind.name} {source.name!r} needs an input", advice=advice)
     return own
 
 

@@ -275,6 +275,8 @@ class SourceKind:
     """The arguments of `source.start`, from what was typed on the command line."""
     input_needed: str = ""
     """What to write as an input, for a source that cannot start without one."""
+    input_example: Callable[[Any], str] = lambda source: ""
+    """What to type for this very source, as a further sentence."""
     call: Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Call] = _state_itself
     """What `net(...)` means for values in order and by name; by default its result is the last state."""
     default_inputs: Callable[[Any, np.random.Generator, bool], tuple[Inputs, bool]] = _no_default_inputs

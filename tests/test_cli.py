@@ -1,6 +1,7 @@
 """The command line as a user meets it: output, JSON, exit codes, and errors without tracebacks."""
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -211,3 +212,52 @@ def test_sizes_are_found_by_running_the_machine(target: str, tmp_path: Path) -> 
 def test_numbers_in_order_for_a_circuit() -> None:
     done = tapegrad("run", "adder8", "-t", "relu", "200", "100", "--json")
     assert json.loads(done.stdout)["output"] == {"out": 300}
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["ru"], {"run"}),
+        (["run", "palin"], {"palindrome"}),
+        (["run", "palindrome", "--target", "t"], {"transformer", "tape"}),
+        (["show", "tests/test_cl"], {"tests/test_cli.py", "tests/test_cluster.py"}),
+    ],
+)
+def test_the_shell_completes(typed: list[str], offered: set[str]) -> None:
+    words = ["tapegrad", *typed]
+    asked = {
+        "_TAPEGRAD_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(typed)),
+    }
+    with patch.dict(os.environ, asked):
+        done = tapegrad()
+    assert done.returncode == 0
+    assert set(done.stdout.split()) == offered
+
+
+def test_values_follow_the_input_of_every_command(tmp_path: Path) -> None:
+    """As in README: --input 200 100."""
+    (tmp_path / "my.py").write_text(
+        "import tapegrad as tg\ndef f(a: tg.UInt(2), b: tg.UInt(2)):\n    return a + b\n"
+    )
+    given = ("my.py:f", "-t", "relu", "--input", "2", "1")
+    assert "result      3" in tapegrad("run", *given, cwd=tmp_path).stdout
+    assert tapegrad("estimate", *given, cwd=tmp_path).returncode == 0
+    assert tapegrad("compile", *given, "-o", "f.net", cwd=tmp_path).returncode == 0
+    assert tapegrad("verify", "f.net", "--input", "2", "1", cwd=tmp_path).returncode == 0
+    assert tapegrad("show", *given, "-o", "f.html", cwd=tmp_path).returncode == 0
+
+
+def test_a_video_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    done = tapegrad("show", "increment", "-t", "tape", "-o", "run.mp4", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "ends in .html or in .gif" in done.stderr.replace("\n", " ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_circuit_without_input_says_what_to_type() -> None:
+    refused = " ".join(tapegrad("run", "adder2", "-t", "relu").stderr.split())
+    typed = refused.rpartition("For this one: ")[2].rstrip(".").split()
+    assert typed == ["--input", "a=3", "b=3"]
+    assert "out=6" in tapegrad("run", "adder2", "-t", "relu", *typed).stdout

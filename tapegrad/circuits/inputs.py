@@ -83,6 +83,13 @@ def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8
     return (np.array([[int(digit) for digit in digits]], np.uint8).reshape(1, -1),)
 
 
+def typed_example(circuit: Circuit) -> str:
+    """A number for each input or bus, as it is typed; nothing where there are too many for that."""
+    widths = _widths(circuit.inputs)
+    numbers = (f"{name}={3 if width > 1 else 1}" for name, width in widths.items())
+    return f" For this one: --input {' '.join(numbers)}" if 0 < len(widths) <= 8 else ""
+
+
 def _widths(names: Sequence[str]) -> dict[str, int]:
     """Every input or bus with the number of its bits."""
     widths: dict[str, int] = {}

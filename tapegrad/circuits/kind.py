@@ -18,6 +18,7 @@ from tapegrad.circuits.inputs import (
     parse_arguments,
     parse_bits,
     result_json,
+    typed_example,
 )
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
 from tapegrad.circuits.library import FUNCTIONS, READY, ready
@@ -242,6 +243,7 @@ CIRCUIT = SourceKind(
     ready=ReadyBy(READY, lambda name, entry: Ready(entry.summary, lambda: ready(name))),
     parse_input=parse_bits,
     input_needed="Write its bits in order, as in 0110, or name=number for each input.",
+    input_example=typed_example,
     call=call_circuit,
     default_inputs=_default_inputs,
     sample=random_circuit,

@@ -27,10 +27,14 @@ from tapegrad.commands.output import (
     SourceArgument,
     StepsOption,
     TargetOption,
+    ValuesArgument,
     console,
     horizon_of,
     print_heading,
     print_json,
+    sources_from,
+    targets_from,
+    with_values,
 )
 from tapegrad.commands.player import write_page
 from tapegrad.show.recorder import MOST_STEPS
@@ -109,10 +113,18 @@ def formats(as_json: AsJson = False) -> None:
 def show(
     source: Annotated[
         str,
-        typer.Argument(metavar="SOURCE", help="A source, a folder with a compiled net, or `example`."),
+        typer.Argument(
+            metavar="SOURCE",
+            help="A source, a folder with a compiled net, or `example`.",
+            autocompletion=sources_from,
+        ),
     ],
+    values: ValuesArgument = None,
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Show a run on this target, as a page.")
+        str | None,
+        typer.Option(
+            "--target", "-t", help="Show a run on this target, as a page.", autocompletion=targets_from
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The page to write, or with .gif an animation.")
@@ -129,7 +141,7 @@ def show(
     tapegrad show increment --target tape --input 1011 -o page.html
     """
     if target is not None or output is not None:
-        write_page(source, target, output, input, steps, settings, as_json)
+        write_page(source, target, output, with_values(input, values), steps, settings, as_json)
         return
     found = find(source)
     if as_json:
@@ -143,6 +155,7 @@ def show(
 def estimate(
     source: SourceArgument,
     target: TargetOption,
+    values: ValuesArgument = None,
     input: InputOption = None,
     settings: SetOption = None,
     as_json: AsJson = False,
@@ -152,10 +165,10 @@ def estimate(
     Example: tapegrad estimate adder8 --target relu
     """
     found, given = find(source), parse_options(settings)
-    if input is None:
+    if (texts := with_values(input, values)) is None:
         said = estimate_source(found, target, **given)
     else:
-        words = parse_inputs(found.source, input)
+        words = parse_inputs(found.source, texts)
         said = estimate_for(
             found.source, target, words, horizon_of(found.source, words, target, given), **given
         )

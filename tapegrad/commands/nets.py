@@ -23,11 +23,13 @@ from tapegrad.commands.output import (
     SetOption,
     SourceArgument,
     TargetOption,
+    ValuesArgument,
     console,
     horizon_of,
     print_json,
     saved_net,
     steps_progress,
+    with_values,
 )
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.interop.exporting import EXECUTABLES, FORMS, HUGGINGFACE, Subject, check_form, exported
@@ -47,6 +49,7 @@ def compile(
     source: SourceArgument,
     target: TargetOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    values: ValuesArgument = None,
     input: InputOption = None,
     settings: SetOption = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a network that is there.")] = False,
@@ -62,10 +65,10 @@ def compile(
     if os.path.lexists(output) and not overwrite:  # False of a name that cannot be; `save` says what is wrong
         raise InputError(f"{output} exists", advice="Choose another name, or add --overwrite.")
     found, given = find(source), parse_options(settings)
-    if input is None:
+    if (texts := with_values(input, values)) is None:
         compiled = compile_source(found, target, **given)
     else:
-        words = parse_inputs(found.source, input)
+        words = parse_inputs(found.source, texts)
         compiled = compile_for(
             found.source, target, words, horizon_of(found.source, words, target, given), **given
         )
@@ -96,6 +99,7 @@ def compile(
 
 def verify(
     folder: FolderArgument,
+    values: ValuesArgument = None,
     input: InputOption = None,
     steps: Annotated[
         int | None,
@@ -117,8 +121,9 @@ def verify(
     Exit code: 0 agreed, 1 disagreed, 2 bad input.
     """
     compiled = load(folder)
-    inputs = _memorised(folder, compiled, seed) if input is None else [parse_inputs(compiled.source, input)]
-    if engine is None and input is None and inputs is not None:
+    texts = with_values(input, values)
+    inputs = _memorised(folder, compiled, seed) if texts is None else [parse_inputs(compiled.source, texts)]
+    if engine is None and texts is None and inputs is not None:
         engine = "fast"  # of thousands of layers, most change one cell
     with steps_progress("verifying", steps or 0) as progress:
         report = verify_net(compiled, inputs, steps=steps, engine=engine, seed=seed, progress=progress)

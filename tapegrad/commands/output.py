@@ -25,10 +25,10 @@ from tapegrad._compile import Compiled
 from tapegrad._compile import Progress as Report
 from tapegrad._saved import load
 from tapegrad._sizing import SHORT_RUN, left_open
-from tapegrad._sources import kind_of
+from tapegrad._sources import kind_of, ready_names
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source, imported
-from tapegrad.targets import target_named
+from tapegrad.targets import target_named, target_names
 from tapegrad_check.boundary import print_json as print_json  # commands have it from here
 from tapegrad_check.boundary import printable, silence
 from tapegrad_check.folder import CONFIG
@@ -107,17 +107,50 @@ def steps_progress(what: str, limit: int) -> Iterator[Report]:
 # Arguments and options that several commands share.
 
 
+def targets_from(typed: str) -> list[str]:
+    """For the shell: targets that begin so."""
+    return [name for name in target_names() if name.startswith(typed)]
+
+
+def sources_from(typed: str) -> list[str]:
+    """For the shell: ready sources and files that begin so."""
+    folder, _, begin = typed.rpartition("/")
+    try:
+        entries = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
+    except OSError:
+        entries = []
+    paths = [f"{folder}/{e.name}" if folder else e.name for e in entries if e.name.startswith(begin)]
+    hidden = begin.startswith(".")
+    files = [path for path in paths if hidden or not os.path.basename(path).startswith(".")]
+    return [*(name for name in ready_names() if name.startswith(typed)), *files]
+
+
 SourceArgument = Annotated[
     str,
     typer.Argument(
-        metavar="SOURCE", help="A file, `file.py:function`, a text in any format, or a ready name."
+        metavar="SOURCE",
+        help="A file, `file.py:function`, a text in any format, or a ready name.",
+        autocompletion=sources_from,
     ),
 ]
 ValuesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[INPUT]...", help="The same as --input, for each.")
 ]
+
+
+def with_values(input: Sequence[str] | None, values: Sequence[str] | None) -> list[str] | None:
+    """All that was typed as input: `--input 200 100` is the option with one value, and one more."""
+    return [*(input or ()), *(values or ())] if input is not None or values else None
+
+
 TargetOption = Annotated[
-    str, typer.Option("--target", "-t", help="The construction; `tapegrad targets` lists them.")
+    str,
+    typer.Option(
+        "--target",
+        "-t",
+        help="The construction; `tapegrad targets` lists them.",
+        autocompletion=targets_from,
+    ),
 ]
 InputOption = Annotated[
     list[str] | None,

@@ -30,7 +30,13 @@ def write_page(
 
     if output is None:
         raise InputError("there is no place for the page", advice="Say where it goes, as in -o page.html.")
-    animated = output.suffix.lower() == ".gif"
+    kind = output.suffix.lower()
+    if kind not in (".html", ".htm", ".gif"):
+        raise InputError(
+            f"{output.name} is neither a page nor an animation",
+            advice="Use a name that ends in .html or in .gif; slides and video editors take a GIF.",
+        )
+    animated = kind == ".gif"
     compiled, inputs = _opened(source, target, input, settings, steps)
     with steps_progress("recording", steps) as progress:
         recording = record(compiled, *inputs, steps=steps, seconds=SECONDS, progress=progress)

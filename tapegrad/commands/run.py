@@ -28,7 +28,10 @@ from tapegrad.commands.output import (
     print_heading,
     print_json,
     saved_net,
+    sources_from,
     steps_progress,
+    targets_from,
+    with_values,
 )
 from tapegrad.errors import InputError
 from tapegrad.source import Source, State
@@ -39,6 +42,7 @@ RunArgument = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="A file, `file.py:function`, a text in any format, a ready name, or a folder with a saved net.",
+        autocompletion=sources_from,
     ),
 ]
 TARGET_HELP = "The construction; `tapegrad targets` lists them. A saved net has its own."
@@ -59,7 +63,9 @@ READ = 2_000_000_000
 def run(
     source: RunArgument,
     values: ValuesArgument = None,
-    target: Annotated[str | None, typer.Option("--target", "-t", help=TARGET_HELP)] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help=TARGET_HELP, autocompletion=targets_from)
+    ] = None,
     input: InputOption = None,
     steps: Annotated[int | None, typer.Option("--steps", "-n", min=1, help=STEPS_HELP)] = None,
     engine: EngineOption = None,
@@ -81,7 +87,7 @@ def run(
 
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
-    texts = [*(input or ()), *(values or ())] if input is not None or values else None
+    texts = with_values(input, values)
     saved, given = saved_net(source, target, settings), parse_options(settings)
     if saved is not None:
         found = Found(saved.source, "saved net")
@@ -105,8 +111,9 @@ def run(
         target = compiled.target.name
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
-            ends = ahead is not None and ahead.halted
-            steps = ahead.steps + LAST_STEPS if ends else min(horizon, compiled.target.blind)
+            steps = min(horizon, compiled.target.blind)
+            if ahead is not None and ahead.halted:
+                steps = ahead.steps + LAST_STEPS
             room = compiled.net.room(compiled.encode(compiled.source.start(*words)))
             steps = steps if saved is not None or room is None else min(steps, max(1, room))
         if check:

@@ -134,11 +134,11 @@ class Subject:
 def _to_torch(subject: Subject, family: str | None) -> Files:
     """The module's state, and a description. `relu` is written as `nn.Linear`s, the channels of `rcnn` as
     `nn.Conv2d`s, so that both load without this package."""
+    module = to_torch(subject.net)  # first, as it says which extra is missing
     from safetensors.torch import save
 
     from tapegrad.targets.relu import CompactNet, ReluNet  # brings JAX
 
-    module = to_torch(subject.net)
     net = subject.net.net
     if isinstance(net, ReluNet | CompactNet):
         stack = net.stack if isinstance(net, ReluNet) else net.stack()

@@ -63,7 +63,8 @@ class Chrome:
     def open(self, address: str) -> None:
         """Goes to an address and waits until it is there."""
         self.call("Page.navigate", url=address)
-        self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+        here = json.dumps(address.split("#")[0])
+        self.wait(f"document.readyState === 'complete' && location.href.split('#')[0] === {here}")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """One command of the protocol."""

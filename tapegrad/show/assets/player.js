@@ -84,9 +84,16 @@ function scrubCurve(event) {
   if (event.type === "pointerdown" || event.buttons === 1) move(run.curve.frameAt(event.clientX));
 }
 
+/* The body of the page around a player in a frame, where that may be looked at: Material's has its colours. */
+function pageAround() {
+  try { return parent === window ? null : parent.document.body; } catch { return null; }
+}
+
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const site = pageAround()?.dataset.mdColorScheme;
+  if (chosen || site) return chosen ? chosen === "dark" : site === "slate";
+  return matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
 function applyTheme() { document.documentElement.classList.toggle("dark", isDark()); }
@@ -106,6 +113,7 @@ at("theme").addEventListener("click", () => {
 });
 at("why").addEventListener("click", () => at("questions").scrollIntoView({ block: "start", behavior: "smooth" }));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", applyTheme);
+if (pageAround()) new MutationObserver(applyTheme).observe(pageAround(), { attributeFilter: ["data-md-color-scheme"] });
 addEventListener("resize", () => { if (run.recording) trace(); });
 addEventListener("keydown", (event) => {
   const inside = event.target.closest("input, textarea, select");
