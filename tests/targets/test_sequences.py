@@ -49,6 +49,7 @@ def test_ready_programs(name):
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.sampled(4)
 def test_random_programs(seed):
     """Right, and proved so."""
     program = random_program(seed)
