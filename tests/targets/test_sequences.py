@@ -437,4 +437,5 @@ def test_only_weights_are_counted():
     net = net_of(lib.make_hist(), "ab", 4).net
     floats = [array for array in net.arrays().values() if array.dtype == np.float32]
     assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)
+    assert (net.counts.trainable, net.counts.fixed) == (0, net.parameters)
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(net))  # words and numbers are none
