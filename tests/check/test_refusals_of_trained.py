@@ -311,7 +311,7 @@ def random_learner(seed: int) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
     first, outputs = random.integers(0, 2, 2).tolist(), random.integers(6, 12, 2).tolist()
     rounds = int(random.integers(1, 4))
     rule = {"name": "learner", "rounds": rounds, "first": first, "gates": gates, "outputs": outputs}
-    return rule, random.choice([-1.0, 1.0], (3, 2)), random.choice([-1.0, 1.0], (3, 1))
+    return rule, random.choice([-1.0, 0.0, 1.0], (3, 2)), random.choice([-1.0, 0.0, 1.0], (3, 1))
 
 
 @pytest.mark.parametrize("seed", range(40))
