@@ -19,6 +19,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from numpy._core._exceptions import _ArrayMemoryError as ArrayMemoryError
 
 import tapegrad as tg
 import tapegrad_command
@@ -102,7 +103,7 @@ def test_an_unforeseen_error_is_a_paragraph_with_a_code_of_its_own(
     ("error", "told"),
     [
         (MemoryError(), ""),
-        (np._core._exceptions._ArrayMemoryError((1 << 40, 8), np.dtype(np.int8)),  # type: ignore[attr-defined]
+        (ArrayMemoryError((1 << 40, 8), np.dtype(np.int8)),
          ": Unable to allocate 8.00 TiB for an array with shape (1099511627776, 8) and data type int8"),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), ": [Errno 12] Cannot allocate memory"),
         (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.\nby XLA"),

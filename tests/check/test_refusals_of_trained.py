@@ -289,6 +289,85 @@ def test_a_rule_for_other_data() -> None:
         named(x, np.array([1.0, 1.0]), right, 1)
 
 
+def told(rule: dict[str, Any], x: np.ndarray, y: np.ndarray, theta: list[int], steps: int = 1) -> str:
+    return extended._named_rule(rule, {"training": {"steps": steps}}, {"x": x, "y": y}, np.array(theta))
+
+
+def remembered(rule: dict[str, Any], x: np.ndarray, y: np.ndarray) -> list[int]:
+    """Wires by their numbers, and tables read as rows of text."""
+    memory = list(rule["first"])
+    for sample, label in [*zip(x, y[:, 0], strict=True)] * rule["rounds"]:
+        wires = dict(enumerate([*memory, *(int(v > 0) for v in sample), int(label > 0), 0]))
+        for table, a, b in rule["gates"]:
+            wires[len(wires)] = int(format(table, "04b")[3 - 2 * wires[a] - wires[b]])
+        memory = [wires[wire] for wire in rule["outputs"]]
+    return memory
+
+
+def random_learner(seed: int) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    """Two bits of memory, two of a sample, its label, a bit that is 0, and six gates."""
+    random = np.random.default_rng(seed)
+    gates = [[int(random.integers(16)), *random.integers(0, 6 + gate, 2).tolist()] for gate in range(6)]
+    first, outputs = random.integers(0, 2, 2).tolist(), random.integers(6, 12, 2).tolist()
+    rounds = int(random.integers(1, 4))
+    rule = {"name": "learner", "rounds": rounds, "first": first, "gates": gates, "outputs": outputs}
+    return rule, random.choice([-1.0, 0.0, 1.0], (3, 2)), random.choice([-1.0, 0.0, 1.0], (3, 1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_learners_remember_what_their_gates_do(seed: int) -> None:
+    rule, x, y = random_learner(seed)
+    theta = remembered(rule, x, y)
+    assert "6 gates remember" in told(rule, x, y, theta)
+    for place in range(2):
+        other = [*theta]
+        other[place] ^= 1
+        with pytest.raises(CheckError, match="not what the learner remembers"):
+            told(rule, x, y, other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"name": "hebb"}, "no rule of this name"),
+        ({"extra": 1}, "described otherwise"),
+        *(({"rounds": rounds}, "number of rounds") for rounds in (0, (1 << 31) + 1, True)),
+        *(({"first": first}, "remembered at first") for first in ([0, 2], [0, -1], [0, True], "01")),
+        ({"first": [0]}, "for other data"),
+        ({"gates": 3}, "no list"),
+        *(({"gates": [gate]}, "gate") for gate in (3, [8, 0], [8, 0, True], [16, 0, 0], [-1, 0, 0])),
+        *(({"gates": [gate]}, "gate") for gate in ([8, 6, 0], [8, 0, 6], [8, -1, 0], [8, 0, -1])),
+        *(({"outputs": outputs}, "outputs of the learner") for outputs in ([6, 12], [-1, 6], 7)),
+        ({"outputs": [6]}, "does not remember what it should"),
+    ],
+)
+def test_bad_learners(changes: dict[str, Any], reason: str) -> None:
+    rule, x, y = random_learner(0)
+    with pytest.raises(CheckError, match=reason):
+        told(rule | changes, x, y, remembered(rule, x, y))
+
+
+def test_the_last_operands_and_tables_that_there_can_be() -> None:
+    _, x, y = random_learner(0)
+    gates = [[15, 5, 5], [0, 6, 6]]
+    rule = {"name": "learner", "rounds": 1, "first": [0, 1], "gates": gates, "outputs": [6, 7]}
+    assert told(rule, x, y, [1, 0])
+    with pytest.raises(CheckError, match="for other data"):
+        told(rule, x, np.ones((3, 2)), [1, 0])
+
+
+def test_a_learner_with_many_gates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either its gates are computed, or the run is too long to be repeated."""
+    rule, x, y = random_learner(0)
+    right, many = remembered(rule, x, y), rule["rounds"] * 3 * 6
+    monkeypatch.setattr(extended, "MOST_GATES", many)
+    assert "6 gates remember" in told(rule, x, y, right)
+    monkeypatch.setattr(extended, "MOST_GATES", many - 1)
+    assert told(rule, x, y, right, extended.MOST_STEPS + 1).startswith("nor is it shown")
+    with pytest.raises(CheckError, match="fewer steps than the learner gates"):
+        told(rule, x, y, right, extended.MOST_STEPS)
+
+
 def test_a_run_reads_what_lies_under_the_heads() -> None:
     """A machine that goes on to the first 1 of the data: unlike one that copies, it notices if every symbol
     is taken for the other."""

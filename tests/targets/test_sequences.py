@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
+import jax
 import numpy as np
 import pytest
 
@@ -425,7 +426,7 @@ def test_positions_stand_one_after_the_other():
     given, bit, beside = [("given", 0, 0)] * 3, ("bit", 1, 1), ("bit", 0, 1)
     ladder = _positions(program, (other, own), (*given, beside, bit, bit, bit, bit))
     assert (ladder.first, ladder.count) == (4, 3)
-    for meanings in ((*given, bit, bit), (*given, bit, beside, bit, bit)):
+    for meanings in ((*given, bit, bit), (*given, bit, beside, bit, bit), tuple(given)):
         with pytest.raises((BrokenNet, ValueError)):
             _positions(program, (other, own), meanings)
     none = replace(program, nodes=(Tokens(),), output=0)
@@ -436,3 +437,5 @@ def test_only_weights_are_counted():
     net = net_of(lib.make_hist(), "ab", 4).net
     floats = [array for array in net.arrays().values() if array.dtype == np.float32]
     assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)
+    assert (net.counts.trainable, net.counts.fixed) == (0, net.parameters)
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(net))  # words and numbers are none
