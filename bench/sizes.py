@@ -172,8 +172,9 @@ def main() -> None:
         for one in cell(*given.cell):
             print(json.dumps(one), flush=True)
         return
-    kept = given.json is not None and given.json.exists()
-    everything: dict[str, dict[str, Any]] = json.loads(given.json.read_text()) if kept else {}
+    everything: dict[str, dict[str, Any]] = {}
+    if given.json is not None and given.json.exists():
+        everything = json.loads(given.json.read_text())
     targets = given.target or TARGETS
     names = {re.sub(r"\.\w+$", "", Path(source).name): source for source in given.sources}
     for name, source in names.items():

@@ -211,3 +211,16 @@ def test_sizes_are_found_by_running_the_machine(target: str, tmp_path: Path) -> 
 def test_numbers_in_order_for_a_circuit() -> None:
     done = tapegrad("run", "adder8", "-t", "relu", "200", "100", "--json")
     assert json.loads(done.stdout)["output"] == {"out": 300}
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("transformer", "1 of the network in"),
+        ("decoder", "1 of the network in"),
+        ("emulator", "1 of SGD, one for"),
+    ],
+)
+def test_only_what_trains_is_called_training(target: str, told: str) -> None:
+    done = tapegrad("run", "adder2", "--target", target, "--input", "1011")
+    assert told in done.stdout, done.stdout
