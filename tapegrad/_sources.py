@@ -134,6 +134,11 @@ def find(text: str) -> Found:
     if content is not None:
         return _parsed(content, str(Path(text)), Path(text).parent)
     if "\n" not in text and (os.sep in text or Path(text).suffix in _ENDINGS):
+        if os.path.isdir(text):  # which no length of a name makes fail
+            raise InputError(
+                f"{text!r} is a folder",
+                advice="Give a file; `run`, `verify` and `check` also take the folder of a saved net.",
+            )
         raise InputError(f"there is no file {text!r}")
     return find_text(text)
 

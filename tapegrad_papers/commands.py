@@ -46,8 +46,6 @@ COLOURS = {
     Status.CORRECTED: "cyan",
     Status.IN_PART: "magenta",
     Status.NOT_SHOWN: "white",
-    Status.FAILS_AS_PRINTED: "yellow",
-    Status.ASYMPTOTIC: "blue",
     Status.FAILED: "bold red",
 }
 
@@ -72,18 +70,26 @@ def claims(
     chosen = select(paper, only)
     if write is not None and only is not None:
         raise InputError("pages hold all statements of a paper", advice="Leave out --only or --write.")
+    entries: list[Entry] = []
     with errors.status("") as status:
 
         def show_progress(claim: Claim) -> None:
-            status.update(f"{claim.paper.name}: {claim.statement} ({chosen.index(claim) + 1}/{len(chosen)})")
+            status.update(f"{claim.paper.name}: {claim.statement} ({len(entries) + 1}/{len(chosen)})")
 
-        entries = run_claims(chosen, long, show_progress)
+        for entry in run_claims(chosen, long, show_progress):
+            entries.append(entry)
+            if not as_json:
+                status.stop()
+                _print_row(entry, first=len(entries) == 1)
+                status.start()
     if write is not None:
         _write_pages(write, entries, long)
     if as_json:
         print_json([entry.as_json() for entry in entries])
     else:
-        _print_ledger(entries)
+        counts = Counter(entry.outcome.status for entry in entries)
+        summary = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
+        console.print(f"\n{len(entries)} statements: {summary}. --json has the values behind them.")
     if any(entry.outcome.status is Status.FAILED for entry in entries):
         raise typer.Exit(DISAGREED)
 
@@ -115,28 +121,26 @@ def _write_pages(folder: Path, entries: Sequence[Entry], long: bool) -> None:
         write_atomically(folder / f"{name}.md", page(own[0].claim.paper, own, long).encode())
 
 
-def _print_ledger(entries: Sequence[Entry]) -> None:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("paper", "statement", "status"):
-        table.add_column(heading, no_wrap=heading == "paper")
-    table.add_column("stated", ratio=3)
-    table.add_column("measured", ratio=3)
-    table.add_column("seconds", justify="right", no_wrap=True)
-    for entry in entries:
-        outcome = entry.outcome
-        colour = COLOURS[outcome.status]
-        table.add_row(
-            entry.claim.paper.name,
-            entry.claim.statement,
-            f"[{colour}]{outcome.status.value}[/{colour}]",
-            _escaped(outcome.stated or entry.claim.description),
-            _escaped(outcome.measured if outcome.status is not Status.FAILED else outcome.note),
-            f"{entry.seconds:.1f}",
-        )
+def _print_row(entry: Entry, first: bool) -> None:
+    """One row as soon as it is known, so columns have widths that do not depend on the others; the headings
+    above the first."""
+    table = Table(box=SIMPLE_HEAD if first else None, pad_edge=False, padding=(0, 1), show_header=first)
+    for heading, width in (("paper", 11), ("statement", 14), ("status", 15)):
+        table.add_column(heading, width=width)
+    for heading in ("stated", "measured"):
+        table.add_column(heading, width=max(12, (console.width - 60) // 2))
+    table.add_column("seconds", justify="right", width=7)
+    outcome = entry.outcome
+    colour = COLOURS[outcome.status]
+    table.add_row(
+        entry.claim.paper.name,
+        entry.claim.statement,
+        f"[{colour}]{outcome.status.value}[/{colour}]",
+        _escaped(outcome.stated or entry.claim.description),
+        _escaped(outcome.measured if outcome.status is not Status.FAILED else outcome.note),
+        f"{entry.seconds:.1f}",
+    )
     console.print(table)
-    counts = Counter(entry.outcome.status for entry in entries)
-    summary = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
-    console.print(f"{len(entries)} statements: {summary}. --json has the values behind them.")
 
 
 def _escaped(text: str) -> str:
@@ -353,7 +357,7 @@ def noise(
 
 @bench.command("margins")
 def margins_learned(
-    seeds: Annotated[int, typer.Option(min=1, max=20, help="Trainings at each size: seeds 0, 1, ...")] = 2,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="Trainings at each size: seeds 0, 1, ...")] = 5,
     short: Annotated[bool, typer.Option("--short", help="Only the two smallest sizes of each.")] = False,
     figure: Annotated[Path | None, typer.Option("--figure", help="SVG file to draw the result to.")] = None,
     as_json: AsJson = False,

@@ -8,7 +8,7 @@ raises, without stopping the others.
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
@@ -27,15 +27,13 @@ class Status(Enum):
     CORRECTED = "holds corrected"
     IN_PART = "holds in part"
     NOT_SHOWN = "not shown"
-    FAILS_AS_PRINTED = "fails as printed"
-    ASYMPTOTIC = "asymptotic"
     FAILED = "FAILED"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`stated` and `measured` are one line each; `note` is the correction, the counterexample, or what was
-    measured in place of a limit; `values` are the data behind them."""
+    """`stated` and `measured` are one line each; `note` is the correction, or which part holds, or why
+    nothing is shown; `values` are the data behind them."""
 
     status: Status
     stated: str
@@ -109,18 +107,6 @@ def not_shown(checks: Checks, stated: str, measured: str, why: str, **values: An
     return _outcome(Status.NOT_SHOWN, checks, stated, measured, why, values)
 
 
-def fails_as_printed(
-    checks: Checks, stated: str, measured: str, counterexample: str, **values: Any
-) -> Outcome:
-    """The statement is false; the checks establish the counterexample."""
-    return _outcome(Status.FAILS_AS_PRINTED, checks, stated, measured, counterexample, values)
-
-
-def asymptotic(checks: Checks, stated: str, measured: str, instead: str, **values: Any) -> Outcome:
-    """A statement about a limit or with unnamed constants; `instead` says what was measured in its place."""
-    return _outcome(Status.ASYMPTOTIC, checks, stated, measured, instead, values)
-
-
 def _outcome(
     status: Status, checks: Checks, stated: str, measured: str, note: str, values: Mapping[str, Any]
 ) -> Outcome:
@@ -161,15 +147,13 @@ class Entry:
 
 def run_claims(
     claims: Sequence[Claim], long: bool = False, before_each: Callable[[Claim], None] = lambda claim: None
-) -> list[Entry]:
-    """The ledger of these claims."""
-    entries = []
+) -> Iterator[Entry]:
+    """The ledger of these claims, each entry as soon as it is known."""
     for claim in claims:
         before_each(claim)
         started = time.perf_counter()
         outcome = run_claim(claim, long)
-        entries.append(Entry(claim, outcome, time.perf_counter() - started))
-    return entries
+        yield Entry(claim, outcome, time.perf_counter() - started)
 
 
 def run_claim(claim: Claim, long: bool = False) -> Outcome:
@@ -196,8 +180,6 @@ NOTE_HEADINGS = {
     Status.CORRECTED: "Correction",
     Status.IN_PART: "Which part",
     Status.NOT_SHOWN: "Why not",
-    Status.FAILS_AS_PRINTED: "Counterexample",
-    Status.ASYMPTOTIC: "Measured in its place",
     Status.FAILED: "What went wrong",
 }
 

@@ -5,11 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
+from tapegrad._compile import Compiled, compile_for
 from tapegrad._compile import compile as compile_source
-from tapegrad._compile import compile_for
-from tapegrad._files import what_is_broken, write_atomically, write_folder
+from tapegrad._files import read_net, what_is_broken, write_atomically, write_folder
 from tapegrad._saved import check as check_folder
 from tapegrad._saved import load, save
 from tapegrad._sources import find, parse_inputs, parse_options
@@ -28,11 +29,15 @@ from tapegrad.commands.output import (
     saved_net,
     steps_progress,
 )
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.interop.exporting import EXECUTABLES, FORMS, HUGGINGFACE, Subject, check_form, exported
+from tapegrad.learners import on_grid
+from tapegrad.machines.model import GridConfiguration, GridMachine
 from tapegrad_check.folder import CONFIG, LIMITS, bytes_of, parsed
 from tapegrad_check.rasp.answer_key import DISGUISED
 
+POINTS = 4
+"""That a classifier is asked for, to verify it."""
 FolderArgument = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="A folder that `tapegrad compile` wrote.")
 ]
@@ -61,7 +66,9 @@ def compile(
         compiled = compile_source(found, target, **given)
     else:
         words = parse_inputs(found.source, input)
-        compiled = compile_for(found.source, target, words, horizon_of(found.source, words), **given)
+        compiled = compile_for(
+            found.source, target, words, horizon_of(found.source, words, target, given), **given
+        )
     chosen = {name: v for name, v in compiled.options.items() if name not in {"inputs", *given}}
     save(compiled, output)
     names = [rewriting.name for rewriting in compiled.passes]
@@ -110,7 +117,9 @@ def verify(
     Exit code: 0 agreed, 1 disagreed, 2 bad input.
     """
     compiled = load(folder)
-    inputs = None if input is None else [parse_inputs(compiled.source, input)]
+    inputs = _memorised(folder, compiled, seed) if input is None else [parse_inputs(compiled.source, input)]
+    if engine is None and input is None and inputs is not None:
+        engine = "fast"  # of thousands of layers, most change one cell
     with steps_progress("verifying", steps or 0) as progress:
         report = verify_net(compiled, inputs, steps=steps, engine=engine, seed=seed, progress=progress)
     if as_json:
@@ -119,6 +128,22 @@ def verify(
         console.print(f"{compiled.source.name} on {compiled.target.name}: {report}", markup=False)
     if not report.agreed:
         raise typer.Exit(DISAGREED)
+
+
+def _memorised(folder: Path, compiled: Compiled, seed: int) -> list[tuple[GridConfiguration]] | None:
+    """For a classifier on a grid: the samples that SGD has written into its memory, with a few points to be
+    classified. None for all other nets."""
+    machine = compiled.source
+    memory = read_net(folder).arrays.get("memory") if isinstance(machine, GridMachine) else None
+    if memory is None or not isinstance(machine, GridMachine):
+        return None
+    rows = np.rint(3 * memory[:-1])  # the last row is the dummy sample's
+    if memory.ndim != 2 or 0 in rows.shape or not (np.abs(rows) == 1).all():
+        raise BrokenNet("the memory of this classifier holds no samples", where=str(folder))
+    labels = rows[:, -1].astype(np.int64)
+    samples = rows[:, :-1].astype(np.int64) * labels[:, None]
+    points = np.random.default_rng(seed).choice([-1, 1], (POINTS, samples.shape[1]))
+    return [(on_grid.start(machine, samples, labels, point),) for point in np.unique(points, axis=0)]
 
 
 def check(

@@ -13,8 +13,8 @@ from tapegrad._lockstep import Ahead, at_the_pace_of_the_net, engine_for, looked
 from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
-    BLIND,
     DISAGREED,
+    SIGHT,
     SUCCESS,
     UNFINISHED,
     AsJson,
@@ -45,7 +45,7 @@ TARGET_HELP = "The construction; `tapegrad targets` lists them. A saved net has 
 DRAWN = 2_000
 """Most steps in a figure."""
 
-STEPS_HELP = f"Most steps of the network. Default: to its end; {BLIND:,} where that is not in sight."
+STEPS_HELP = "Most steps of the network. Default: to its end; 100,000 at most where that is not in sight."
 ROWS = 12
 """Different outputs in a row that are printed."""
 LAST_STEPS = 16
@@ -95,12 +95,18 @@ def run(
     if saved is None:
         refuse_early(found.source, str(target), found.source.start(*words), given)
     with errors.status("compiling"):
-        horizon = steps or horizon_of(found.source, words)
-        compiled = saved or compile_for(found.source, str(target), words, horizon, **given)
+        if saved is not None:
+            compiled, horizon = saved, steps or SIGHT
+        else:
+            horizon = steps or horizon_of(found.source, words, str(target), given)
+            compiled = compile_for(found.source, str(target), words, horizon, **given)
+            if any(rewriting.covers is not None for rewriting in compiled.passes):
+                steps, horizon = None, SIGHT  # so many of the source are in the net; it has more of its own
         target = compiled.target.name
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
-            steps = BLIND if ahead is None or not ahead.halted else ahead.steps + LAST_STEPS
+            ends = ahead is not None and ahead.halted
+            steps = ahead.steps + LAST_STEPS if ends else min(horizon, compiled.target.blind)
             room = compiled.net.room(compiled.encode(compiled.source.start(*words)))
             steps = steps if saved is not None or room is None else min(steps, max(1, room))
         if check:

@@ -118,8 +118,8 @@ def remark_10(long: bool) -> Outcome:
         checks,
         stated="theta(m) vertices, gamma = theta(m^(362/364)), about twice as many samples",
         measured=f"parity of {list(sizes)} bits: {', '.join(f'{v:.2f}' for v in per_gate)} vertices for each "
-        f"gate; gamma ~ m^{exponent:.6f} from m = 10^80 on; dictator: {ratio:.2f} samples for each of "
-        f"{bits_used:.0f} that it uses",
+        f"gate; gamma ~ m^{exponent:.6f} from m = 10^{len(str(first)) - 1} on; dictator: {ratio:.2f} "
+        f"samples for each of {bits_used:.0f} that it uses",
         part="The vertices are those of the practical network. The exact one has m + m0 components with m0 "
         f"at least {ExactConstants.of(Fraction(3), 10).field.m0:.1e}, so that neither its size nor gamma "
         "depends on m below that; and here m^2 gates choose which spare components "

@@ -89,8 +89,9 @@ def _with_circuit(circuit: Circuit) -> tuple[GraphBuilder, list[int], int]:
 def lemma_1(long: bool) -> Outcome:
     right = unchanged = no_paths = True
     moved, steps, vertices, least = 0, 0, 0, np.inf
+    size = 20
     for seed in range(12 if long else 4):
-        circuit = random_and_or_not(seed, 4, 20, 3)
+        circuit = random_and_or_not(seed, 4, size, 3)
         grown, wires, first = _with_circuit(circuit)
         graph, weights = grown.graph(), [float(w) for w in grown.weights]
         gates = slice(first, first + sum(len(_edges(circuit, i)) for i in range(circuit.size)))
@@ -116,12 +117,12 @@ def lemma_1(long: bool) -> Outcome:
         "their derivatives are 0, those of the vertices they read are not": no_paths,
         "total inputs are at least 2 in size": least >= 2,
         "other weights of the same networks did change": moved > 0,
-        "one vertex for each gate": vertices == steps / 8 * 20,
+        "one vertex for each gate": vertices == steps / 8 * size,
     }
     return holds(
         checks,
         stated="at most b new vertices, encoding h by -2 and 2; weights that lead to them never change",
-        measured=f"{steps} steps of SGD on random circuits of 20 gates; least total input {least:g}; "
+        measured=f"{steps} steps of SGD on random circuits of {size} gates; least total input {least:g}; "
         f"{moved} changes of other weights",
         note="An output that is itself an input needs a vertex too, though it is no gate.",
         least_input=least,
@@ -253,6 +254,7 @@ def lemma_3(long: bool) -> Outcome:
     if long:
         learners += [parity(4), conjunction(3, 8)]
     agreed, states, exact_output = True, 0, True
+    spare = ExactConstants.of(Fraction(3), learners[0].cells).field.m0
     for learner in learners:
         x = np.random.default_rng(1).integers(0, 2, (10, learner.inputs))
         compiled = compile(learner, "emulator", memory="exact")
@@ -271,7 +273,8 @@ def lemma_3(long: bool) -> Outcome:
         checks,
         stated="the net outputs 2 y_t - 1 and its memory is b_t, for all t",
         measured=f"{len(learners)} learners (one a random circuit), {states} states compared, in exact "
-        "arithmetic; of the 10^79 spare components those that always flip are carried as one",
+        f"arithmetic; of the 10^{len(str(spare)) - 1} spare components those that always flip are carried "
+        "as one",
         states=states,
     )
 

@@ -107,7 +107,8 @@ def corollary_1(long: bool) -> Outcome:
         accuracy[name] = float(np.mean((net.outputs(carry, every) > 0) == concept(every).astype(bool)))
         winners[name] = " ".join(plain.programs[plain.best])
         interrupted += plain.interrupted
-    shorter = metaalgorithm(n, 6, train, compare, LIMIT)
+    fewer = 6
+    shorter = metaalgorithm(n, fewer, train, compare, LIMIT)
     small, missed = practical(shorter), []
     for concept in TASKS.values():
         carry = small.advance(small.start(shorter.start(x, concept(x), 3)), most, "fast")
@@ -117,7 +118,7 @@ def corollary_1(long: bool) -> Outcome:
         "it learns each function: right on all inputs": set(accuracy.values()) == {1.0},
         "by a different program each time": len(set(winners.values())) == len(TASKS),
         "some programs do not end in time; they skip the sample, or are wrong": interrupted > 0,
-        "programs of at most 6 bits are not enough for all of them": min(missed) < 1,
+        f"programs of at most {fewer} bits are not enough for all of them": min(missed) < 1,
     }
     programs = ", ".join(f"{name} by {text}" for name, text in winners.items())
     return holds_in_part(
@@ -125,7 +126,7 @@ def corollary_1(long: bool) -> Outcome:
         stated="a net that learns every efficiently learnable distribution, for the right c",
         measured=f"{len(programs_up_to(bits)):,} programs of at most {bits} bits in one network of "
         f"{net.graph.edges:,} weights, {learner.cells:,} bits of memory: learned {programs}; test accuracies "
-        f"{list(accuracy.values())} from at most {used} samples; with 6 bits {missed}; {interrupted:,} "
+        f"{list(accuracy.values())} from at most {used} samples; with {fewer} bits {missed}; {interrupted:,} "
         "runs interrupted",
         part=f"Every program of at most {bits} bits of one small machine, in the place of log log n bits of "
         "a universal one, and three functions that they can learn.",

@@ -263,16 +263,16 @@ CASE = ([[1, 0], [1, 1], [0, 1], [0, 0], [1, 1], [1, 0]], [1, 1, 0, 0, 1, 1])
 
 @PAPER.claim("Lemma 6", "A net that memorises t samples by noisy SGD and computes any function of them")
 def lemma_6(long: bool) -> Outcome:
-    noise = float(NOISE["decimal"])
+    noise, bits, samples = float(NOISE["decimal"]), 2, 3
     compiled = compile(
-        parity(2), "emulator", memory="noise-tolerant", samples=3, arithmetic="decimal", noise=noise
+        parity(bits), "emulator", memory="noise-tolerant", samples=samples, arithmetic="decimal", noise=noise
     )
     report = verify(compiled, [(*CASE, 1, False)])
     carry = compiled.start(*CASE, 1, False)
     off_half, off_answer = 0.0, 0.0
     for t, y in enumerate(CASE[1]):
         carry = compiled.net.step(carry)
-        if t < 3:
+        if t < samples:
             off_half = max(off_half, abs(carry.output - 0.5))
         else:
             off_answer = max(off_answer, abs(carry.output - (2 * y - 1)))
@@ -293,8 +293,8 @@ def lemma_6(long: bool) -> Outcome:
     return holds_in_part(
         checks,
         stated="output within 1/2 of 2h - 1 with noise of 1/(n^2 t) on every weight, for large n",
-        measured=f"parity of 2 bits from 3 samples, noise {noise:.1e}: output off by {off_answer:.3f}; as "
-        f"printed the argument covers {from_n:.1e} < n < {limit:.1e}",
+        measured=f"parity of {bits} bits from {samples} samples, noise {noise:.1e}: output off by "
+        f"{off_answer:.3f}; as printed the argument covers {from_n:.1e} < n < {limit:.1e}",
         part=f"Small n with Lemma 4's own noise, since 1/n^2 falls below it only from n = {from_n:.1e} on. "
         "For still larger n the contributions of n components must be bounded by the actual "
         "noise, 1/n^2, not by 2^-201 3^-27 each.",

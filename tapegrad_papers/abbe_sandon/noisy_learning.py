@@ -26,7 +26,8 @@ def theorem_5(long: bool) -> Outcome:
     cells, constants, opened = task.learner.cells, task.constants, task.opened
     most = task.bound("relative", True)
     at_bound = trained(task, Noise(relative=most))
-    far_beyond = trained(task, Noise(relative=1e4 * most))
+    beyond = 10_000
+    far_beyond = trained(task, Noise(relative=beyond * most))
     # The bound once more, term by term, from the numbers in `noise.py`'s lines.
     rho, rounding = most + steps * 2.0**-53, 10 * (6 * cells + 1) * 2.0**-53
     u = constants.gate
@@ -45,7 +46,7 @@ def theorem_5(long: bool) -> Outcome:
         "it is all that the bound allows, by its formula": abs(tight - 0.25) < 1e-3
         and abs(error(Noise(relative=most), cells, steps, constants, opened=opened) / own - 1) < 1e-9,
         "no cell is off by more than the bound says": at_bound.error <= own,
-        "with 10^4 times as much it does not work": not far_beyond.right and far_beyond.accuracy < 0.7,
+        f"with {beyond:,} times as much it does not work": not far_beyond.right and far_beyond.accuracy < 0.7,
         "the paper's own network, a randomised learner: the learner's memory after every step": small[0],
         "and as many right answers": small[1] == small[2] > 0,
     }
@@ -55,7 +56,7 @@ def theorem_5(long: bool) -> Outcome:
         measured=f"{steps:,} steps with noise of {most / steps:.1e} times the weight at each, "
         f"{most:.1e} in all: accuracy {at_bound.accuracy:.3f}, {at_bound.least_changed:.1%} of "
         f"{len(task.net(Noise()).weights):,} weights change at every step, cells off by "
-        f"{at_bound.error:.1e} of their size; with 10^4 times as much {far_beyond.accuracy:.3f}",
+        f"{at_bound.error:.1e} of their size; with {beyond:,} times as much {far_beyond.accuracy:.3f}",
         part="Noise in proportion to the weights, on the practical network, for a learner that opens no bit "
         f"more than {opened.steps} times and {opened.together} at once; any learner of this size is proved "
         f"to bear {task.bound('relative', False):.1e}, or {task.bound('absolute', False):.1e} on every "
@@ -87,8 +88,8 @@ def _randomised() -> tuple[bool, int, int]:
 
 @PAPER.claim("Remark 12", "The metaalgorithm with noise; but the number of samples must be known")
 def remark_12(long: bool) -> Outcome:
-    n, train, compare = 2, 4, 4
-    learner = metaalgorithm(n, 6, train, compare)
+    n, bits, train, compare = 2, 6, 4, 4
+    learner = metaalgorithm(n, bits, train, compare)
     every = all_bits(n)
     x = np.tile(every, (3, 1))  # once to train on, once to compare by, once to answer
     samples, noise = train + compare, float(NOISE["double"])
@@ -115,7 +116,9 @@ def remark_12(long: bool) -> Outcome:
     except Refused as refusal:
         refused = refusal.what
     checks = {
-        "all programs of at most 6 bits, with noise: memory and answers are theirs after every step": agreed,
+        f"all programs of at most {bits} bits, with noise: memory and answers are theirs after every step": (
+            agreed
+        ),
         "the output is 1/2 while samples are memorised": held < 1e-9,
         "each of three functions is found, and answered rightly on all inputs": set(found.values()) == {1.0},
         "with 10^10 times as much noise it does not work": disturbed.net.decode(last) != states[samples],
@@ -127,7 +130,7 @@ def remark_12(long: bool) -> Outcome:
         "samples",
         measured=f"{learner.name}, {samples} samples, noise {noise:.1e} on each of "
         f"{compiled.net.graph.edges:,} weights: accuracies {found}; without a number: {refused}",
-        part="The metaalgorithm with noise, for programs of at most 6 bits. That there is no easy way "
+        part=f"The metaalgorithm with noise, for programs of at most {bits} bits. That there is no easy way "
         "without the number of samples is not shown; the construction needs it, and is refused.",
         accuracy=list(found.values()),
     )

@@ -19,7 +19,7 @@ from tapegrad.targets.rcnn.predicting import predict
 from tapegrad.targets.rcnn.training import memorise
 from tapegrad_papers.abbe_sandon.descent import Layers, output, perceptrons
 
-HIDDEN = (128, 128, 128)
+HIDDEN, BATCH = (128, 128, 128), 10
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def fit(
     *,
     epochs: int = 80,
     rate: float = 0.1,
-    batch: int = 10,
+    batch: int = BATCH,
     hidden: tuple[int, ...] = HIDDEN,
     seed: int = 0,
 ) -> Errors:

@@ -131,13 +131,18 @@ def best_machine_filter(
     return chosen_of(trained_machines(tables, family, data, exponent, encoding), data.answers, progress)
 
 
+def layers_for(m: int, d: int, exponent: int) -> int:
+    """The steps that a machine has, and as many more as an answer takes to its place."""
+    return (2 * d * m) ** exponent + 3 * (m + 3) * (d + 3)
+
+
 def trained_machines(
     tables: Iterable[Table], family: Family, data: DataSet, exponent: int, encoding: str = "channels"
 ) -> Iterator[Trial[MachineFilter]]:
     """Each machine compiled to its filter, trained by SGD on the samples, and run on the points."""
     X, y, points, _ = data
     m, d = X.shape
-    layers = (2 * d * m) ** exponent + 3 * (m + 3) * (d + 3)
+    layers = layers_for(m, d, exponent)
     left = iter(tables)
     while some := list(islice(left, TOGETHER)):
         networks = [Rcnn.of(machine_of(t, family), m, d, layers, encoding=encoding) for t in some]

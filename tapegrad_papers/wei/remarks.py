@@ -301,7 +301,8 @@ def residual(long: bool) -> Outcome:
         width = len(own.start)
         norms.append((after - before) / (len(own.blocks) * width))
     bound = margin_constants(transformer_chain(net)).bound
-    kept = [_verdicts(_disturbed(with_residuals, bound, seed), net, machine, 1) for seed in range(3)]
+    changes = 3
+    kept = [_verdicts(_disturbed(with_residuals, bound, seed), net, machine, 1) for seed in range(changes)]
     checks = {
         "after every layer of every step hidden vectors are the same": hidden == 0,
         "the verdict is right on every word": right == words,
@@ -320,7 +321,7 @@ def residual(long: bool) -> Outcome:
         checks,
         stated="the theory also allows for residual feedforward layers (no proof is given)",
         measured=f"T = {STEPS}: hidden vectors differ by {hidden:g}; {right} of {words} words right; 1-norm "
-        f"{norms[0]:g} more for each coordinate and layer; 3 changes of norm {bound:.2g}: "
+        f"{norms[0]:g} more for each coordinate and layer; {changes} changes of norm {bound:.2g}: "
         f"{sum(b - a for a, b in kept)} verdicts change",
         part="That residual layers compute the same, at a cost in 1-norm that is poly(k, |A|, log T). That "
         "Theorem "

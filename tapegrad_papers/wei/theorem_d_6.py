@@ -146,15 +146,18 @@ def lemma_d_8(long: bool) -> Outcome:
     )
 
 
+CHANGES = 20
+
+
 @in_double
 def _changed(problem: Problem, *radii: float) -> list[int]:
-    """For each radius: how many of 20 random changes of all parameters, of that norm, change a bit."""
+    """For each radius: how many of `CHANGES` random changes of all parameters, of that norm, change a bit."""
     flat, unravel = ravel_pytree(problem.parameters)
     real, _ = ravel_pytree(problem.real)
     bits = jax.jit(lambda parameters: problem.bits(unravel(parameters)))
     before, found = bits(flat), []
     for radius in radii:
-        noise = np.random.default_rng(2).normal(size=(20, len(flat))) * np.asarray(real)
+        noise = np.random.default_rng(2).normal(size=(CHANGES, len(flat))) * np.asarray(real)
         noise *= radius / np.linalg.norm(noise, axis=1, keepdims=True)
         found.append(sum(bool((bits(flat + row) != before).any()) for row in noise))
     return found
@@ -191,8 +194,8 @@ def lemma_d_9(long: bool) -> Outcome:
     return holds(
         checks,
         stated="rho >= min{a_0, ..., a_d, b_0, ..., b_(d-1)}, also with shared weights",
-        measured=f"ReLU net: 20 changes of norm {least:.4g}, {relu} change a bit; transformer: 20 of norm "
-        f"{shared_bound:.4g}, {changed} change one; rounded chains: "
+        measured=f"ReLU net: {CHANGES} changes of norm {least:.4g}, {relu} change a bit; transformer: "
+        f"{CHANGES} of norm {shared_bound:.4g}, {changed} change one; rounded chains: "
         + "; ".join(f"{name} {low:.4f} <= rho = {up:.4f}" for name, (low, up) in rows.items()),
         relu_bound=least,
         shared_bound=shared_bound,

@@ -7,6 +7,10 @@ bound on its error at every vertex, says which vertices are flat for sure; only 
 their controls, are computed to all digits. What comes out is the same, digit by digit.
 """
 
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,7 +56,7 @@ def _forward(weights, offsets, sources, inputs, dead, values, slopes):
 
 
 @njit()
-def _flat(weights, offsets, sources, inputs, flat):
+def _flat(weights, off, offsets, sources, inputs, flat):
     given = len(inputs)
     values, errors = np.zeros(given + len(flat)), np.zeros(given + len(flat))
     values[:given] = inputs
@@ -62,7 +66,7 @@ def _flat(weights, offsets, sources, inputs, flat):
             s = sources[e]
             total += weights[e] * values[s]
             size += abs(weights[e] * values[s])
-            error += abs(weights[e]) * errors[s]
+            error += abs(weights[e]) * errors[s] + off * (abs(values[s]) + errors[s])
         error += ROUNDING * size
         if abs(total) - error >= 1.5:
             flat[k] = 2 if total > 0 else -2
@@ -93,8 +97,47 @@ def sgd_step(
     return after, every
 
 
-def flat_for_sure(graph: Graph, weights: NDArray[np.float64], row: NDArray[np.int8]) -> NDArray[np.int8]:
-    """For every vertex after the inputs 2 or -2 where no rounding could make it anything else, and else 0."""
+def flat_for_sure(
+    graph: Graph, weights: NDArray[np.float64], row: NDArray[np.int8], off: float = 0.0
+) -> NDArray[np.int8]:
+    """For every vertex after the inputs 2 or -2 where no rounding could make it anything else, and else 0.
+    Weights are rounded ones, of weights that are up to `off` away."""
     flat = np.zeros(graph.vertices - graph.inputs, np.int8)
-    _flat(weights, graph.offsets, graph.sources, row.astype(np.float64), flat)
+    _flat(weights, off, graph.offsets, graph.sources, row.astype(np.float64), flat)
     return flat
+
+
+class Decimals(list[Decimal]):
+    """Weights in decimals. `near` has doubles for them: each is rounded from what the weight was when a
+    gradient last changed it, and noise has moved it by at most `off` since."""
+
+    near: NDArray[np.float64]
+    off: float
+
+    @classmethod
+    def of(cls, weights: Sequence[Decimal]) -> Self:
+        """Every weight converted, which takes as long as all else in a step: not where it was done before."""
+        if isinstance(weights, cls):
+            return weights
+        found = cls(weights)
+        found.near, found.off = np.array(weights, np.float64), 0.0
+        return found
+
+    def after(self, weights: Sequence[Decimal]) -> Self:
+        """A step later, in which a few have changed and all others are the same objects."""
+        found = type(self)(weights)
+        found.near, found.off = self.near.copy(), self.off
+        for e, (old, new) in enumerate(zip(self, weights, strict=True)):
+            if old is not new:
+                found.near[e] = float(new)
+        return found
+
+    def disturbed(self, most: Decimal, random: np.random.Generator) -> Self:
+        """With noise on every weight, evenly distributed, its size at most `most`: a whole number of units,
+        which are so small that there are 10^15 of them."""
+        unit = Decimal(1).scaleb(most.adjusted() - 15)
+        count = int(most / unit)
+        noise = random.integers(-count, count, len(self), endpoint=True).tolist()
+        found = type(self)([weight + unit * n for weight, n in zip(self, noise, strict=True)])
+        found.near, found.off = self.near, self.off + 1.001 * float(most)
+        return found

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -226,24 +225,19 @@ def forward_by_hand(
     the same weights are carried once, and the edge from them to the output counts as many times: `copies`.
     Values that are known to be flat are given by `flat`, which is 0 where they are to be computed."""
     copies = copies or {}
-    values: list[Any] = list(inputs)
-    slopes: list[Any] = [0] * len(inputs)
+    given = graph.inputs
+    known = np.zeros(graph.vertices - given, np.int8) if flat is None else flat
+    values: list[Any] = [*inputs, *known.tolist()]
+    slopes: list[Any] = [0] * len(values)
     sources, ends = graph.sources.tolist(), graph.offsets.tolist()
-    known = [0] * (len(ends) - 1) if flat is None else flat.tolist()
-    for (begin, end), known_value in zip(pairwise(ends), known, strict=True):
-        if known_value:
-            values.append(known_value)
-            slopes.append(0)
-            continue
+    for k in np.flatnonzero(known == 0).tolist():
         total: Any = 0
-        for e in range(begin, end):
+        for e in range(ends[k], ends[k + 1]):
             value = values[sources[e]]
             if value != 0:
                 term = weights[e] * value
                 total = total + (term * copies[e] if e in copies else term)
-        value, slope = activation(total)
-        values.append(value)
-        slopes.append(slope)
+        values[given + k], slopes[given + k] = activation(total)
     return values, slopes
 
 

@@ -20,6 +20,7 @@ from tapegrad.targets.emulator.loss import (
     Activation,
     cube,
     cube_by_hand,
+    forward_by_hand,
     power_by_hand,
     sgd_step,
     sgd_step_by_hand,
@@ -280,7 +281,8 @@ class NoisyNet(EmulatorNet):
                 "a right guess, which says that they are lost",
                 advice="Start the learner with guessing=False.",
             )
-        weights = self.weights if self.arithmetic == "decimal" else np.array(self.weights, np.float64)
+        own = self.weights
+        weights = cubes.Decimals.of(own) if self.arithmetic == "decimal" else np.array(own, np.float64)
         return EmulatorCarry(weights, 0, state.samples)
 
     def step(self, carry: EmulatorCarry) -> EmulatorCarry:
@@ -318,10 +320,12 @@ class NoisyNet(EmulatorNet):
         self, weights: Any, row: NDArray[np.int8], label: int, engine: str = "fast"
     ) -> tuple[Any, Any]:
         if self.arithmetic == "decimal":
-            flat = cubes.flat_for_sure(self.graph, np.array(weights, np.float64), row)
+            weights = cubes.Decimals.of(weights)
+            flat = cubes.flat_for_sure(self.graph, weights.near, row, weights.off)
             with localcontext(prec=DIGITS):
                 given = [Decimal(int(x)) for x in row], Decimal(label), RATE, IN_DECIMALS
-                return sgd_step_by_hand(self.graph, weights, *given, flat=flat)
+                after, values = sgd_step_by_hand(self.graph, weights, *given, flat=flat)
+            return weights.after(after), values
         rate = float(RATE)
         if engine == "reference":
             return sgd_step(self.graph, self.blocks, weights, row, label, rate, _cube_with(DEAD))
@@ -330,7 +334,11 @@ class NoisyNet(EmulatorNet):
     def _values(self, weights: Any, row: NDArray[np.int8]) -> Any:
         """A forward pass alone."""
         if self.arithmetic == "decimal":
-            return self._trained(weights, row, 1)[1]
+            weights = cubes.Decimals.of(weights)
+            flat = cubes.flat_for_sure(self.graph, weights.near, row, weights.off)
+            with localcontext(prec=DIGITS):
+                given = [Decimal(int(x)) for x in row], IN_DECIMALS
+                return forward_by_hand(self.graph, weights, *given, flat=flat)[0]
         return cubes.values(self.graph, weights, row, DEAD)
 
     def _disturbed(self, weights: Any, step: int) -> Any:
@@ -338,11 +346,10 @@ class NoisyNet(EmulatorNet):
         if not self.noise:
             return weights
         random = np.random.default_rng([self.seed, step])
-        noise = random.uniform(-1, 1, len(weights)) * (self.noise / len(self.written))
         if self.arithmetic == "double":
-            return weights + noise
+            return weights + random.uniform(-1, 1, len(weights)) * (self.noise / len(self.written))
         with localcontext(prec=DIGITS):
-            return [weight + Decimal(float(n)) for weight, n in zip(weights, noise, strict=True)]
+            return cubes.Decimals.of(weights).disturbed(Decimal(self.noise) / len(self.written), random)
 
     # Meaning
 

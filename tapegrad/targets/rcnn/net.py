@@ -116,7 +116,7 @@ class RcnnNet(Net):
         if rows * columns > MOST_CELLS:
             raise Refused(
                 f"a grid of {rows:,} x {columns:,} cells is too large; the limit is {MOST_CELLS:,} cells",
-                advice="Bring the marks closer together, or take a smaller margin.",
+                advice="Bring the marks closer together, take fewer steps, or use the target `tape`.",
             )
         cells = self.encoding.cells
         numbers = np.full((rows, columns), cells.number(False, 0, COMPUTE))
@@ -228,7 +228,7 @@ class RcnnNet(Net):
         return Refused(
             f"the head left the grid of {rows:,} x {columns:,} cells",
             where=f"after cell {cell}",
-            advice=f"Compile with a margin of more than {self.margin}.",
+            advice=f"Compile with a larger margin, as in `--set margin={2 * self.margin}`.",
         )
 
     def units(self) -> Iterator[str]:

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tapegrad.errors import Refused
-from tapegrad.machines.model import GridMachine, GridRule
+from tapegrad.machines.model import GridConfiguration, GridMachine, GridRule
+from tapegrad.machines.room import look_ahead_on_grid
 from tapegrad.targets.rcnn.build import LARGEST_FILTER
 from tapegrad.targets.rcnn.encoding import ENCODINGS
 from tapegrad.targets.rcnn.exactness import filter_size
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
+
+MARGIN = 16
 
 
 def build(machine: GridMachine, *, encoding: str, margin: int) -> RcnnNet:
@@ -44,6 +49,14 @@ def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
     )
 
 
+def margin_for(machine: GridMachine, first: GridConfiguration, steps: int) -> dict[str, int]:
+    """As many blank cells around the input as the head needs, where the usual ones are too few."""
+    _, touched = look_ahead_on_grid(machine, first, steps)
+    given, all_cells = np.array([first.head, *first.cells]), np.array(touched)
+    beyond = max((given.min(0) - all_cells.min(0)).max(), (all_cells.max(0) - given.max(0)).max())
+    return {"margin": int(beyond)} if beyond > MARGIN else {}
+
+
 def examples() -> Sequence[Example]:
     """A turmite with two states that draws for six steps and halts."""
     rules = {
@@ -68,6 +81,10 @@ TARGET = Target(
         "encoding": Option(
             "channels", "one channel for each fact, or the paper's ternary numbers", ENCODINGS
         ),
-        "margin": Option(16, "blank cells on each side of the input"),
+        "margin": Option(
+            MARGIN, "blank cells on each side of the input; `run` and `show` take more if they must"
+        ),
     },
+    fitted=margin_for,
+    blind=256,
 )

@@ -7,6 +7,9 @@ from tapegrad.errors import InputError
 from tapegrad.learners.on_grid import start
 from tapegrad.machines.compiled import run as run_machine
 from tapegrad.search import Family, machine_of, task_named
+from tapegrad.search.tree import COMPLETE, GO_ON
+from tapegrad.search.tree import sample as draw_machines
+from tapegrad_papers.goel import corollary_2
 from tapegrad_papers.goel.drawn import draw_raw_network, predict_raw, train_raw
 from tapegrad_papers.goel.restarts import best_machine_filter, best_raw_filter, random_table, sizes
 
@@ -124,3 +127,28 @@ def test_raw_restarts_choose_the_best_of_what_little_there_is():
     assert 0 < chosen.answering <= chosen.restarts == 30
     with pytest.raises(InputError, match="at least 1"):
         best_raw_filter(data, 1, 0)
+
+
+def test_points_that_need_their_sample_are_none_that_a_machine_answers_without():
+    """All machines were gone through. Those found for other points answer in the plain interpreter; for these
+    points none does among 300,000 that are drawn."""
+    needing = corollary_2.least_that_needs_its_sample()
+    d = len(needing[0])
+    assert not corollary_2.needing_the_sample(d - 1)
+    for hidden in corollary_2.signs(d):
+        task = corollary_2.LookUp(hidden)
+        problems = task.problems(useless=True)
+        if any((hidden == one).all() for one in needing):
+            counts, *_ = draw_machines(corollary_2.FAMILY.code(), problems, 0, 3, 300_000, 1, GO_ON)
+            assert counts[COMPLETE] == 0
+        else:
+            machine = machine_of(corollary_2.faultless(problems)[0], corollary_2.FAMILY)
+            data = task.data(1, useless=True)._replace(points=task.points, answers=task.labels)
+            assert (by_interpreter(machine, data) == task.labels).all()
+
+
+def test_the_share_of_good_machines_is_that_of_a_million_drawn():
+    problems = corollary_2.laid_out_sets(corollary_2.LastLabel(True, 0).every())
+    counts, *_ = draw_machines(corollary_2.FAMILY.code(), problems, 0, 5, 1_000_000, 1, GO_ON)
+    share = corollary_2.good_share(problems)
+    assert abs(counts[COMPLETE] - 1e6 * share) < 4 * np.sqrt(1e6 * share)

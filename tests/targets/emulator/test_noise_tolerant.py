@@ -143,6 +143,25 @@ def test_decimals_are_the_same_whether_flat_vertices_are_computed_or_known(case)
         carry = net.step(carry)
 
 
+def test_noise_in_decimals_is_even_and_within_its_share_and_doubles_stay_near() -> None:
+    learner, samples, x, y = CASES[0]
+    most = Decimal("7.3e-20")
+    net = NoisyNet.of(learner, samples, "decimal", float(samples * most))
+    carry = net.start(learner.start(x, y, 1, False))
+    for t in range(1, samples + 1):
+        disturbed = net._disturbed(carry.weights, t)
+        with localcontext(prec=DIGITS):
+            sizes = [abs(b - a) / most for a, b in zip(carry.weights, disturbed, strict=True)]
+        assert Decimal("0.99") < max(sizes) < Decimal("1.000001")
+        assert abs(sum(sizes, Decimal(0)) / len(sizes) - Decimal("0.5")) < Decimal("0.05")
+        assert len(set(sizes)) > 0.99 * len(sizes)
+        carry = net.step(carry)
+        away = [abs(Decimal(float(n)) - w) for n, w in zip(carry.weights.near, carry.weights, strict=True)]
+        rounding = [abs(w) * Decimal(2) ** -52 for w in carry.weights]
+        assert all(a <= Decimal(carry.weights.off) + r for a, r in zip(away, rounding, strict=True))
+        assert carry.weights.off < 1.01 * t * float(most)
+
+
 @pytest.mark.parametrize("dead", [DEAD_ZONES["decimal"], Decimal("0.1")])
 def test_the_activation_is_smooth_and_nondecreasing(dead: Decimal) -> None:
     points = [dead / 2, dead, dead * Decimal("1.5"), 2 * dead, Decimal("0.5"), Decimal(1), Decimal("1.2")]

@@ -57,6 +57,7 @@ def test_every_layer_decodes_to_the_next_configuration(encoding, seed, states):
 
 @pytest.mark.parametrize("encoding", ["ternary", "channels"])
 @pytest.mark.parametrize("symbols", [2, 4, 5, 9])
+@pytest.mark.sampled(3)
 def test_any_number_of_symbols_in_both_encodings(encoding, symbols):
     machine = sampled(symbols, 3, symbols=symbols)
     first = machine.start([[*machine.alphabet]], (0, symbols // 2))

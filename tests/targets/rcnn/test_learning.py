@@ -1,12 +1,16 @@
 """Definition 5 and Algorithm 1: memorising by SGD, then the learning algorithm in the forward pass."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tapegrad._precision import in_double
-from tapegrad.errors import InputError, Refused
+from tapegrad.cli import app
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners.on_grid import GRID_LEARNERS, nearest_neighbour, single_coordinate, start
 from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.networks.jax import chain
@@ -183,3 +187,26 @@ def test_a_machine_that_does_not_halt_gives_its_partial_grid():
         predict(Rcnn.of(lost, 2, 1, 30), last.memory, np.array([[1]]))
     with pytest.raises(Refused, match="adds up to"):
         predict(Rcnn.of(GridMachine({}, "A"), 2, 1, 30), last.memory, np.array([[1]]))
+
+
+def test_a_saved_classifier_is_verified_on_what_it_has_memorised(tmp_path):
+    pytest.importorskip("sklearn")
+    from tapegrad.sklearn import RCNNClassifier
+
+    X, y = np.array([[1, -1], [-1, 1], [1, 1]]), np.array([1, -1, 1])
+    classifier = RCNNClassifier(single_coordinate()).fit(X, y)
+    classifier.save(tmp_path / "net")
+    done = CliRunner().invoke(app, ["verify", str(tmp_path / "net"), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["agreed"]
+    asked = np.unique(np.random.default_rng(0).choice([-1, 1], (4, 2)), axis=0)
+    machine = single_coordinate().machine
+    runs = [list(machine.run(start(machine, X, y, point))) for point in asked]
+    assert found["inputs"] == len(asked)
+    assert found["steps"] == sum(len(run) - 1 for run in runs)
+    classifier.memory_[0, 0] = 0.1
+    classifier.save(tmp_path / "other")
+    refused = CliRunner().invoke(app, ["verify", str(tmp_path / "other")])
+    assert isinstance(refused.exception, BrokenNet)
+    assert "holds no samples" in str(refused.exception)
