@@ -304,7 +304,7 @@ def _built_for(
 ) -> tuple[Any, ...] | None:
     """The input to build a net for that is built for inputs, where none are given and short words would say
     nothing: the source's own, or a typical one."""
-    refuse_early(source, target, None)
+    refuse_early(source, target, None, options)
     chosen = target_named(target)
     if not chosen.built_for_inputs or {"inputs", "longest"} & options.keys():
         return None
