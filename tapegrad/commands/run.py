@@ -105,8 +105,9 @@ def run(
         target = compiled.target.name
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
-            ends = ahead is not None and ahead.halted
-            steps = ahead.steps + LAST_STEPS if ends else min(horizon, compiled.target.blind)
+            steps = min(horizon, compiled.target.blind)
+            if ahead is not None and ahead.halted:
+                steps = ahead.steps + LAST_STEPS
             room = compiled.net.room(compiled.encode(compiled.source.start(*words)))
             steps = steps if saved is not None or room is None else min(steps, max(1, room))
         if check:
