@@ -224,3 +224,9 @@ def test_numbers_in_order_for_a_circuit() -> None:
 def test_only_what_trains_is_called_training(target: str, told: str) -> None:
     done = tapegrad("run", "adder2", "--target", target, "--input", "1011")
     assert told in done.stdout, done.stdout
+
+
+def test_a_circuit_runs_to_its_end_however_long_its_machine_takes() -> None:
+    done = tapegrad("run", "interrupts9", "--target", "rcnn", "--input", "01" * 18)
+    assert "stopped at the step limit" not in done.stdout
+    assert "verified    agreed at every" in done.stdout, done.stdout

@@ -102,6 +102,8 @@ def run(
             compiled = compile_for(found.source, str(target), words, horizon, **given)
             if any(rewriting.covers is not None for rewriting in compiled.passes):
                 steps, horizon = None, SIGHT  # so many of the source are in the net; it has more of its own
+            elif steps is None and kind_of(found.source).compiled_run is None:
+                horizon = SIGHT  # a circuit or a learner ends, however long the machine is that it became
         target = compiled.target.name
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
