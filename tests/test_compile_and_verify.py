@@ -45,9 +45,9 @@ def test_a_circuit_reaches_a_machine_target() -> None:
     assert report.inputs == 16
 
 
-def test_a_lowering_that_lacks_sizes_says_which() -> None:
-    with pytest.raises(Refused, match="steps and cells"):
-        tg.compile(random_grid_machine(0), "relu")
+def test_a_machine_on_a_grid_needs_no_sizes() -> None:
+    """How many steps and cells its circuit holds is found by running it."""
+    assert tg.verify(tg.compile(random_grid_machine(0), "relu"), [()]).agreed
 
 
 def test_unknown_targets_options_and_values_are_refused() -> None:
