@@ -75,7 +75,7 @@ def _on_many(name: str, circuit: Circuit) -> dict:
     words = packed(bits)
     seconds, on_words = _in_turns(lambda: evaluator(bits), lambda: evaluator.packed(words), times=30)
     reading, filling = _in_turns(
-        bits.max, lambda: np.empty((len(circuit.outputs), MANY), bool).fill(True), times=30
+        bits.view(np.uint8).max, lambda: np.empty((len(circuit.outputs), MANY), bool).fill(True), times=30
     )
     return {
         "what": f"evaluate {name} on {MANY:,} rows of bools, {bits.nbytes >> 20} MB",

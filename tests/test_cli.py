@@ -261,3 +261,22 @@ def test_a_circuit_without_input_says_what_to_type() -> None:
     typed = refused.rpartition("For this one: ")[2].rstrip(".").split()
     assert typed == ["--input", "a=3", "b=3"]
     assert "out=6" in tapegrad("run", "adder2", "-t", "relu", *typed).stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("transformer", "1 of the network in"),
+        ("decoder", "1 of the network in"),
+        ("emulator", "1 of SGD, one for"),
+    ],
+)
+def test_only_what_trains_is_called_training(target: str, told: str) -> None:
+    done = tapegrad("run", "adder2", "--target", target, "--input", "1011")
+    assert told in done.stdout, done.stdout
+
+
+def test_a_circuit_runs_to_its_end_however_long_its_machine_takes() -> None:
+    done = tapegrad("run", "interrupts9", "--target", "rcnn", "--input", "01" * 18)
+    assert "stopped at the step limit" not in done.stdout
+    assert "verified    agreed at every" in done.stdout, done.stdout

@@ -251,6 +251,7 @@ CIRCUIT = SourceKind(
     state_json=state_json,
     state_text=state_text,
     view=CircuitView,
+    step="row of bits",
     refuses="tapegrad.lowering.clocked:refuse_circuit",
     lowerings=(
         Lowering("sequential circuit", "tapegrad.lowering.clocked:one_cycle"),
@@ -295,6 +296,7 @@ FUNCTION = SourceKind(
     state_json=result_json,
     state_text=lambda traced, bits: str(result_json(traced, bits)),
     view=lambda traced: CircuitView(traced.circuit),
+    step="call",
     refuses="tapegrad.lowering.clocked:refuse_function",
     lowerings=(Lowering("circuit", "tapegrad.circuits.kind:function_circuit"),),
 )

@@ -108,6 +108,8 @@ def run(
             compiled = compile_for(found.source, str(target), words, horizon, **given)
             if any(rewriting.covers is not None for rewriting in compiled.passes):
                 steps, horizon = None, SIGHT  # so many of the source are in the net; it has more of its own
+            elif steps is None and kind_of(found.source).compiled_run is None:
+                horizon = SIGHT  # a circuit or a learner ends, however long the machine is that it became
         target = compiled.target.name
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
@@ -177,10 +179,10 @@ def run(
     else:
         if output is not None:
             output.end(outcome.state)
-        in_step = bool(compiled.passes) and compiled.passes[-1].in_step
+        in_step = target == "emulator" and bool(compiled.passes) and compiled.passes[-1].in_step
         what = f"of SGD, one for each {kind.step}," if in_step else "of the network"
         ended = "done" if outcome.halted else "stopped at the step limit"
-        rate = f" ({outcome.steps / outcome.seconds:,.0f} a second)" if in_step else ""
+        rate = f" ({outcome.steps / outcome.seconds:,.0f} a second)" if in_step and outcome.steps > 1 else ""
         console.print(f"steps       {outcome.steps:,} {what} in {outcome.seconds:.3g} s{rate}, {ended}")
         for line in () if rows is None else rows.lines():
             console.print(f"gives       {line}", markup=False)
