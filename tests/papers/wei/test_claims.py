@@ -1,10 +1,8 @@
 """Every statement of the paper has its claim, and every claim comes out."""
 
-from pathlib import Path
-
 import pytest
 
-from tapegrad_papers.ledger import Status, page, run_claims
+from tapegrad_papers.ledger import Status
 from tapegrad_papers.wei import PAPER
 from tests.papers.checking import check, parameters, require_statements
 
@@ -57,11 +55,3 @@ def test_claims_come_out(claim):
 @pytest.mark.parametrize("claim", parameters(PAPER))
 def test_claims_come_out_on_larger_instances(claim):
     check(claim, long=True, expected=EXPECTED)
-
-
-@pytest.mark.slow
-def test_the_page_is_what_its_command_writes():
-    """docs/claims/wei.md, once more, from the rows as they are."""
-    written = Path(__file__).parents[3] / "docs" / "claims" / "wei.md"
-    entries = list(run_claims(PAPER.claims))
-    assert page(PAPER, entries, long=False) == written.read_text(encoding="utf-8")
