@@ -127,7 +127,7 @@ def faultless(problems: Problems) -> list[Table]:
 def good_share(problems: Problems) -> float:
     """How often a random machine makes no error: exactly, from all that make none."""
     code, all_used = FAMILY.code(), np.array([FAMILY.single, FAMILY.pairs])
-    entries = [np.flatnonzero(table[:, 1] >= 0) for table in faultless(problems)]
+    entries = [np.flatnonzero(table[:, 1] >= 0).tolist() for table in faultless(problems)]
     return sum(math.prod(1 / option_count(entry, code, all_used) for entry in some) for some in entries)
 
 
