@@ -27,13 +27,14 @@ from tapegrad.circuits.layered import LayeredCircuit, layered
 from tapegrad.circuits.library import ready
 
 INPUTS = 16
-PATTERNS = 4096
+PATTERNS, MANY = 4096, 1 << 20
 
 
 def rows() -> list[dict]:
     """Every measurement; those with a rival were taken in turns, best of several."""
     own = ("interrupts9", "corrector32", "adder64", "multiplier16")
-    return [_beside_aigverse(), *_wide_multiplier(), *(_on_bools(name, ready(name)) for name in own)]
+    on_bools = [row for name in own for row in (_on_bools(name, ready(name)), _on_many(name, ready(name)))]
+    return [_beside_aigverse(), *_wide_multiplier(), *on_bools]
 
 
 def of_file(path: Path) -> list[dict]:
@@ -41,7 +42,7 @@ def of_file(path: Path) -> list[dict]:
     circuit = read(path.read_bytes())
     if not isinstance(circuit, Circuit):
         sys.exit(f"{path.name} has latches; only circuits without a state are measured here")
-    found = [_on_bools(path.name, circuit)]
+    found = [_on_bools(path.name, circuit), _on_many(path.name, circuit)]
     program = shutil.which("berkeley-abc") or shutil.which("abc")
     if program and path.suffix == ".blif":
         found.append(_beside_strash(path, circuit, program))
@@ -62,6 +63,26 @@ def _on_bools(name: str, circuit: Circuit) -> dict:
         "unit": "patterns/s",
         "rival": "on words",
         "rival_value": PATTERNS / on_words,
+        "ratio": on_words / seconds,
+    }
+
+
+def _on_many(name: str, circuit: Circuit) -> dict:
+    """The same for a million patterns, which come from memory and go there; and, for comparison, what it
+    takes only to read as many bytes and to fill a new array as large as the result."""
+    evaluator = Evaluator(circuit)
+    bits = np.random.default_rng(0).integers(0, 2, (MANY, len(circuit.inputs)), np.uint8).astype(bool)
+    words = packed(bits)
+    seconds, on_words = _in_turns(lambda: evaluator(bits), lambda: evaluator.packed(words), times=30)
+    reading, filling = _in_turns(
+        bits.max, lambda: np.empty((len(circuit.outputs), MANY), bool).fill(True), times=30
+    )
+    return {
+        "what": f"evaluate {name} on {MANY:,} rows of bools, {bits.nbytes >> 20} MB",
+        "value": MANY / seconds,
+        "unit": "patterns/s",
+        "rival": f"on words ({100 * (reading + filling) / seconds:.0f}% of the time is that of memory alone)",
+        "rival_value": MANY / on_words,
         "ratio": on_words / seconds,
     }
 

@@ -1,10 +1,11 @@
-"""Real sources on every target: `python -m bench.sizes [FILE ...] [--target NAME ...] [--table FILE]`.
+"""Real sources on every target: `python -m bench.sizes [FILE ...] [--target NAME ...] [--json FILE]`.
 
 Without files: circuits of the size and function of c432, c499 and c6288 of ISCAS-85, and machines with two
 and three tapes. Every cell of the table is a process of its own that compiles the source, verifies the
 network on random inputs (every state decoded and compared with the source's interpreter), saves, loads, runs
 the loaded network once more and has the folder checked. Given are processor seconds and the most memory of
-the process; a refusal is given in its own words with the seconds it took.
+the process; a refusal is given in its own words with the seconds it took. With `--json` a cell that the file
+has already is not measured again, so a run that was stopped goes on where it was.
 """
 
 import argparse
@@ -33,8 +34,8 @@ PATTERNS = 2
 LETTERS = 12
 """Of a word on a tape."""
 STEPS = 2_000_000
-COMPARED, COMPARISONS = 50_000, 100
-"""In runs longer than this not every step is compared, but so many."""
+COMPARED = 50_000
+"""In runs longer than this not every step is compared, but some."""
 
 
 def cell(text: str, target: str) -> Iterator[dict[str, Any]]:
@@ -67,7 +68,9 @@ def cell(text: str, target: str) -> Iterator[dict[str, Any]]:
     yield stage("compile", passes=passes, parameters=compiled.net.parameters)
     began = time.process_time()
     ahead = looked_ahead(compiled, inputs[0], STEPS)
-    every = 1 if ahead is None or ahead.steps <= COMPARED else ahead.steps // COMPARISONS
+    every = 1
+    if ahead is not None and ahead.steps > COMPARED:
+        every = ahead.steps // compiled.net.looks(compiled.encode(compiled.source.start(*inputs[0])))
     report = verify(compiled, inputs, steps=STEPS, engine=None, every=every)
     yield stage("verify", inputs=len(inputs), every=every, **_seen(report))
     with TemporaryDirectory() as folder:
@@ -139,7 +142,7 @@ def measured(text: str, target: str) -> dict[str, Any]:
 def in_words(found: dict[str, Any]) -> str:
     """A cell of the table."""
     if "refused" in found:
-        return f"refused in {found['refused']['seconds']:.1f} s"
+        return f"refused in {found['refused']['seconds']:.1f} s: {found['refused']['why']}"
     stages = {name: found[name]["seconds"] for name in ("compile", "verify", "check") if name in found}
     if "failed" in found or len(stages) < 3:
         return (
@@ -151,7 +154,7 @@ def in_words(found: dict[str, Any]) -> str:
         return "DISAGREED"
     steps, size = verified["steps"] // verified["inputs"], found["compile"]["parameters"]
     times = " + ".join(f"{taken:.1f}" for taken in stages.values())
-    return f"{_short(size)} parameters, {steps:,} steps, {times} s, {peak:.1f} GiB"
+    return f"{_short(size)}; {steps:,} step{'s' * (steps != 1)}; {times} s; {peak:.1f} GiB"
 
 
 def _short(number: int) -> str:
@@ -170,15 +173,22 @@ def main() -> None:
             print(json.dumps(one), flush=True)
         return
     everything: dict[str, dict[str, Any]] = {}
-    for source in given.sources:
-        name = re.sub(r"\.\w+$", "", Path(source).name)
-        for target in given.target or TARGETS:
-            found = measured(source, target)
-            everything.setdefault(name, {})[target] = found
-            print(f"| {name} | {target} | {in_words(found)} |", flush=True)
-            print(json.dumps(found), file=sys.stderr, flush=True)
+    if given.json is not None and given.json.exists():
+        everything = json.loads(given.json.read_text())
+    targets = given.target or TARGETS
+    names = {re.sub(r"\.\w+$", "", Path(source).name): source for source in given.sources}
+    for name, source in names.items():
+        cells = everything.setdefault(name, {})
+        for target in targets:
+            if target in cells:
+                continue
+            cells[target] = measured(source, target)
+            print(f"{name} on {target}: {json.dumps(cells[target])}", file=sys.stderr, flush=True)
             if given.json:
                 given.json.write_text(json.dumps(everything, indent=1))
+    print(f"| target | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
+    for target in targets:
+        print(f"| {target} | {' | '.join(in_words(everything[name][target]) for name in names)} |")
 
 
 if __name__ == "__main__":

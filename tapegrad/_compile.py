@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tapegrad._sizing import left_open, suiting, typical, way
+from tapegrad._sizing import left_open, suiting, typical, typical_inputs, way
 from tapegrad._sources import Found, as_source, example_of, kind_of, parse_inputs
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import Call, Rewriting, Source, State, imported
@@ -28,6 +28,8 @@ Progress = Callable[[int], None]
 Watch = Callable[[State], None]
 """Is shown states of the user's own source while a net runs, as often as they are looked at."""
 MOST_STEPS_OF_A_CALL, STEPS_WITHOUT_AN_END, STEPS_TO_BUILD_FOR = 100_000_000, 1_000_000, 10_000
+FEW_SYMBOLS = 8
+"""There are not many short words over so many."""
 AUTO = "auto"
 """In place of an engine: the one for the length of the run."""
 LONGEST_CHUNK = 0.5
@@ -278,6 +280,10 @@ def compile(given: Given, target: str, **options: Any) -> Compiled:
     3. Build the net.
     """
     source = as_source(given)
+    if (own := _built_for(given, source, target, options)) is not None:
+        return replace(
+            compile_for(source, target, own, MOST_STEPS_OF_A_CALL, **options), given=frozenset(options)
+        )
     sized = _sized(given, source, target, options)
     chosen, passes, settings = _prepared(source, target, sized)
     lowered = passes[-1].after if passes else source
@@ -286,11 +292,28 @@ def compile(given: Given, target: str, **options: Any) -> Compiled:
 
 def _sized(given: Given, source: Source, target: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options, and values for those that were left open."""
-    refuse_early(source, target, None)
+    refuse_early(source, target, None, options)
     chosen = target_named(target)
     if not left_open(source, chosen, options):
         return dict(options)
     return typical(source, chosen, example_of(given, source), options) | options
+
+
+def _built_for(
+    given: Given, source: Source, target: str, options: Mapping[str, Any]
+) -> tuple[Any, ...] | None:
+    """The input to build a net for that is built for inputs, where none are given and short words would say
+    nothing: the source's own, or a typical one."""
+    refuse_early(source, target, None, options)
+    chosen = target_named(target)
+    if not chosen.built_for_inputs or {"inputs", "longest"} & options.keys():
+        return None
+    own = example_of(given, source)
+    if isinstance(source, chosen.kinds):
+        return own if own and len(source.alphabet) > FEW_SYMBOLS else None  # type: ignore[attr-defined]
+    if own or kind_of(source).one_by_one or left_open(source, chosen, options):
+        return next(typical_inputs(source, own), None)
+    return None
 
 
 def compile_for(
@@ -311,7 +334,7 @@ def _suited(
     if (fitted := kind_of(source).fitted) is not None:
         source = imported(fitted)(source, words, steps)
     first = source.start(*words)
-    refuse_early(source, target, first)
+    refuse_early(source, target, first, options)
     if target_named(target).built_for_inputs and "longest" not in options:
         options.setdefault("inputs", [tuple(map(_as_text, words))])
     options = suiting(source, target_named(target), first, steps, options) | options
@@ -326,6 +349,8 @@ def _suited(
 def estimate(given: Given, target: str, **options: Any) -> Estimate:
     """Width, depth, weights, memory and precision of `compile(given, target, **options)`, unbuilt."""
     source = as_source(given)
+    if (own := _built_for(given, source, target, options)) is not None:
+        return estimate_for(source, target, own, MOST_STEPS_OF_A_CALL, **options)
     chosen, passes, settings = _prepared(source, target, _sized(given, source, target, options))
     return chosen.estimate(passes[-1].after if passes else source, **settings)
 
@@ -358,7 +383,7 @@ def defaults(source: Source, target: Target, names: Iterable[str] = ()) -> list[
 def _prepared(
     source: Source, target: str, options: dict[str, Any], then: Sequence[Defaults] | None = None
 ) -> tuple[Target, tuple[Rewriting, ...], dict[str, Any]]:
-    refuse_early(source, target, None)
+    refuse_early(source, target, None, options)
     chosen = target_named(target)
     passes: list[Rewriting] = []
     own = dict(options)
@@ -386,10 +411,10 @@ def _prepared(
     return chosen, tuple(passes), settings
 
 
-def refuse_early(source: Source, target: str, first: State | None) -> None:
+def refuse_early(source: Source, target: str, first: State | None, options: Mapping[str, Any]) -> None:
     """Refuses what is known not to fit before anything is loaded that takes time."""
     if (refuses := kind_of(source).refuses) is not None:
-        imported(refuses)(source, target, first)
+        imported(refuses)(source, target, first, options)
 
 
 def _words(source: Source, inputs: Any) -> Iterable[Iterable[Any]]:

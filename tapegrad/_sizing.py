@@ -59,7 +59,7 @@ def typical(
     if not missing:
         return {}
     found: dict[str, Any] = {}
-    for number, words in enumerate(_typical_inputs(source, own)):
+    for number, words in enumerate(typical_inputs(source, own)):
         try:
             first = source.start(*words)
             suits = suiting(source, target, first, LONG_RUN, options)
@@ -76,7 +76,7 @@ def typical(
     return {name: value for name, value in found.items() if name in missing or name not in options}
 
 
-def _typical_inputs(source: Source, own: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def typical_inputs(source: Source, own: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     """The input that came with the source, then others; of most kinds the first of these is enough."""
     kind = kind_of(source)
     if own or not kind.input_needed:

@@ -1,10 +1,12 @@
 """The kinds of source, and finding a source: by a ready name, in a file, or in a text of any format."""
 
+import gc
 import inspect
 import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -132,6 +134,11 @@ def find(text: str) -> Found:
     if content is not None:
         return _parsed(content, str(Path(text)), Path(text).parent)
     if "\n" not in text and (os.sep in text or Path(text).suffix in _ENDINGS):
+        if os.path.isdir(text):  # which no length of a name makes fail
+            raise InputError(
+                f"{text!r} is a folder",
+                advice="Give a file; `run`, `verify` and `check` also take the folder of a saved net.",
+            )
         raise InputError(f"there is no file {text!r}")
     return find_text(text)
 
@@ -183,6 +190,19 @@ _ENDINGS = {
 }  # fmt: skip
 
 
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """A reader makes a million small things and drops none: looking for garbage among them takes a third of
+    its time."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collected:
+            gc.enable()
+
+
 def _parsed(data: bytes, origin: str, folder: Path | None = None) -> Found:
     if data.startswith(_WRITTEN):
         return Found(_from_written(data), f"{origin}, saved source")
@@ -190,7 +210,8 @@ def _parsed(data: bytes, origin: str, folder: Path | None = None) -> Found:
         for known in kind.formats:
             if known.detect(data):
                 options = {"folder": folder} if known.names_files else {}
-                source, inputs = kind.found(known.read(data, **options))
+                with _without_collecting():
+                    source, inputs = kind.found(known.read(data, **options))
                 return Found(source, f"{origin}, {known.name}", inputs)
     listed = ", ".join(known.name for known in all_formats())
     shown = repr(data[:60].decode(errors="replace")) if origin == "text" else origin

@@ -60,3 +60,13 @@ def calling_line() -> str:
     """The innermost line outside this package, as `file.py, line 7`."""
     frame = calling_frame()
     return "" if frame is None else f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
+
+
+def raising_line(error: BaseException) -> str:
+    """The innermost line outside this package that an exception came through, as `file.py, line 7`."""
+    found, at = "", error.__traceback__
+    while at is not None:
+        if not at.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            found = f"{Path(at.tb_frame.f_code.co_filename).name}, line {at.tb_lineno}"
+        at = at.tb_next
+    return found

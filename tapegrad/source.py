@@ -299,8 +299,8 @@ class SourceKind:
     first n have given, by name, as far as the state knows."""
     view: Callable[[Any], View] = TextView
     refuses: str | None = None
-    """`module:function`, which takes a source, the name of a target, and a first state or None, and refuses
-    what cannot fit. It is asked before the target is loaded, which takes a second or two."""
+    """`module:function`, which takes a source, the name of a target, a first state or None, and the options,
+    and refuses what cannot fit. It is asked before the target is loaded, which takes a second or two."""
     fitted: str | None = None
     """`module:function`, which takes a source, the arguments of `source.start` and a number of steps, and
     gives the source in a size that suits this run, where its size is not a part of what it says."""

@@ -20,7 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="The first line says what was proved: that it computes this source for all inputs, that it "
         "computes its own table, or that it was tested. "
         "Exit code: 0 that holds, 1 something does not, 2 bad input (not a saved network, or one "
-        "that this version cannot check), 70 internal error, 130 interrupted, 143 terminated. "
+        "that this version cannot check), 70 internal error, 71 no memory or disk space left, "
+        "130 interrupted, 143 terminated. "
         "Example: tapegrad-check adder8.net",
     )
     parser.add_argument("folder", metavar="FOLDER", help="a folder that `tapegrad compile` or `save` wrote")

@@ -5,6 +5,7 @@ else goes wrong has to end here, where it gets a code of its own and one paragra
 """
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -15,11 +16,20 @@ from typing import IO, Protocol
 
 from tapegrad_check.signals import Terminated, stopped_by_signals
 
-INTERNAL_ERROR, INTERRUPTED, TERMINATED = 70, 130, 143
-"""A fault of ours, by the code that sysexits.h has for it; Ctrl-C and SIGTERM, by the codes of shells."""
+INTERNAL_ERROR, NO_ROOM, INTERRUPTED, TERMINATED = 70, 71, 130, 143
+"""A fault of ours, and something that the system does not have, by the codes of sysexits.h; Ctrl-C and
+SIGTERM, by the codes of shells."""
 
 TRACEBACK = "TAPEGRAD_TRACEBACK"
 """The environment variable that asks for tracebacks."""
+
+REPORT = f"Please report it; to see the traceback, set {TRACEBACK}=1 or give --traceback."
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+EMPTIER = "Make room on the disk, or write to another place."
+SMALLER = (
+    "Try something smaller (fewer steps, cells, samples, or inputs at a time; `tapegrad estimate` tells the "
+    "size of a network before it is built), or let the process have more memory."
+)
 
 
 class Mendable(Protocol):
@@ -97,9 +107,13 @@ def guarded(program: Callable[[], int], *, as_json: bool = False) -> int:
     except Terminated:
         _say("terminated")
         return TERMINATED
-    except Exception as error:  # MemoryError and RecursionError are among them
-        _internal_error(error, as_json)
-        return INTERNAL_ERROR
+    except Exception as error:  # RecursionError is among them
+        if lacks_memory(error):
+            return _unforeseen(NO_ROOM, "not enough memory" + _details(error), SMALLER, as_json)
+        if isinstance(error, OSError) and error.errno in FULL:
+            return _unforeseen(NO_ROOM, f"what is written has no room: {error.strerror}", EMPTIER, as_json)
+        told = " ".join("".join(traceback.format_exception_only(error)).split())
+        return _unforeseen(INTERNAL_ERROR, f"internal error: {told}", REPORT, as_json)
     finally:
         try:
             sys.stdout.flush()
@@ -107,13 +121,29 @@ def guarded(program: Callable[[], int], *, as_json: bool = False) -> int:
             silence(sys.stdout)
 
 
-def _internal_error(error: Exception, as_json: bool) -> None:
-    what = "internal error: " + " ".join("".join(traceback.format_exception_only(error)).split())
-    advice = f"Please report it; to see the traceback, set {TRACEBACK}=1 or give --traceback."
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error says that the system has no more memory: Python's and NumPy's, the system's, XLA's."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and str(error).startswith("RESOURCE_EXHAUSTED")
+    )
+
+
+def _details(error: Exception) -> str:
+    """Which module of ours ran out of it, and what was asked for, in the words of who asked."""
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = [name for name in frames if name.startswith("tapegrad") and name != __name__]
+    told = " ".join(str(error).removeprefix("RESOURCE_EXHAUSTED:").split())
+    return (f" in {ours[-1]}" if ours else "") + (f": {told}" if told else "")
+
+
+def _unforeseen(code: int, what: str, advice: str, as_json: bool) -> int:
     if as_json:
         print_json({"error": what, "where": "", "advice": advice})
     _say(f"{what.removesuffix('.')}. {advice}")
     _show_traceback()
+    return code
 
 
 def _show_traceback() -> None:

@@ -19,6 +19,9 @@ CONFIG, MODEL, CERTIFICATE = "config.json", "model.safetensors", "certificate.js
 LIMITS = {CONFIG: 256 << 20, MODEL: 16 << 30, CERTIFICATE: 64 << 20}
 """Largest sizes, in bytes, that are read at all."""
 
+ATTEMPTS = 100
+"""To read the files together, beside someone who writes them."""
+
 VERSION = 2
 """The format that is written. Format 1 did not record how the source was lowered."""
 READABLE = (1, VERSION)
@@ -114,9 +117,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     folder = Path(path)
     if not os.path.isdir(folder):  # of a name that cannot be one, `Path.is_dir` raises
         raise Unchecked(f"{folder} is not a folder", advice="Give the folder that `save` wrote.")
-    config_bytes, model_bytes, certificate_bytes = (
-        bytes_of(folder / name, limit) for name, limit in LIMITS.items()
-    )
+    config_bytes, model_bytes, certificate_bytes = _together(folder)
     config, certificate = (
         parsed(content, folder / name)
         for content, name in ((config_bytes, CONFIG), (certificate_bytes, CERTIFICATE))
@@ -141,6 +142,34 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     if (config["version"], config["target"]) != (certificate["version"], certificate["target"]):
         raise CheckError("config and certificate name different targets or formats", where=str(folder))
     return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
+
+
+def _together(folder: Path) -> list[bytes]:
+    """The three files as they stood there at one time. Someone may be saving to this name, and another folder
+    or another file take the place of one that was just read: then all are read again."""
+    for _ in range(ATTEMPTS):
+        before = _identity(folder)
+        try:
+            found = [bytes_of(folder / name, limit) for name, limit in LIMITS.items()]
+        except Unchecked:
+            if _identity(folder) == before:
+                raise
+            continue
+        if _identity(folder) == before:
+            return found
+    raise Unchecked("the folder is written again and again", where=str(folder), advice="Try it later.")
+
+
+def _identity(folder: Path) -> list[tuple[int, ...] | None]:
+    """What tells files from others that were there under the same names."""
+    found: list[tuple[int, ...] | None] = []
+    for name in LIMITS:
+        try:
+            seen = os.stat(folder / name)
+            found.append((seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return found
 
 
 def issued_for(certificate: dict[str, Any], name: str, content: bytes, folder: Path) -> None:

@@ -357,7 +357,7 @@ def noise(
 
 @bench.command("margins")
 def margins_learned(
-    seeds: Annotated[int, typer.Option(min=1, max=20, help="Trainings at each size: seeds 0, 1, ...")] = 2,
+    seeds: Annotated[int, typer.Option(min=1, max=20, help="Trainings at each size: seeds 0, 1, ...")] = 5,
     short: Annotated[bool, typer.Option("--short", help="Only the two smallest sizes of each.")] = False,
     figure: Annotated[Path | None, typer.Option("--figure", help="SVG file to draw the result to.")] = None,
     as_json: AsJson = False,

@@ -4,6 +4,7 @@ their files, which all workers and the processes they start share."""
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
@@ -32,6 +33,18 @@ def pytest_configure(config: pytest.Config) -> None:
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not name
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a family of like cases marked `sampled(n)` the quick tests take every n-th; the rest are slow."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if sampled := item.get_closest_marker("sampled"):
+            family = item.nodeid.partition("[")[0]
+            if seen[family] % sampled.args[0]:
+                item.add_marker("slow")
+            seen[family] += 1
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -407,7 +407,16 @@ class _Chosen:
 
 
 def _pytest(files: list[str], plugin: object, *, stop: bool = True) -> int:
-    options = [*(["-x"] if stop else []), "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options = [
+        *(["-x"] if stop else []),
+        "-q",
+        "-m",
+        "not slow or sampled",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+    ]
     return int(pytest.main([*options, *files], plugins=[plugin]))
 
 

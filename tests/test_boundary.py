@@ -6,15 +6,18 @@ import fcntl
 import importlib.abc
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 import tapegrad as tg
@@ -30,6 +33,7 @@ from tapegrad_check import __main__ as checker
 from tapegrad_check.boundary import printable
 
 Command = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
 
 YAML = """
 name: {name}
@@ -74,13 +78,12 @@ def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         KeyError("roof"),
         EOFError("a cache was cut off"),
         OSError(errno.EIO, "Input/output error"),
-        MemoryError(),
         RecursionError("too deep"),
     ],
     ids=lambda error: type(error).__name__,
 )
 def test_an_unforeseen_error_is_a_paragraph_with_a_code_of_its_own(
-    tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+    tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capsys: Capture, error: Exception
 ) -> None:
     fails_with(monkeypatch, error)
     assert tapegrad("show", "adder2") == 70
@@ -95,19 +98,82 @@ def test_an_unforeseen_error_is_a_paragraph_with_a_code_of_its_own(
     assert "Traceback (most recent call last)" in capsys.readouterr().err
 
 
-def test_the_codes_are_in_the_help(tapegrad: Command, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), ""),
+        (np._core._exceptions._ArrayMemoryError((1 << 40, 8), np.dtype(np.int8)),  # type: ignore[attr-defined]
+         ": Unable to allocate 8.00 TiB for an array with shape (1099511627776, 8) and data type int8"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), ": [Errno 12] Cannot allocate memory"),
+        (jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.\nby XLA"),
+         ": Out of memory allocating 9 bytes. by XLA"),
+    ],
+)  # fmt: skip
+def test_a_shortage_of_memory_is_no_fault_of_ours(
+    tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capsys: Capture, error: Exception, told: str
+) -> None:
+    fails_with(monkeypatch, error)
+    assert tapegrad("show", "adder2") == 71
+    said = capsys.readouterr().err
+    assert said.startswith(f"not enough memory in tapegrad.commands.listing{told}. Try something smaller")
+    assert len(said.splitlines()) == 1
+    assert "internal" not in said
+    assert tapegrad("show", "adder2", "--json") == 71
+    assert json.loads(capsys.readouterr().out)["error"].endswith(f"listing{told}")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
+def test_a_full_disk_is_no_fault_of_ours(tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert tapegrad("show", "adder2") == 71
+        monkeypatch.undo()
+        with suppress(OSError):  # what is left in it
+            full.close()
+    told = "what is written has no room: No space left on device. Make room on the disk"
+    assert capfd.readouterr().err.startswith(told)
+
+
+def test_other_errors_of_jax_are_ours(tapegrad: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_with(monkeypatch, jax.errors.JaxRuntimeError("INTERNAL: not RESOURCE_EXHAUSTED"))
+    assert tapegrad("show", "adder2") == 70
+
+
+@pytest.mark.slow
+def test_a_network_that_does_not_fit_into_memory() -> None:
+    """A million positions of 42 numbers in 21 layers, in a process that has 2 GiB."""
+    words = "run", "palindrome", "abba", "-t", "transformer", "--set", "steps=1000000"
+    ended = subprocess.run(
+        [sys.executable, "-c", "import tapegrad_command; tapegrad_command.main()", *words],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (9 << 28, 9 << 28)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 71
+    assert ended.stderr.startswith("not enough memory in tapegrad.networks.jax: Unable to allocate 3.29 GiB")
+
+
+def test_the_codes_are_in_the_help(tapegrad: Command, capsys: Capture) -> None:
     assert tapegrad("--help") == 0
-    assert "70 internal error" in " ".join(capsys.readouterr().out.split())
+    assert "70 internal error, 71 no memory or disk space left" in " ".join(capsys.readouterr().out.split())
     assert "70 internal error" in (Path(__file__).parent.parent / "README.md").read_text()
 
 
-def test_bad_input_is_told_without_class_names(tapegrad: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_told_without_class_names(tapegrad: Command, capsys: Capture) -> None:
     assert tapegrad("show", "nonsense") == 2
     assert capsys.readouterr().err.startswith("error: 'nonsense' is neither")
 
 
+def test_a_folder_is_no_source(tapegrad: Command, capsys: Capture, tmp_path: Path) -> None:
+    assert tapegrad("show", str(tmp_path)) == 2
+    assert capsys.readouterr().err.startswith(f"error: '{tmp_path}' is a folder. Give a file;")
+    assert tapegrad("show", str(tmp_path / "nowhere")) == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
 def test_ctrl_c_and_sigterm_are_a_word_and_the_codes_of_shells(
-    tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     fails_with(monkeypatch, KeyboardInterrupt())
     assert tapegrad("show", "adder2") == 130
@@ -119,9 +185,7 @@ def test_ctrl_c_and_sigterm_are_a_word_and_the_codes_of_shells(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_ctrl_c_while_the_program_is_loaded(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_while_the_program_is_loaded(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     class Impatient(importlib.abc.MetaPathFinder):
         def find_spec(self, fullname, path, target=None):
             if fullname == "tapegrad.cli":
@@ -268,9 +332,7 @@ def test_a_source_in_one_line_may_be_longer_than_a_file_name(
 
 
 @pytest.mark.parametrize("name", ["[/x]", "[bold]", ":smile:", "a[/bold]\\"])
-def test_names_are_not_markup(
-    tapegrad: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_names_are_not_markup(tapegrad: Command, tmp_path: Path, capsys: Capture, name: str) -> None:
     path = tmp_path / f"{name.replace('/', '')}.yaml"
     path.write_text(YAML.format(name=json.dumps(name), state=json.dumps(name)))
     net = str(tmp_path / "[bold]net")
@@ -286,9 +348,7 @@ def test_names_are_not_markup(
         assert (net if words[0] == "check" else name) in said.replace("\n", "")
 
 
-def test_names_do_not_steer_the_terminal(
-    tapegrad: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_do_not_steer_the_terminal(tapegrad: Command, tmp_path: Path, capsys: Capture) -> None:
     name = "\x1b]0;owned\x07\x9b2J\u202e"
     path = tmp_path / f"{name}.yaml"
     path.write_text(YAML.format(name=json.dumps(name), state=json.dumps(name)))

@@ -2,6 +2,7 @@
 function, a name, a file, `file.py:function`, a saved net."""
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,33 @@ def test_what_cannot_be_called_says_what_to_do() -> None:
         tg.compile("increment", "tape")(1011)
     with pytest.raises(tg.TapegradError, match="Did you mean 'relu'"):
         tg.compile("adder2", "rleu")
+
+
+TURMITE = "{{{1,'E',1},{1,'',1}},{{1,'W',0},{1,'S',1}}}"
+ANT = "{{{1,2,0},{0,8,0}}}"
+
+
+@pytest.mark.parametrize("target", ["relu", "emulator", "rcnn"])
+def test_a_machine_on_a_grid_needs_no_options(target: str) -> None:
+    done = tapegrad("run", TURMITE, "-t", target, "--json")
+    assert done.returncode == 0
+    said = json.loads(done.stdout)
+    assert said["verified"]
+    assert said["chosen"] == ({} if target == "rcnn" else {"steps": 3, "cells": 3})
+    assert tapegrad("estimate", TURMITE, "-t", target).returncode == 0
+
+
+def test_a_walk_that_never_ends_has_room_on_a_grid() -> None:
+    """Langton's ant, and a machine that walks along a line; by plain steps, this far."""
+    machine = find(ANT).source
+    *states, last = islice(machine.run(machine.start()), 1_001)
+    assert max(abs(place) for state in states for place in state.head) <= 16
+    found = tapegrad("run", ANT, "-t", "rcnn", "--steps", "1000", "--json")
+    assert found.returncode == 3
+    said = json.loads(found.stdout)
+    assert said["chosen"] == {}
+    assert tuple(said["output"]["head"]) == last.head
+    assert tapegrad("run", ANT, "-t", "relu", "--steps", "5").returncode == 3
+    line = json.loads(tapegrad("run", "1RB0RA_1RA1RB", "-t", "rcnn", "--steps", "40", "--json").stdout)
+    assert line["chosen"] == {"margin": 40}
+    assert line["verified"]

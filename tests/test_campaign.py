@@ -52,7 +52,7 @@ def test_random_programs_agree(target, engine):
     assert sum(verdict.states > 0 for verdict in verdicts) >= 8
 
 
-@pytest.mark.parametrize("target", ["emulator", "transformer"])
+@pytest.mark.parametrize("target", ["emulator", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_programs_with_memory_agree(target):
     made = [program(target, "program", seed, {}) for seed in range(4)]
     verdicts = judge(made, "fast")

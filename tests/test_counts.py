@@ -96,3 +96,20 @@ def test_zeros_of_a_language_model_in_pytorch_are_no_weights() -> None:
     assert not any(own.requires_grad for own in module.parameters())
     assert net.counts.fixed == sum(int(torch.count_nonzero(own)) for own in module.parameters())
     assert module.counts == net.counts
+
+
+@pytest.mark.parametrize("source", ["palindrome", "increment"])
+def test_a_transformer_counted_by_hand_in_pytorch(source: str) -> None:
+    """`counts` are whole matrices, as in the paper; PyTorch keeps what is not 0. It has no table of tokens,
+    which come embedded, and the first layer's rows for pairs at which the machine halts twice: it looks at
+    them before the step that they belong to, to see whether there is one."""
+    torch = pytest.importorskip("torch")
+    net = tg.compile(source, "transformer", steps=16)
+    module, arrays = tg.to_torch(net), net.net.arrays()
+    halting = np.flatnonzero(arrays["theta_halt"])
+    again = [arrays[f"layer.0.ff.{name}"][halting] for name in ("W_1", "b_1")]
+    kept = {name: np.count_nonzero(own) for name, own in arrays.items()}
+    expected = sum(kept.values()) - kept["E"] + sum(np.count_nonzero(rows) for rows in again)
+    assert sum(int(torch.count_nonzero(own)) for own in module.parameters()) == expected
+    assert not any(own.requires_grad for own in module.parameters())
+    assert module.counts == net.counts == Counts(0, sum(map(np.size, arrays.values())), net.counts.bytes)

@@ -13,6 +13,7 @@ from tapegrad.learners import library as learners
 from tapegrad.machines import library as machines
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.sampler import random_machine
+from tapegrad.targets import net as net_module
 
 
 def compiled(name: str, cells: int = 32) -> tg.Compiled:
@@ -81,13 +82,13 @@ def test_a_side_that_goes_on_alone_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_command_leaps_only_where_the_source_itself_runs_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_command, "LONG", 50)
-    monkeypatch.setattr(run_command, "COMPARISONS", 10)
+    monkeypatch.setattr(net_module, "LOOKS", 10)
     long, short = compiled("busy-beaver-4x2", 64), compiled("busy-beaver-3x2")
     for net, horizon, every in ((long, 1_000, 107 // 10), (long, 50, 1), (short, 1_000, 1)):
-        assert run_command._leap(net, horizon, looked_ahead(net, (), horizon)) == every
+        assert run_command._leap(net, (), horizon, looked_ahead(net, (), horizon)) == every
     adder = tg.compile(tg.read("adder2"), "relu")
     assert looked_ahead(adder, ([0, 0, 0, 0],), 1_000) is None
-    assert run_command._leap(adder, 1_000, None) == 1
+    assert run_command._leap(adder, ([0, 0, 0, 0],), 1_000, None) == 1
 
 
 def test_a_circuit_that_ends_within_a_step_of_the_source_is_refused() -> None:

@@ -25,6 +25,7 @@ from tapegrad.machines import library as machines
 from tapegrad.source import Option, Rewriting
 from tapegrad.targets import all_targets
 from tapegrad.targets.extended import load as load_extended
+from tapegrad_check import folder as checkers_folder
 from tapegrad_check.folder import READABLE
 from tests.check.forging import Saved
 
@@ -123,6 +124,54 @@ def test_saving_again_replaces_the_net(broken: Path) -> None:
     tg.save(tg.compile(circuits.ready("parity4"), "relu"), broken)
     assert tg.load(broken).source.name == "parity4"
     assert len(list(broken.parent.iterdir())) == 1
+
+
+@pytest.mark.parametrize("reads", [1, 2, 3])
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_a_reader_beside_a_writer_sees_one_net_or_the_other(
+    reads: int, in_one_step: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After so many files were read, another net is saved under the name; or its first files only, where
+    folders cannot change places, and the rest a little later."""
+    nets = [tg.compile(tg.read(name), "relu") for name in ("adder2", "majority5")]
+    folders = [tmp_path / "net", tmp_path / "other"]
+    for net, folder in zip(nets, folders, strict=True):
+        tg.save(net, folder)
+    read, seen, files = checkers_folder.bytes_of, [], list(checkers_folder.LIMITS)
+
+    def beside(path: Path, limit: int) -> bytes:
+        if len(seen) == reads:
+            if in_one_step:
+                tg.save(nets[1], folders[0])
+            else:
+                (folders[0] / files[0]).unlink()
+        if len(seen) == reads + 1 and not in_one_step:
+            for name in files:
+                shutil.copy(folders[1] / name, folders[0] / name)
+        seen.append(path.name)
+        return read(path, limit)
+
+    monkeypatch.setattr(checkers_folder, "bytes_of", beside)
+    found = tapegrad_check.read_folder(folders[0])
+    monkeypatch.undo()
+    whole = [tapegrad_check.read_folder(folder).config for folder in folders]
+    assert found.config in whole
+    assert reads == 3 or found.config == whole[1]
+
+
+def test_a_folder_that_is_written_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tg.save(tg.compile(tg.read("adder2"), "relu"), tmp_path / "net")
+    read, touched = checkers_folder.bytes_of, []
+
+    def beside(path: Path, limit: int) -> bytes:
+        touched.append(path)
+        os.utime(path, (0, len(touched)))
+        return read(path, limit)
+
+    monkeypatch.setattr(checkers_folder, "bytes_of", beside)
+    with pytest.raises(tapegrad_check.CheckError, match="written again and again"):
+        tapegrad_check.read_folder(tmp_path / "net")
+    assert len(touched) == 3 * checkers_folder.ATTEMPTS
 
 
 def test_a_net_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:

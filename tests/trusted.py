@@ -58,7 +58,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.instructions.execution": ON_TAPES,
     "tapegrad_check.targets.extended": [*CHECK, "tests/targets/extended/test_saved.py"],
     "tapegrad_check.folder": CHECK,
-    "tapegrad_check.targets.heads": [*VERDICTS, *HEADS, *PROOFS],
+    "tapegrad_check.targets.heads": [*VERDICTS, *HEADS, *PROOFS, *CLOCKED],
     "tapegrad_check.passes.machines": CHECK,
     "tapegrad_check.formulas.nodes": CHECK,
     "tapegrad_check.targets.noise_tolerant_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],

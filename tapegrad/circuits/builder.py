@@ -98,16 +98,16 @@ class CircuitBuilder:
                 return self.or_(self.not_(condition), a)
         return self.xor(b, self.and_(condition, self.xor(a, b)))
 
-    def gate(self, kind: Gate, a: Wire = 0, b: Wire = 0) -> Wire:
+    def gate(self, kind: Gate | int, a: Wire = 0, b: Wire = 0) -> Wire:
         """Any gate; the value of the returned wire is that gate's, whether or not a gate was added."""
         arity = _ARITIES[kind]
         if arity == 2:
             return self._binary(int(kind), a, b)
         if arity == 0:
-            return self.constant(kind is Gate.TRUE)
+            return self.constant(kind == _TRUE)
         if not self._simplify:
             return self._add(int(kind), a, 0)
-        return a if kind is Gate.ID else self._negated(a)
+        return a if kind == _ID else self._negated(a)
 
     def _binary(self, table: int, a: Wire, b: Wire) -> Wire:
         """A two-input gate. The hot path: nothing is known of the operands but, perhaps, the same gate."""
@@ -236,6 +236,7 @@ def copied(circuit: Circuit, build: CircuitBuilder, inputs: Sequence[Wire]) -> l
     """The circuit's outputs, once its gates have been added to a circuit that grows, on these inputs."""
     wires = list(inputs)
     rows = zip(circuit.kinds.tolist(), circuit.left.tolist(), circuit.right.tolist(), strict=True)
-    for kind, *operands in rows:
-        wires.append(build.gate(Gate(kind), *(wires[wire] for wire in operands[: ARITY[kind]])))
+    for kind, a, b in rows:
+        arity = _ARITIES[kind]
+        wires.append(build.gate(kind, wires[a] if arity else 0, wires[b] if arity == 2 else 0))
     return [wires[wire] for wire in circuit.output_wires.tolist()]

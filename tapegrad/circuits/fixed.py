@@ -2,6 +2,8 @@
 
     + - *        modulo 2^whole, in the type common to both sides; a product is rounded down
     /            rounded down; divided by 0, all bits are 1
+    // %         the quotient rounded down to a whole number, and what is left; divided by 0, all whole bits
+                 are 1, and all is left
     << >>        by an unsigned amount, as of integers; bits that leave at the right are lost
     abs          unsigned, of the same width
     comparisons  of the numbers themselves, whatever the types
@@ -66,6 +68,22 @@ class FixedValue(Scalar):
     def __rtruediv__(self, other: Any) -> Any:
         return self._with(lambda of, a, b: _quotient(of, b, a), other)
 
+    def __floordiv__(self, other: Any) -> Any:
+        return self._with(_whole_quotient, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._with(lambda of, a, b: _whole_quotient(of, b, a), other)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._with(lambda of, a, b: a % b, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._with(lambda of, a, b: b % a, other)
+
+    def __divmod__(self, other: Any) -> Any:
+        whole = self // other
+        return whole if whole is NotImplemented else (whole, self % other)
+
     def __lshift__(self, amount: Any) -> Any:
         return self.of_steps(self.steps << amount)
 
@@ -127,6 +145,12 @@ def _product(of: FixedType, a: IntValue, b: IntValue) -> IntValue:
 def _quotient(of: FixedType, a: IntValue, b: IntValue) -> IntValue:
     wide = _integer(of, of.width + of.fraction)
     return ((a.to(wide) << of.fraction) // b.to(wide)).to(of.integer)
+
+
+def _whole_quotient(of: FixedType, a: IntValue, b: IntValue) -> IntValue:
+    """Both count the same steps, so that their quotient is the numbers' own."""
+    wide = _integer(of, of.width + of.fraction)
+    return ((a.to(wide) // b.to(wide)) << of.fraction).to(of.integer)
 
 
 FixedType.value = FixedValue

@@ -249,6 +249,7 @@ CIRCUIT = SourceKind(
     state_json=state_json,
     state_text=state_text,
     view=CircuitView,
+    refuses="tapegrad.lowering.clocked:refuse_circuit",
     lowerings=(
         Lowering("sequential circuit", "tapegrad.lowering.clocked:one_cycle"),
         Lowering("rasp program", "tapegrad.lowering.circuit_rasp:circuit_rasp"),
@@ -292,5 +293,6 @@ FUNCTION = SourceKind(
     state_json=result_json,
     state_text=lambda traced, bits: str(result_json(traced, bits)),
     view=lambda traced: CircuitView(traced.circuit),
+    refuses="tapegrad.lowering.clocked:refuse_function",
     lowerings=(Lowering("circuit", "tapegrad.circuits.kind:function_circuit"),),
 )

@@ -22,7 +22,7 @@ from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.operations import Scalar, same_type
 from tapegrad.circuits.scalars import is_number
 from tapegrad.circuits.types import Array, Bit, Layout, ScalarType, from_bits, names, parts, to_bits
-from tapegrad.errors import InputError, SourceError
+from tapegrad.errors import InputError, SourceError, TapegradError, raising_line
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,20 @@ def trace(function: Callable[..., Any], *layouts: Layout, name: str = "", **by_n
     inputs = _parameters(function, layouts, by_name)
     build = CircuitBuilder()
     arguments = [_traced(build, layout, parameter) for parameter, layout in inputs.items()]
-    result = function(*arguments)
+    title = name or getattr(function, "__name__", "function")
+    try:
+        result = function(*arguments)
+    except (TapegradError, MemoryError):
+        raise
+    except Exception as error:
+        raise SourceError(
+            f"{title!r} ends in {type(error).__name__}: {error}", where=raising_line(error)
+        ) from error
     output = _layout(result, "the result")
     wires = [wire for leaf in _leaves(output, result) for wire in leaf.wires(build)]
     outputs = names(output, "" if isinstance(output, dict) else "out")
     for bit, wire in zip(outputs, wires, strict=True):
         build.output(bit, wire)
-    title = name or getattr(function, "__name__", "function")
     return Traced(function, build.circuit(title), inputs, output)
 
 

@@ -156,7 +156,9 @@ def estimate(
         said = estimate_source(found, target, **given)
     else:
         words = parse_inputs(found.source, input)
-        said = estimate_for(found.source, target, words, horizon_of(found.source, words), **given)
+        said = estimate_for(
+            found.source, target, words, horizon_of(found.source, words, target, given), **given
+        )
     cost = asdict(said)
     if as_json:
         print_json(cost)

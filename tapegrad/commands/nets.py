@@ -66,7 +66,9 @@ def compile(
         compiled = compile_source(found, target, **given)
     else:
         words = parse_inputs(found.source, input)
-        compiled = compile_for(found.source, target, words, horizon_of(found.source, words), **given)
+        compiled = compile_for(
+            found.source, target, words, horizon_of(found.source, words, target, given), **given
+        )
     chosen = {name: v for name, v in compiled.options.items() if name not in {"inputs", *given}}
     save(compiled, output)
     names = [rewriting.name for rewriting in compiled.passes]

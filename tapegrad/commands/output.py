@@ -4,7 +4,7 @@ people otherwise."""
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -24,9 +24,11 @@ from rich.text import Text
 from tapegrad._compile import Compiled
 from tapegrad._compile import Progress as Report
 from tapegrad._saved import load
+from tapegrad._sizing import SHORT_RUN, left_open
 from tapegrad._sources import kind_of
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source, imported
+from tapegrad.targets import target_named
 from tapegrad_check.boundary import print_json as print_json  # commands have it from here
 from tapegrad_check.boundary import printable, silence
 from tapegrad_check.folder import CONFIG
@@ -143,19 +145,22 @@ SetOption = Annotated[
 ]
 
 
-SIGHT, BLIND = 100_000_000, 100_000
+SIGHT = 100_000_000
 """The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
 run for fewer steps, unless more are asked for."""
 
 
-def horizon_of(source: Source, words: tuple[Any, ...]) -> int:
-    """How far to look: as far as one can, if the source ends there, else not so far."""
+def horizon_of(source: Source, words: tuple[Any, ...], target: str, given: Mapping[str, Any]) -> int:
+    """How far to look: as far as one can, if the source ends there, else not so far; and for few steps where
+    the net has room for all cells at every one of them."""
     interpreter = kind_of(source).compiled_run
     try:
         ends = interpreter and imported(interpreter)(source, source.start(*words), SIGHT).halted
     except Refused:  # it takes too much memory, or its table does
-        return BLIND
-    return SIGHT if ends else BLIND
+        ends = False
+    chosen = target_named(target)
+    blind = SHORT_RUN if {"steps", "cells"} <= left_open(source, chosen, given) else chosen.blind
+    return SIGHT if ends else blind
 
 
 def saved_net(source: str, target: str | None, settings: Sequence[str] | None) -> Compiled | None:

@@ -13,8 +13,8 @@ from tapegrad._lockstep import Ahead, at_the_pace_of_the_net, engine_for, looked
 from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
-    BLIND,
     DISAGREED,
+    SIGHT,
     SUCCESS,
     UNFINISHED,
     AsJson,
@@ -45,13 +45,13 @@ TARGET_HELP = "The construction; `tapegrad targets` lists them. A saved net has 
 DRAWN = 2_000
 """Most steps in a figure."""
 
-STEPS_HELP = f"Most steps of the network. Default: to its end; {BLIND:,} where that is not in sight."
+STEPS_HELP = "Most steps of the network. Default: to its end; 100,000 at most where that is not in sight."
 ROWS = 12
 """Different outputs in a row that are printed."""
 LAST_STEPS = 16
 """More than a net takes beyond the steps of its machine, to read its labels."""
-LONG, COMPARISONS = 20_000, 100
-"""Runs longer than this are compared that many times instead of at every step, and the report says so."""
+LONG = 20_000
+"""Runs longer than this are compared some times instead of at every step, and the report says so."""
 READ = 2_000_000_000
 """Numbers of a net that are read at most to compare every step, where all of them must be."""
 
@@ -90,21 +90,27 @@ def run(
     else:
         found = find(source)
         check_target(target)
-        refuse_early(found.source, target, None)
+        refuse_early(found.source, target, None, given)
     words = inputs_for(found.source, texts, found.inputs)
     if saved is None:
-        refuse_early(found.source, str(target), found.source.start(*words))
+        refuse_early(found.source, str(target), found.source.start(*words), given)
     with errors.status("compiling"):
-        horizon = steps or horizon_of(found.source, words)
-        compiled = saved or compile_for(found.source, str(target), words, horizon, **given)
+        if saved is not None:
+            compiled, horizon = saved, steps or SIGHT
+        else:
+            horizon = steps or horizon_of(found.source, words, str(target), given)
+            compiled = compile_for(found.source, str(target), words, horizon, **given)
+            if any(rewriting.covers is not None for rewriting in compiled.passes):
+                steps, horizon = None, SIGHT  # so many of the source are in the net; it has more of its own
         target = compiled.target.name
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
-            steps = BLIND if ahead is None or not ahead.halted else ahead.steps + LAST_STEPS
+            ends = ahead is not None and ahead.halted
+            steps = ahead.steps + LAST_STEPS if ends else min(horizon, compiled.target.blind)
             room = compiled.net.room(compiled.encode(compiled.source.start(*words)))
             steps = steps if saved is not None or room is None else min(steps, max(1, room))
         if check:
-            every = every or _leap(compiled, steps, ahead)
+            every = every or _leap(compiled, words, steps, ahead)
         asked, engine = engine, AUTO if engine is None else engine
         if engine == AUTO:
             asked, engine = None, engine_for(compiled, words, steps, ahead)
@@ -234,14 +240,16 @@ class _Rows:
             yield f"... and so on; --json has all {self.count:,}"
 
 
-def _leap(compiled: Compiled, steps: int, ahead: Ahead | None) -> int:
+def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int, ahead: Ahead | None) -> int:
     """Every step is compared, unless there are very many, or, where the source was rewritten for the net, so
     many that not all weights could be read at every step."""
     source, inner = at_the_pace_of_the_net(compiled)
     rewritten = bool(inner) or source is not compiled.source
     longest = min(LONG, READ // compiled.net.parameters) if rewritten else LONG
     length = 0 if ahead is None else min(ahead.steps, steps)
-    return max(1, length // COMPARISONS) if length > longest else 1
+    if length <= longest:
+        return 1
+    return max(1, length // compiled.net.looks(compiled.encode(compiled.source.start(*words))))
 
 
 def _draw(compiled: Compiled, words: tuple[Any, ...], steps: int, path: Path) -> None:

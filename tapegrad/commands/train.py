@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from tapegrad._files import content_of
 from tapegrad.commands.output import AsJson, console, print_json, steps_progress
 from tapegrad.errors import DataError, InputError
+from tapegrad.source import shortened
 
 if TYPE_CHECKING:
     from tapegrad.targets.extended import TrainingRun
-    from tapegrad.targets.extended.classifier import PerceptronClassifier
+    from tapegrad.targets.extended.classifier import TrainedClassifier
 
-LEARNERS = ("perceptron",)
+PERCEPTRON = "perceptron"
 MOST_ROWS = 10_000
 """Of a table: training goes over the tape of all samples again and again."""
+WIDEST = 240
+"""Characters of theta that are printed; --json has all of it."""
 TRAINED_ON = 0.8
 """The part of the rows that training gets, where nothing else is said."""
 
@@ -30,7 +33,13 @@ def train_with(
     example: Annotated[
         str | None, typer.Argument(help="A ready example, or a table, FILE.csv; left out, they are listed.")
     ] = None,
-    learner: Annotated[str, typer.Option(help="For a table: what training carries out.")] = LEARNERS[0],
+    learner: Annotated[
+        str,
+        typer.Option(
+            help="For a table: what training carries out: perceptron, naive-bayes, winnow, nearest, stump or "
+            "tree."
+        ),
+    ] = PERCEPTRON,
     label: Annotated[
         str | None,
         typer.Option(help="For a table: the column of labels, a name or number; default: the last."),
@@ -41,8 +50,13 @@ def train_with(
     rows: Annotated[
         int | None, typer.Option(min=2, help="For a table: rows to train on; default four fifths.")
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="For a table: rounds over these rows at most.")] = 10,
-    bits: Annotated[int, typer.Option(min=2, max=16, help="For a table: bits of a feature.")] = 8,
+    epochs: Annotated[
+        int, typer.Option(min=1, help="For perceptron (at most) and winnow: rounds over these rows.")
+    ] = 10,
+    bits: Annotated[int, typer.Option(min=2, max=16, help="For perceptron: bits of a feature.")] = 8,
+    cuts: Annotated[
+        int, typer.Option(min=1, max=16, help="For other learners: quantiles that cut a feature into bits.")
+    ] = 1,
     seed: Annotated[int, typer.Option(min=0, help="For a table: how rows are drawn.")] = 0,
     engine: Annotated[
         str, typer.Option(help="fast or reference (automatic differentiation at every step).")
@@ -54,13 +68,14 @@ def train_with(
 ) -> None:
     """Train a primary network inside an extended one, whose gradient descent runs an algorithm.
 
-    Examples: tapegrad train-with xor -o xor.net; tapegrad train-with iris.csv --positive setosa
+    Examples: tapegrad train-with xor -o xor.net; tapegrad train-with iris.csv --positive setosa;
+    tapegrad train-with iris.csv --positive setosa --learner naive-bayes
     """
     if example is not None and example.endswith(".csv"):
-        if learner not in LEARNERS:
-            raise InputError(f"there is no learner {learner!r}", advice=f"Choose {', '.join(LEARNERS)}.")
         table = Table.read(example, label, positive).split(rows, seed)
-        return _trained_on(table, epochs, bits, engine, output, as_json)
+        return _trained_on(table, learner, (epochs, bits, cuts), engine, output, as_json)
+    if learner != PERCEPTRON:
+        raise InputError("--learner is for a table", advice="Give a FILE.csv with it.")
     return _example(example, engine, output, as_json)
 
 
@@ -92,75 +107,75 @@ def _example(name: str | None, engine: str, output: Path | None, as_json: bool) 
 
 
 def _trained_on(
-    table: "Table", epochs: int, bits: int, engine: str, output: Path | None, as_json: bool
+    table: "Table",
+    learner: str,
+    sizes: tuple[int, int, int],
+    engine: str,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     from tapegrad.targets.extended import save  # brings JAX
-    from tapegrad.targets.extended.classifier import PerceptronClassifier
+    from tapegrad.targets.extended.classifier import LearnerClassifier, PerceptronClassifier, learner_named
 
+    epochs, bits, cuts = sizes
+    if learner != PERCEPTRON:
+        learner_named(learner)
     with steps_progress(f"gradient descent, {table.name}", 0) as progress:
-        model = PerceptronClassifier(epochs, bits, engine=engine, progress=progress)
+        if learner == PERCEPTRON:
+            model = PerceptronClassifier(epochs, bits, engine=engine, progress=progress)
+        else:
+            model = LearnerClassifier(learner, cuts, epochs, engine=engine, progress=progress)
         model.fit(table.features, table.labels)
-    run, training, others = model.run_, model.training_, table.others
+    run, others = model.run_, table.others
     if output is not None:
-        save(training, run, output)
-    parts = {"train": table, "test": others}
-    scores, plain = (
-        {name: None if part is None else score(part.features, part.labels) for name, part in parts.items()}
-        for score in (model.score, _plain_score(model, table, epochs, bits))
-    )
-    sizes = {
-        "states": len(training.algorithm.procedure.machine.states),
-        "vertices": len(training.net.graph.down),
-        "rows": len(table.labels),
-        "test_rows": 0 if others is None else len(others.labels),
-    }
+        save(model.training_, run, output)
+    found = _found(model, table)
     if as_json:
-        classes = [str(one) for one in model.classes_]
-        found = {
-            "table": table.name,
-            "classes": classes,
-            **sizes,
-            "accuracy": scores,
-            "accuracy_plainly": plain,
-        }
-        print_json({**found, **run.to_json(), "folder": None if output is None else str(output)})
+        shown = {"table": table.name, "learner": learner, **found, **run.to_json()}
+        print_json({**shown, "folder": None if output is None else str(output)})
         return
+    features = f"{bits} bits" if learner == PERCEPTRON else f"{cuts} bit{'s' * (cuts > 1)} ({learner})"
     console.print(
         f"{table.name}: {model.classes_[1]} or {model.classes_[0]}, {table.features.shape[1]} features of "
-        f"{bits} bits; {sizes['rows']:,} rows to train on, {sizes['test_rows']:,} to test",
+        f"{features}; {len(table.labels):,} rows to train on, {found['test_rows']:,} to test",
         markup=False,
     )
     console.print(
-        f"network     {sizes['vertices']:,} vertices, for {sizes['states']} states of the machine, whatever "
+        f"network     {found['vertices']:,} vertices, for {found['states']} states of the machine, whatever "
         "the data"
     )
     _print_run(run)
-    tested = "" if scores["test"] is None else f", {scores['test']:.1%} of the others"
-    console.print(f"right       {scores['train']:.1%} of the rows trained on{tested}")
-    tested = "" if plain["test"] is None else f", {plain['test']:.1%} of the others"
-    console.print(f"plainly     {plain['train']:.1%}{tested}: the same rule in whole numbers, no network")
+    for name, words, scores in (
+        ("right", " of the rows trained on", found["accuracy"]),
+        ("plainly", "", found["accuracy_plainly"]),
+    ):
+        tested = "" if others is None else f", {scores['test']:.1%} of the others"
+        without = ": the same algorithm, no network" if name == "plainly" else ""
+        console.print(f"{name:<11} {scores['train']:.1%}{words}{tested}{without}")
     _print_end(run, output)
 
 
-def _plain_score(
-    model: "PerceptronClassifier", table: "Table", epochs: int, bits: int
-) -> Callable[..., float]:
-    """Accuracy of the rule run in whole numbers on the rows trained on."""
-    from tapegrad.targets.extended.classifier import perceptron_plainly
+def _found(model: "TrainedClassifier", table: "Table") -> dict[str, Any]:
+    """Sizes, and how many rows the network gets right beside the algorithm run plainly."""
+    training = model.training_
+    plainly = model.plainly(table.features, table.labels)
 
-    one = 1 << bits - 2
+    def scores(predict: Callable[..., NDArray[Any]]) -> dict[str, float | None]:
+        parts = {"train": table, "test": table.others}
+        return {
+            name: None if part is None else float(np.mean(predict(part.features) == part.labels))
+            for name, part in parts.items()
+        }
 
-    def units(features: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.rint(model.scaled(features) * one).astype(np.int64)
-
-    signs = np.where(table.labels == model.classes_[1], 1, -1)
-    *weights, bias = perceptron_plainly(units(table.features), signs, epochs, one)
-
-    def score(features: NDArray[np.float64], labels: NDArray[Any]) -> float:
-        fires = units(features) @ weights + bias * one > 0
-        return float(np.mean(model.classes_[fires.astype(int)] == labels))
-
-    return score
+    return {
+        "classes": [str(one) for one in model.classes_],
+        "states": len(training.algorithm.procedure.machine.states),
+        "vertices": len(training.net.graph.down),
+        "rows": len(table.labels),
+        "test_rows": 0 if table.others is None else len(table.others.labels),
+        "accuracy": scores(model.predict),
+        "accuracy_plainly": scores(plainly),
+    }
 
 
 def _print_run(run: "TrainingRun") -> None:
@@ -172,7 +187,8 @@ def _print_run(run: "TrainingRun") -> None:
         console.print(
             f"gradients   those of automatic differentiation, compared at {run.compared} of the steps"
         )
-    console.print(f"theta       {' '.join(f'{value:g}' for value in run.theta.ravel())}")
+    theta = " ".join(f"{value:g}" for value in run.theta.ravel())
+    console.print(f"theta       {shortened(theta, WIDEST)}")
 
 
 def _print_end(run: "TrainingRun", output: Path | None) -> None:
@@ -278,7 +294,7 @@ def _two_labels(name: str, labels: NDArray[Any], positive: str | None) -> NDArra
         found = sorted(set(labels.tolist()))
     if len(found) != 2:
         raise DataError(
-            f"{name} has {len(found):,} labels, and a perceptron tells two apart",
+            f"{name} has {len(found):,} labels, and training tells two apart",
             advice=f"Choose one to tell from the others, as in --positive {found[0]!r}.",
         )
     return labels

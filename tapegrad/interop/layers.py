@@ -9,7 +9,9 @@ computes itself,
     d out_j / d x_i  =  out_j(x with x_i = 1) - out_j(x with x_i = 0),
 
 and the rounding before it is passed straight through. `gradient="flips"` gives this, for two forward passes
-for each input; `gradient="none"` gives none. Where x is drawn, each bit by itself with probability p_i, the
+for each input; `gradient="none"` gives none. (Weights that are trained have the network's own gradient; the
+outputs of the paper's form, which are 0 and 1 up to rounding, are rounded and that is passed straight through
+as well.) Where x is drawn, each bit by itself with probability p_i, the
 mean of this difference is the derivative of the expected output by p_i: the gradient is right on average.
 """
 
@@ -23,29 +25,29 @@ from jax import Array
 
 from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
-from tapegrad.targets.relu import CompactNet
+from tapegrad.targets.relu import CompactNet, ReluNet
 
 GRADIENTS = ("flips", "none")
 
 
-def layer_net(compiled: Compiled, gradient: str) -> CompactNet:
+def layer_net(compiled: Compiled, gradient: str) -> CompactNet | ReluNet:
     """The net of a layer; refused where there is none."""
     if gradient not in GRADIENTS:
         raise InputError(
             f"there is no gradient {gradient!r}", advice=f"Choose one of {', '.join(GRADIENTS)}."
         )
-    if not isinstance(compiled.net, CompactNet):
+    if not isinstance(compiled.net, CompactNet | ReluNet):
         raise Refused(
-            f"a net of target {compiled.target.name!r} in this form is no layer that maps bits to bits",
+            f"a net of target {compiled.target.name!r} takes steps of its own, and is no layer that "
+            "maps bits to bits",
             advice='Compile for a layer with tg.compile(source, "relu").',
         )
     return compiled.net
 
 
-class EquinoxLayer(eqx.Module):
-    """The net as an Equinox module: `layer(x)` for `x` of shape (..., inputs) gives (..., outputs). All
-    weights are whole numbers. Frozen, they are kept as such, which `eqx.filter_grad` passes over; trainable,
-    as floating-point numbers."""
+class _Units(eqx.Module):
+    """A compact net: units that read any earlier ones. All weights are whole numbers. Frozen, they are kept
+    as such, which `eqx.filter_grad` passes over."""
 
     weights: Any
     biases: Any
@@ -56,30 +58,74 @@ class EquinoxLayer(eqx.Module):
     starts: tuple[int, ...] = eqx.field(static=True)
     rows: np.ndarray
     out_places: np.ndarray
-    gradient: str = eqx.field(static=True)
-    precision: str = eqx.field(static=True)
 
-    def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
-        net = layer_net(compiled, gradient)
+    def __init__(self, net: CompactNet, trainable: bool) -> None:
         units, kind = net.own, net.dtype if trainable else np.dtype(np.int32)
         for name in ("weights", "biases", "out_weights", "out_biases"):
             setattr(self, name, jnp.asarray(getattr(units, name), kind))
-        self.precision = net.dtype.name
         self.places, self.out_places = np.asarray(units.places), np.asarray(units.out_places)
         self.bounds, self.starts = tuple(units.bounds.tolist()), tuple(units.starts.tolist())
         self.rows = np.repeat(np.arange(len(units.biases)), units.counts)
-        self.gradient = gradient
 
-    def bits(self, x: Array) -> Array:
-        """The net's outputs, 0 and 1, for rows of bits."""
+    def __call__(self, x: Array) -> Array:
         values = x.T
         for begin, end in zip(self.bounds, self.bounds[1:], strict=False):
             own = slice(self.starts[begin], self.starts[end])
             terms = self.weights[own, None] * values[self.places[own]]
             sums = jax.ops.segment_sum(terms, self.rows[own] - begin, end - begin)
             values = jnp.concatenate([values, jax.nn.relu(sums + self.biases[begin:end, None])])
-        found = self.out_weights[:, None] * values[self.out_places] + self.out_biases[:, None]
-        return (found.T + 1) / 2
+        return (self.out_weights[:, None] * values[self.out_places] + self.out_biases[:, None]).T
+
+
+class _Layers(eqx.Module):
+    """The paper's form: layer after layer. Frozen, the weights are kept as whole numbers that have the same
+    bits, so that `eqx.filter_grad` passes over them as well."""
+
+    weights: Any
+    biases: Any
+    inputs: np.ndarray
+    bounds: tuple[int, ...] = eqx.field(static=True)
+    kind: str = eqx.field(static=True)
+
+    def __init__(self, net: ReluNet, trainable: bool) -> None:
+        self.weights, self.biases = jnp.asarray(net.stack.weights), jnp.asarray(net.stack.biases)
+        self.kind = self.weights.dtype.name
+        if not trainable:
+            same_bits = jnp.dtype(f"int{8 * self.weights.dtype.itemsize}")
+            self.weights = jax.lax.bitcast_convert_type(self.weights, same_bits)
+            self.biases = jax.lax.bitcast_convert_type(self.biases, same_bits)
+        self.inputs, self.bounds = np.asarray(net.stack.inputs), tuple(net.stack.bounds.tolist())
+
+    def __call__(self, x: Array) -> Array:
+        weights, biases = self.weights, self.biases
+        if weights.dtype.kind == "i":
+            weights, biases = (jax.lax.bitcast_convert_type(own, self.kind) for own in (weights, biases))
+        values = x.T
+        for number, (begin, end) in enumerate(zip(self.bounds, self.bounds[1:], strict=False)):
+            values = jax.nn.relu(values) if number else values
+            read = values[self.inputs[begin:end]]
+            values = (weights[begin:end, :, None] * read).sum(1) + biases[begin:end, None]
+        return values.T
+
+
+class EquinoxLayer(eqx.Module):
+    """The net as an Equinox module: `layer(x)` for `x` of shape (..., inputs) gives (..., outputs)."""
+
+    net: _Units | _Layers
+    gradient: str = eqx.field(static=True)
+    precision: str = eqx.field(static=True)
+
+    def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
+        net = layer_net(compiled, gradient)
+        self.net = _Units(net, trainable) if isinstance(net, CompactNet) else _Layers(net, trainable)
+        self.gradient = gradient
+        self.precision = net.dtype.name if isinstance(self.net, _Units) else self.net.kind
+
+    def bits(self, x: Array) -> Array:
+        """The net's outputs, 0 and 1, for rows of bits."""
+        found = self.net(x)
+        nothing = (found - jax.lax.stop_gradient(found)) / 2
+        return (jax.lax.stop_gradient(found) > 0).astype(found.dtype) + nothing
 
     def __call__(self, x: Array) -> Array:
         rows = x.reshape(-1, x.shape[-1])

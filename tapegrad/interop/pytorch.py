@@ -385,11 +385,12 @@ class TorchLayer(nn.Module):
 
     def bits(self, hard: Tensor) -> Tensor:
         """The net's outputs, 0 and 1, for rows of bits."""
-        return (self.net(hard) + 1) / 2
+        found = self.net(hard)
+        return (found.detach() > 0).to(found.dtype) + (found - found.detach()) / 2
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
-        hard = (rows.detach() > 0.5).to(self.net.weights.dtype)
+        hard = (rows.detach() > 0.5).to(next(self.net.parameters()).dtype)
         found = self.bits(hard)
         if self.gradient == "flips" and x.requires_grad and torch.is_grad_enabled():
             with torch.no_grad():

@@ -132,14 +132,26 @@ def circuit_grid(circuit: Circuit) -> Rewriting:
     return circuit_drawing(circuit)
 
 
-def circuit_drawing(circuit: Circuit) -> Rewriting:
-    """The machine that evaluates drawings, with this circuit drawn on its grid."""
-    small = simplified(circuit)
-    inputs, outputs = len(circuit.inputs), small.output_wires.tolist()
+def drawing_of(small: Circuit) -> Drawing:
+    """The smaller of two drawings of a circuit without gates that are not needed: in the order of its
+    outputs, each with all that it takes, and in its own. One of them may be too large."""
+    inputs, outputs = len(small.inputs), small.output_wires.tolist()
     gates = operations_of(small)
     deep = depth_first(gates, outputs)
     orders = (deep, {wire: own for wire, own in gates.items() if wire in deep})
-    drawing = min((drawn(inputs, order, outputs) for order in orders), key=lambda own: own.cells)
+    fitting: list[Drawing] = []
+    for last, order in enumerate(orders, 1):
+        try:
+            fitting.append(drawn(inputs, order, outputs))
+        except Refused:
+            if last == len(orders) and not fitting:
+                raise
+    return min(fitting, key=lambda own: own.cells)
+
+
+def circuit_drawing(circuit: Circuit) -> Rewriting:
+    """The machine that evaluates drawings, with this circuit drawn on its grid."""
+    drawing, inputs = drawing_of(simplified(circuit)), len(circuit.inputs)
     last = len(drawing.rows)
     cells = {(r, c): symbol for r, row in enumerate(drawing.rows, 1) for c, symbol in row.items()}
     cells |= {(r, -1): EDGE for r in range(1, 1 + last)}

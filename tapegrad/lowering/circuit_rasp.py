@@ -46,7 +46,8 @@ def circuit_rasp(circuit: Circuit) -> Rewriting:
     )
 
 
-def _program(circuit: Circuit, name: str) -> RaspProgram:
+def refuse_many_expressions(circuit: Circuit, name: str) -> None:
+    """Refuses a circuit, without gates that are not needed, of which no program can be made."""
     length = max(1, len(circuit.inputs), len(circuit.outputs))
     expressions = circuit.size + 3 * len(circuit.inputs) + 2 * len(circuit.outputs) + 3
     if length > LONGEST or expressions > MOST_NODES:
@@ -55,6 +56,11 @@ def _program(circuit: Circuit, name: str) -> RaspProgram:
             f"limits are {MOST_NODES:,} and {LONGEST:,}",
             advice="Use the target relu, transformer or emulator, which take gates as they are.",
         )
+
+
+def _program(circuit: Circuit, name: str) -> RaspProgram:
+    refuse_many_expressions(circuit, name)
+    length = max(1, len(circuit.inputs), len(circuit.outputs))
     made = Closing(TOKENS, length, causal=False)
     tokens, indices = made.add(Tokens()), made.add(Indices())
     wires = []

@@ -9,19 +9,23 @@ the one before has made of the latches.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.circuits.builder import CircuitBuilder, copied
+from tapegrad.circuits.builder import CircuitBuilder, copied, simplified
 from tapegrad.circuits.clocked.kind import random_trace
 from tapegrad.circuits.clocked.model import ANY, SequentialCircuit, SequentialState
 from tapegrad.circuits.inputs import BUS
 from tapegrad.circuits.layered import LARGEST, layered_widths
 from tapegrad.circuits.model import Bits, Circuit
+from tapegrad.circuits.tracer import Traced
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState, Memory, Response, Samples
+from tapegrad.lowering.circuit_grid import drawing_of
+from tapegrad.lowering.circuit_rasp import refuse_many_expressions
+from tapegrad.lowering.schedule import refuse_many_gates
 from tapegrad.source import Inputs, Rewriting
 
 
@@ -170,14 +174,52 @@ def suiting(source: SequentialCircuit, first: SequentialState, steps: int) -> di
 # What is known before anything is built.
 
 
+VIA_MACHINE = {"machine", "tapes", "carried"}
+"""Options of whoever asks for another way than the shortest."""
+LARGE, MOST_WRITTEN = 1 << 12, 1 << 16
+"""Gates from which on it is seen early whether they fit, which takes the same time once more; and beyond
+which nobody looks how many they would be without those that are repeated or not needed."""
 FEW = 64
 """Cycles that are unrolled in any case, to see what they take."""
 
 
-def refuse(source: SequentialCircuit, target: str, first: SequentialState | None) -> None:
+def refuse_circuit(circuit: Circuit, target: str, first: Bits | None, options: Mapping[str, Any]) -> None:
+    """Refuses what is too large for a machine, a drawing or a program, as they would, in the same words."""
+    if not VIA_MACHINE.isdisjoint(options):
+        return
+    if target in ("tape", "simplex"):
+        refuse_many_gates(circuit)
+    elif target in ("rcnn", "decoder"):
+        _refuse_many_written(circuit.name, circuit.size, target)
+        if circuit.size > LARGE and target == "rcnn":
+            drawing_of(simplified(circuit))
+        elif circuit.size > LARGE:
+            refuse_many_expressions(simplified(circuit), circuit.name)
+
+
+def refuse_function(traced: Traced, target: str, first: Bits | None, options: Mapping[str, Any]) -> None:
+    """The same for a function, by its circuit."""
+    refuse_circuit(traced.circuit, target, first, options)
+
+
+def _refuse_many_written(name: str, gates: int, target: str) -> None:
+    if gates > MOST_WRITTEN:
+        form = "drawn on a grid" if target == "rcnn" else "made a program"
+        raise Refused(
+            f"{name!r} has {gates:,} gates as it is written; {MOST_WRITTEN:,} at most are {form}",
+            advice="Use the target relu, transformer or emulator, which take gates as they are.",
+        )
+
+
+def refuse(
+    source: SequentialCircuit, target: str, first: SequentialState | None, options: Mapping[str, Any]
+) -> None:
     """Refuses what cannot fit the target of this name; with a first state, for a run from there."""
     if target == "relu" and first is not None:
         refuse_many_cycles(source, len(first.trace))
+    elif target == "rcnn" and first is not None:
+        cycles = len(first.trace)
+        _refuse_many_written(f"{source.name}, {cycles:,} cycles", cycles * source.logic.size, target)
 
 
 def refuse_many_cycles(source: SequentialCircuit, cycles: int) -> None:

@@ -25,7 +25,7 @@ from tapegrad.circuits.model import Bits
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState
 from tapegrad.machines.model import MOVES, Configuration, GridConfiguration, GridMachine, TuringMachine
-from tapegrad.machines.room import look_ahead
+from tapegrad.machines.room import look_ahead, look_ahead_on_grid
 from tapegrad.source import Rewriting
 
 Cell = tuple[int, ...]
@@ -286,7 +286,8 @@ def _parts(
 # Flags that cannot be set yet are constants and fold away: after t steps only 2t + 1 cells have logic.
 
 
-MOST_GATES = 10_000_000
+MOST_GATES, MOST_WRITTEN = 10_000_000, 4_000_000
+"""Gates of the circuit, and cells that are written out, one row of them for each step."""
 
 
 def unroll(
@@ -304,6 +305,12 @@ def unroll(
     if steps < 0:
         raise InputError("unrolling needs a number of steps, 0 or more")
     code = ConfigurationWires(machine, window)
+    if (written := steps * len(window) * code.tapes) > MOST_WRITTEN:
+        raise Refused(
+            f"a circuit of {steps:,} steps on {len(window):,} cells writes out {written:,} of them; "
+            f"the limit is {MOST_WRITTEN:,}",
+            advice="Ask for fewer steps, as in `--steps 100`, or use the target `tape`.",
+        )
     build = CircuitBuilder()
     wires = code.start(build)
     for step in range(steps):
@@ -322,8 +329,11 @@ def unroll(
 
 
 def suiting(machine: TuringMachine | GridMachine, first: Any, steps: int) -> dict[str, int]:
-    """Options for a run on tapes: as many steps as it takes, `steps` at most, and the cells that it needs."""
-    ahead = look_ahead(machine, first, steps) if isinstance(machine, TuringMachine) else None
+    """Options for a run: as many steps as it takes, `steps` at most, and the cells that it needs."""
+    if isinstance(machine, GridMachine):
+        ahead, _ = look_ahead_on_grid(machine, first, steps)
+    else:
+        ahead = look_ahead(machine, first, steps)
     return {} if ahead is None else {"steps": ahead.steps, "cells": ahead.window}
 
 

@@ -80,6 +80,12 @@ def unguided_step(
     return [build.where(finished, one, other) for one, other in zip(*cases, strict=True)]
 
 
+def answers_as_finished(build: CircuitBuilder, learner: Learner, given: Sequence[Wire]) -> Wire:
+    """The answer of a learner that has finished, from its memory and x."""
+    nothing = build.constant(False)
+    return _supposing(learner.circuit, build, [*given, nothing, nothing], build.constant(True))[0]
+
+
 def _supposing(circuit: Circuit, build: CircuitBuilder, inputs: Sequence[Wire], finished: Wire) -> list[Wire]:
     """The learner's outputs in the case that it has finished, or that it has not. A choice that is made
     thereby, `b ^ (a ^ b)`, becomes `a`."""

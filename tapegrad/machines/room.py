@@ -4,8 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tapegrad.machines.compiled import HALTED, MAX_CELLS, NEEDS_ROOM, Tapes
-from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.machines.compiled import HALTED, MAX_CELLS, NEEDS_ROOM, Tapes, run
+from tapegrad.machines.model import (
+    Cell,
+    Configuration,
+    GridConfiguration,
+    GridMachine,
+    Names,
+    TuringMachine,
+)
 
 MOST_READINGS = 1 << 24
 """Machines with more states times readings are not run ahead."""
@@ -39,6 +46,20 @@ def look_ahead(machine: TuringMachine, start: Configuration, steps: int) -> Ahea
             engine.grow()
     cells = np.concatenate([engine.heads, np.flatnonzero(engine.cells.any(axis=0))]) - engine.origin
     return Ahead(taken, outcome == HALTED, range(int(cells.min()), int(cells.max()) + 1))
+
+
+def look_ahead_on_grid(
+    machine: GridMachine, start: GridConfiguration, steps: int
+) -> tuple[Ahead, list[Cell]]:
+    """The same on a grid, where rows and columns are in one range; and the cells that were touched. Untouched
+    ones hold a symbol of their own, which the machine takes for the blank, and every step writes."""
+    untouched = Names(machine.alphabet)("", "untouched")
+    as_blank = {(q, untouched): rule for (q, read), rule in machine.rules.items() if read == machine.blank}
+    marking = GridMachine({**machine.rules, **as_blank}, machine.start_state, untouched, machine.name)
+    ahead = run(marking, start, steps)
+    touched = [start.head, *start.cells, ahead.final.head, *ahead.final.cells]
+    places = [place for cell in touched for place in cell]
+    return Ahead(ahead.steps, ahead.halted, range(min(places), max(places) + 1)), touched
 
 
 class _Marking(Tapes):

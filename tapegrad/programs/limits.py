@@ -4,9 +4,10 @@ The limits are the targets' own. What is counted here is a part of what they cou
 is refused that would have been built.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, pairwise
+from typing import Any
 
 from tapegrad.circuits.layered import LARGEST as MOST_GATES
 from tapegrad.errors import Refused
@@ -34,7 +35,7 @@ SHORTEST = {"subleq": 32, "rv32im": 39}
 """Sweeps over the bits of a word that an instruction takes at least, the ways in memory left out."""
 
 
-def refuse(program: Program, target: str, first: ProgramState | None) -> None:
+def refuse(program: Program, target: str, first: ProgramState | None, options: Mapping[str, Any]) -> None:
     """Refuses what cannot fit the target of this name, whatever the options; with a first state, for a run
     from there. A program that takes any memory is given the least."""
     machine = replace(program.machine, ram=least_memory(program), input=1, output=1)

@@ -12,6 +12,8 @@ from tapegrad.errors import InputError
 from tapegrad.source import State
 from tapegrad.targets.target import Carry, Counts
 
+LOOKS = 100
+"""At a run of millions of steps."""
 SHORT_RUN = 2_000
 
 
@@ -94,6 +96,10 @@ class Net(eqx.Module):
     def short_run(self) -> int:
         """Steps that the reference engine takes in seconds."""
         return SHORT_RUN
+
+    def looks(self, state: State) -> int:
+        """How often a run too long to compare every step is compared with its source."""
+        return LOOKS
 
     def room(self, state: State) -> int | None:
         """For how many steps from this state there is room; None where there is no end to it."""

@@ -95,6 +95,9 @@ class Target:
     fitted: Callable[..., Mapping[str, Any]] = lambda source, state, steps: {}
     """`fitted(source, state, steps)`: the options that suit a run of so many steps from this first state."""
 
+    blind: int = 100_000
+    """Steps that a run takes where its end is not in sight."""
+
     loads: "Callable[..., Net] | None" = None
     """`loads(config, arrays)`: a saved net, where nets of this target are of more than one class."""
 

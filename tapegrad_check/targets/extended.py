@@ -31,6 +31,9 @@ LARGEST = 2.0**160
 MOST_STEPS = 1 << 24
 """Longer runs are not repeated: these take half a minute."""
 
+MOST_GATES = 1 << 27
+"""Of a learner, in all samples and rounds: half a minute."""
+
 Tapes = list[set[int]]
 """For each tape the cells that are not blank."""
 
@@ -60,16 +63,18 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     steps = whole(config["training"]["steps"], "the number of steps of training", 1)
     number(config["training"]["seconds"], "the time of training")
     require(isinstance(config["training"]["engine"], str), "the engine of training has no name")
+    rule = config.get("rule")
+    computed = [] if rule is None else [_named_rule(rule, config, arrays, theta)]
     if not isinstance(source, Machine) or steps > MOST_STEPS:
-        return Checked([*statements, "that training led to these weights is not shown"], OWN_TABLE)
+        statements.append(f"that {steps:,} steps of training led to these weights is not shown")
+        return Checked([*statements, *computed], OWN_TABLE)
     written = _run(source, config, arrays, steps - 1, s, T, H)
     statements.append(
         f"the algorithm, started on these data, halts after {steps - 1:,} steps in the configuration that "
         "the weights show"
     )
-    rule = config.get("rule")
-    if rule is not None:
-        statements.append(_named_rule(rule, config, arrays, theta))
+    if computed:
+        statements += computed
     elif written:
         statements.append(f"{written} cells of its own tapes are filled at first, as the folder says")
         return Checked(statements, OWN_TABLE)
@@ -79,9 +84,58 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
 
 
 def _named_rule(rule: Any, config: dict[str, Any], arrays: Arrays, theta: NDArray) -> str:
+    """A rule that is computed here once more, without its machine."""
+    rules = {"perceptron": _perceptron, "learner": _learner}
+    require(isinstance(rule, dict) and rule.get("name") in rules, "there is no rule of this name")
+    return rules[rule["name"]](rule, config, arrays, theta)
+
+
+def _learner(rule: dict[str, Any], config: dict[str, Any], arrays: Arrays, theta: NDArray) -> str:
+    """The learner's circuit, gate by gate, on one sample after the other: from what is remembered, x and y
+    (and a bit that it does not use) to what is remembered then."""
+    require(rule.keys() == {"name", "rounds", "first", "gates", "outputs"}, "the rule is described otherwise")
+    rounds = whole(rule["rounds"], "the number of rounds", 1, 1 << 31)
+    memory = _whole_numbers(rule["first"], 2, "what is remembered at first")
+    samples, inputs = arrays["x"].shape
+    fits = arrays["y"].shape == (samples, 1) and len(theta) == len(memory)
+    require(fits, "the learner is for other data")
+    given = len(memory) + inputs + 2
+    gates = _gates(rule["gates"], given)
+    outputs = _whole_numbers(rule["outputs"], given + len(gates), "the outputs of the learner")
+    require(len(outputs) == len(memory), "the learner does not remember what it should")
+    if rounds * samples * len(gates) > MOST_GATES:
+        # Every gate takes the machine a step at least, so that such a run is not repeated either.
+        require(config["training"]["steps"] > MOST_STEPS, "training has fewer steps than the learner gates")
+        return "nor is it shown that theta is what the learner remembers of these data: it has too many gates"
+    rows = [[int(number > 0) for number in row] for row in np.concatenate([arrays["x"], arrays["y"]], axis=1)]
+    for _ in range(rounds):
+        for row in rows:
+            values = [*memory, *row, 0]
+            for table, a, b in gates:
+                values.append(table >> (2 * values[a] + values[b]) & 1)
+            memory = [values[wire] for wire in outputs]
+    require(np.array_equal(theta, memory), "theta is not what the learner remembers of these data")
+    return f"theta is what {len(gates):,} gates remember of these data, computed sample by sample"
+
+
+def _whole_numbers(found: Any, end: int, what: str) -> list[int]:
+    fits = isinstance(found, list) and all(type(one) is int and 0 <= one < end for one in found)
+    require(fits, f"{what} are not whole numbers in their range")
+    return found
+
+
+def _gates(found: Any, inputs: int) -> list[list[int]]:
+    """Table and two operands each, which come before the gate."""
+    require(isinstance(found, list), "the gates are no list")
+    for wire, gate in enumerate(found, inputs):
+        own = isinstance(gate, list) and len(gate) == 3 and all(type(one) is int for one in gate)
+        require(own and 0 <= gate[0] < 16 and min(gate[1:]) >= 0 and max(gate[1:]) < wire, "a gate is none")
+    return found
+
+
+def _perceptron(rule: dict[str, Any], config: dict[str, Any], arrays: Arrays, theta: NDArray) -> str:
     """Rosenblatt's rule, with Python's whole numbers, on the data in units of their last place."""
-    require(isinstance(rule, dict) and rule.keys() == {"name", "epochs"}, "the rule is described otherwise")
-    require(rule["name"] == "perceptron", "there is no rule of this name")
+    require(rule.keys() == {"name", "epochs"}, "the rule is described otherwise")
     epochs = whole(rule["epochs"], "the number of rounds", 1, 1 << 31)
     (samples, inputs), forms = arrays["x"].shape, (config["data_format"], config["weight_format"])
     fits = arrays["y"].shape == (samples, 1) and len(theta) == inputs + 1
@@ -120,12 +174,11 @@ def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
         require(
             np.all(inside & (np.abs(signs) == 1)), "a bit of the data or of the result lies beside its tape"
         )
-    sizes = config["primary"]["sizes"]
+    sizes = _sizes(config["primary"])
     require(isinstance(sizes, list) and len(sizes) > 1, "the primary network has no layers")
     for size in sizes:
         whole(size, "the size of a layer", 1, 1 << 31)
     require((sizes[0], sizes[-1]) == (inputs, labels[1]), "the data do not fit the primary network")
-    require(config["primary"]["activation"] in ("relu", "step", "sign"), "the activation is unknown")
     for name in ("data_format", "weight_format"):
         form = config[name]
         most = {"fixed": {"width": 32, "fraction": 32}, "floating": {"exponent": 8, "mantissa": 23}}[
@@ -135,6 +188,18 @@ def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
         require(isinstance(form["continuous"], bool), "a number format is continuous or not")
         for part, largest in most.items():
             whole(form[part], "a number of bits", int(part != "fraction"), largest)
+
+
+def _sizes(primary: dict[str, Any]) -> Any:
+    """Of the layers; a learner's answers are one output."""
+    if "gates" not in primary:
+        require(primary["activation"] in ("relu", "step", "sign"), "the activation is unknown")
+        return primary["sizes"]
+    require(primary.keys() == {"memory", "inputs", "gates", "answer"}, "the answers are described otherwise")
+    memory, inputs = (whole(primary[name], "a number of bits", 0, 1 << 31) for name in ("memory", "inputs"))
+    gates = _gates(primary["gates"], memory + inputs)
+    whole(primary["answer"], "the answer", 0, memory + inputs + len(gates) - 1)
+    return [inputs, 1]
 
 
 def _near(found: Any, claimed: Any) -> bool:
@@ -296,6 +361,8 @@ def _floating(bits: NDArray, form: dict[str, Any]) -> NDArray[np.floating]:
 
 def _output(primary: dict[str, Any], theta: NDArray, x: NDArray) -> NDArray[np.floating]:
     """Fully connected layers: matrix rows one after the other in theta, the bias last in each."""
+    if "gates" in primary:
+        return _answers(primary, theta, x)
     used = 0
     for layer, (columns, rows) in enumerate(pairwise(primary["sizes"]), 1):
         matrix = theta[used : used + rows * (columns + 1)].reshape(rows, columns + 1)
@@ -309,3 +376,20 @@ def _output(primary: dict[str, Any], theta: NDArray, x: NDArray) -> NDArray[np.f
             x = np.maximum(x, 0.0)
     require(used == len(theta) and np.isfinite(x).all(), "theta does not fit the primary network")
     return x
+
+
+def _answers(primary: dict[str, Any], theta: NDArray, x: NDArray) -> NDArray[np.floating]:
+    """The gates of a learner's answer, for all samples at once: a wire is a number with a bit for each."""
+    require(len(theta) == primary["memory"], "theta does not fit the primary network")
+    every = (1 << len(x)) - 1
+    values = [every if number > 0 else 0 for number in theta]
+    values += [sum(int(number > 0) << i for i, number in enumerate(column)) for column in x.T]
+    for table, a, b in primary["gates"]:
+        pairs = ((every ^ values[a], values[a]), (every ^ values[b], values[b]))
+        cases = (pairs[0][i >> 1] & pairs[1][i & 1] for i in range(4) if table >> i & 1)
+        value = 0
+        for case in cases:
+            value |= case
+        values.append(value)
+    answer = values[primary["answer"]]
+    return np.array([[2.0 * (answer >> i & 1) - 1] for i in range(len(x))])

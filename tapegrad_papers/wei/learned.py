@@ -178,23 +178,31 @@ def count(seeds: int, long: bool = True) -> int:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A line for each size: means over the seeds, and the worst margin loss and margin."""
+    """A line for each size: means over the seeds, with standard deviations of the errors, and the worst
+    margin loss and margin."""
     lines = [
-        "              test error, %     loss (2.2)   least      1-norm         Lemma 2.3",
-        "           margins   outputs    at most     margin  margins outputs     samples",
+        "                  test error, %          loss (2.2)   least      1-norm         Lemma 2.3",
+        "             margins         outputs      at most     margin  margins outputs     samples",
     ]
     for name in EXPERIMENTS:
         for size in sorted({row.size for row in rows if row.experiment == name}):
             own = [row for row in rows if (row.experiment, row.size) == (name, size)]
-            mean = {f: np.mean([getattr(row, f) for row in own]) for f in ("error", "error_by_outputs")}
+            errors = " ".join(_with_spread(own, field) for field in ("error", "error_by_outputs"))
             norms = [np.mean([getattr(row, f) for row in own]) for f in ("norm", "norm_by_outputs")]
             bound = math.exp(np.mean([math.log(row.bound) for row in own]))
             lines.append(
-                f"{name:<6}{size:>4} {100 * mean['error']:>8.2f} {100 * mean['error_by_outputs']:>9.2f} "
+                f"{name:<6}{size:>4} {errors} "
                 f"{max(row.loss for row in own):>10.4f} {min(row.least_margin for row in own):>10.4f} "
                 f"{norms[0]:>8.0f} {norms[1]:>7.0f} {bound:>11.2e}"
             )
     return "\n".join(lines)
+
+
+def _with_spread(rows: Sequence[Row], field: str) -> str:
+    """Mean and standard deviation over the seeds, in per cent; one seed has no deviation."""
+    values = [100 * getattr(row, field) for row in rows]
+    spread = f"{np.std(values, ddof=1):.2f}" if len(values) > 1 else "?"
+    return f"{np.mean(values):>8.2f} +- {spread:<5}"
 
 
 def report(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -230,6 +238,10 @@ def figure(rows: Sequence[Row], path: Path) -> None:
         ):
             means = [np.mean([getattr(r, field) for r in own if r.size == size]) for size in sizes]
             above.plot(sizes, [100 * mean for mean in means], style[:2] + "-", label=f"by {label}")
+            ends = [[100 * getattr(r, field) for r in own if r.size == size] for size in sizes]
+            above.fill_between(
+                sizes, [min(e) for e in ends], [max(e) for e in ends], color=style[:2], alpha=0.15
+            )
             above.plot([r.size for r in own], [100 * getattr(r, field) for r in own], style, alpha=0.4, ms=4)
         bounds = [np.exp(np.mean([np.log(r.bound) for r in own if r.size == size])) for size in sizes]
         below.semilogy(sizes, bounds, "C0-", label="Lemma 2.3, learned nets")

@@ -12,6 +12,7 @@ from tapegrad.attention.language import (
     LARGEST,
     MEAN,
     MOST_COMPARED,
+    MOST_TERMS,
     ROUNDING,
     STRAY,
     build,
@@ -214,6 +215,12 @@ def test_what_is_compared_counts_for_as_much_as_it_is_unsure():
     assert weighed(Recall("r", ((frozenset(range(16)), frozenset(range(16))),), ()), 32) == 1
     assert weighed(Recall("r", ((frozenset(range(31)), frozenset(range(1))),), ()), 32) == 2
     assert weighed(Recall("r", (*bits, (frozenset(range(31)), frozenset(range(1)))), ()), 32) == 7
+
+
+def test_so_many_terms_are_off_by_little():
+    """With what is copied, less than the rounding bears; twice as many would be off by more than is said."""
+    assert MOST_TERMS * MEAN == 1 / 256
+    assert ROUNDING.low > MOST_TERMS * MEAN + MOST_COMPARED * STRAY
 
 
 def test_a_case_of_too_many_terms_or_recalled_bits(monkeypatch):

@@ -3,6 +3,7 @@
 python -m tests.check.forgeries                  # of each kind of forgery two, at random
 python -m tests.check.forgeries --all            # all of them, and every field changed by itself
 python -m tests.check.forgeries --all relu tape  # of these nets alone
+python -m tests.check.forgeries --one-in 7       # of all of them every seventh, of the large nets too
 
 With several workers, each takes its share of the forgeries of every case.
 """
@@ -199,12 +200,11 @@ def all_withstood(forged: Iterable[Forgery], folder: Path, genuine: Compiled) ->
 def _part(job: tuple[str, bool, int, int]) -> tuple[str, Counter[str], list[str]]:
     """Of the forgeries of a case every so many, from one of the first on: how many came to which end, and
     those that were believed and did harm."""
-    name, thorough, first, every = job
+    name, whole, first, every = job
     ends: Counter[str] = Counter()
     harmful = []
     with tempfile.TemporaryDirectory() as place:
         nets = made(name, Path(place))
-        whole = thorough and name not in LARGE
         forged = (all_of_all_kinds if whole else two_of_each_kind)(nets.genuine, nets.other)
         for forgery in islice(forged, first, None, every):
             try:
@@ -226,14 +226,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Forges saved nets and counts what became of the forgeries.")
     parser.add_argument("case", nargs="*", help=f"one of: {'; '.join(CASES)} (default: all)")
     parser.add_argument("--all", action="store_true", help="all forgeries, and every field changed by itself")
+    parser.add_argument("--one-in", type=int, metavar="N", help="of all of them every N-th, of any net")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
+    step, whole = options.one_in or 1, options.all or options.one_in is not None
+    if step < 1:
+        parser.error("--one-in takes a number from 1 on")
     if unknown := set(options.case) - CASES.keys():
         parser.error(f"there is no case {', '.join(sorted(unknown))}")
     print("| net | forgeries | refused | not said to compute its source | harmless | believed and harmful |")
     print("|---|---:|---:|---:|---:|---:|")
-    names, parts = options.case or list(CASES), options.workers if options.all else 1
-    jobs = [(name, options.all, part, parts) for name in names for part in range(parts)]
+    names, parts = options.case or list(CASES), options.workers if whole else 1
+    jobs = [
+        (name, whole and (name not in LARGE or options.one_in is not None), part * step, parts * step)
+        for name in names
+        for part in range(parts)
+    ]
     ends = {name: Counter[str]() for name in names}
     harms: dict[str, list[str]] = {name: [] for name in names}
     waiting = Counter(name for name, *_ in jobs)

@@ -12,8 +12,8 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
-from dataclasses import dataclass, field
+from copy import copy, deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class Saved:
     def of(cls, path: Path) -> "Saved":
         """The net in a folder."""
         certificate = json.loads((path / CERTIFICATE).read_text())
-        arrays = parse_tensors((path / MODEL).read_bytes())
+        arrays = dict(sorted(parse_tensors((path / MODEL).read_bytes()).items()))  # they come in any order
         return cls(json.loads((path / CONFIG).read_text()), arrays, certificate["claims"])
 
     def copy(self) -> "Saved":
@@ -262,7 +262,7 @@ def mutants(genuine: Saved) -> Iterator[Forgery]:
             for number, altered in enumerate(_altered(value)):
                 forged = _with(genuine, where, altered, part)
                 yield Forgery(f"mutant {number}", f"{part}/" + "/".join(map(str, where)), forged)
-            without = genuine.copy()
+            without = _free(genuine, where, part)
             del _get(getattr(without, part), where[:-1])[where[-1]]
             yield Forgery("a field missing", f"{part}/" + "/".join(map(str, where)), without)
 
@@ -313,8 +313,19 @@ def _get(data: Any, where: tuple[Any, ...]) -> Any:
 
 
 def _with(genuine: Saved, where: tuple[Any, ...], value: Any, part: str = "config") -> Saved:
-    forged = genuine.copy()
+    forged = _free(genuine, where, part)
     _get(getattr(forged, part), where[:-1])[where[-1]] = value
+    return forged
+
+
+def _free(genuine: Saved, where: tuple[Any, ...], part: str) -> Saved:
+    """A net that may be altered at one place. All else is shared, for a large net has a great many places,
+    and a copy of everything for each would take hours."""
+    own = copy(getattr(genuine, part))
+    forged = replace(genuine, arrays=dict(genuine.arrays), **{part: own})
+    for key in where[:-1]:
+        own[key] = copy(own[key])
+        own = own[key]
     return forged
 
 

@@ -213,6 +213,7 @@ OTHER: dict[str, tuple[str, rv32.Rule]] = {
 
 
 @pytest.mark.parametrize("which", OTHER)
+@pytest.mark.sampled(4)
 def test_another_page_is_not_proved(which: str) -> None:
     name, rule = OTHER[which]
     with pytest.raises(CheckError, match=f"the data path is not {name}"):

@@ -224,6 +224,7 @@ FAULTS: dict[str, tuple[Any, str, Any]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.sampled(4)
 def test_another_processor_is_refused_on_emulator(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*FAULTS[fault])
     folder = folder_of(rv32(64), "emulator", **ROOM)

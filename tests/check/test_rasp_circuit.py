@@ -23,6 +23,15 @@ MOVES = HEAD + "output = aggregate(select(tokens, indices, <), tokens, 2)\n"
 CAUSAL = HEAD + "causal\noutput = mean(not select(tokens, tokens, ==), tokens, 1)\n"
 
 
+NEITHER = (
+    HEAD
+    + """before = select(indices, indices, <)
+same = select(tokens, tokens, ==)
+output = width(not (before or not same) and select(indices, tokens, !=))
+"""
+)
+
+
 def checked(program, folder, count=4):
     tg.save(tg.compile(program, "relu", count=count), folder)
     return tg.check(folder)
@@ -41,9 +50,9 @@ def test_ready_programs(name, way, tmp_path):
     assert any(way in statement for statement in report.statements)
 
 
-@pytest.mark.parametrize("text", [MOVES, CAUSAL])
-def test_small_programs(text, way, tmp_path):
-    assert checked(read(text.encode()), tmp_path / "net").verdict == COMPUTES_SOURCE
+@pytest.mark.parametrize(("text", "count"), [(MOVES, 4), (CAUSAL, 4), (NEITHER, 3), (NEITHER, 1), (MOVES, 1)])
+def test_small_programs(text, count, way, tmp_path):
+    assert checked(read(text.encode()), tmp_path / "net", count).verdict == COMPUTES_SOURCE
 
 
 @pytest.mark.parametrize("seed", range(8))

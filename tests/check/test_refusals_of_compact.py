@@ -233,6 +233,52 @@ def test_bits_that_exclude_each_other() -> None:
         net.verdict("relu")
 
 
+@pytest.mark.parametrize("far", [False, True])
+def test_only_those_that_exclude_each_other_are_opened(far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside them stands a bit that depends on five more, so that not everything can be opened. Near by or
+    not, where the sum is proved node by node."""
+    make = CircuitBuilder(simplify=False)
+    a, b, c, *others = (make.input(name) for name in "abcdefgh")  # wires 0 to 7
+    first = make.and_(a, b)  # wire 8
+    second = make.and_(make.not_(a), c)  # wires 9 and 10
+    either = make.or_(first, second)  # wire 11
+    wire = others[0]
+    for other in others[1:]:
+        wire = make.and_(wire, other)  # wires 12 to 15
+    make.output("y", make.and_(either, wire))  # wire 16
+    units = [
+        ([0, 1], [1, 1], -1, 2 * 8),
+        ([0, 2], [-1, 1], 0, 2 * 10),
+        ([3, 4, 5, 6, 7], [1] * 5, -4, 2 * 15),
+        ([8, 9, 10], [1, 1, 1], -1, 2 * 16),
+    ]
+    net = _by_hand(make.circuit(), units, 11)
+    if far:
+        monkeypatch.setattr(checker, "CONE", 0)
+        monkeypatch.setattr(checker, "FREE", 0)
+    assert net.verdict("relu") == COMPUTES_SOURCE
+    net.put("units.biases", 3, 0)
+    with pytest.raises(CheckError, match="does not have the value"):
+        net.verdict("relu")
+
+
+@pytest.mark.parametrize("inputs", [0, 1])
+@pytest.mark.parametrize("value", [False, True])
+def test_outputs_that_depend_on_nothing(inputs: int, value: bool) -> None:
+    """There may be no place that they could read."""
+    make = CircuitBuilder()
+    for number in range(inputs):
+        make.input(f"x{number}")
+    make.output("y", make.constant(value))
+    net = _by_hand(make.circuit(), [], 0)
+    net.put("outputs.weights", 0, 0)
+    net.put("outputs.biases", 0, 1 if value else -1)
+    assert net.verdict("relu") == COMPUTES_SOURCE
+    net.put("outputs.biases", 0, -1 if value else 1)
+    with pytest.raises(CheckError, match="not those of the circuit"):
+        net.verdict("relu")
+
+
 def test_what_is_not_near_by_is_merged_node_by_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """A circuit in which the same value is computed twice in different ways; the net reads the other one."""
     make = CircuitBuilder(simplify=False)

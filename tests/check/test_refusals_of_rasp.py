@@ -74,6 +74,7 @@ def test_nets_of_random_programs_pass(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["sort", "means", "everywhere", "a mean", "a mean of three"])
+@pytest.mark.sampled(3)
 def test_no_weight_can_be_changed(name: str) -> None:
     """Nor where it stands. The other nets have units that are never on, where some changes do no harm."""
     net = genuine(name)

@@ -14,6 +14,7 @@ from tapegrad_check import CheckError
 from tapegrad_check.folder import OWN_TABLE, read_folder
 from tapegrad_check.passes import bound_source
 from tapegrad_check.sources import Machine
+from tapegrad_check.sources import Rule as MachineRule
 from tapegrad_check.targets import extended
 from tests.check.altering import Change, Net, add, both, claims, config, cut, put, retype, without
 
@@ -227,6 +228,84 @@ def test_primary_networks_are_layers_of_rows_with_a_bias(activation: str) -> Non
         assert values == output.tolist()
     with pytest.raises(CheckError, match="theta does not fit"):
         extended._output({"sizes": sizes, "activation": activation}, np.append(theta, 0.0), x)
+
+
+def by_the_book(x: np.ndarray, y: np.ndarray, epochs: int) -> list[float]:
+    """Rosenblatt's rule as it is usually written down, with a bias; it ends when a round has no mistake."""
+    w, b = np.zeros(x.shape[1]), 0.0
+    for _ in range(epochs):
+        wrong = False
+        for row, label in zip(x, np.where(y > 0, 1.0, -1.0), strict=True):
+            if label * (w @ row + b) <= 0:
+                w, b, wrong = w + label * row, b + label, True
+        if not wrong:
+            break
+    return [*w.tolist(), b]
+
+
+FIXED = {"kind": "fixed", "width": 16, "fraction": 2}
+
+
+def named(x: np.ndarray, y: np.ndarray, theta: list[float], epochs: int, **weights: Any) -> str:
+    settings = {"data_format": FIXED, "weight_format": FIXED | weights}
+    rule = {"name": "perceptron", "epochs": epochs}
+    return extended._named_rule(rule, settings, {"x": x, "y": y[:, None]}, np.array(theta))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_perceptron_rule_is_that_of_the_book(seed: int) -> None:
+    """On numbers of quarters, rounds by rounds; any other theta is refused."""
+    random = np.random.default_rng(seed)
+    x, y = random.integers(-6, 7, (6, 2)) / 4, random.integers(-1, 2, 6).astype(float)
+    for epochs in (1, 2, 3, 8):
+        theta = by_the_book(x, y, epochs)
+        assert "computed in whole numbers" in named(x, y, theta, epochs)
+        for place in range(3):
+            theta[place] += 0.25
+            with pytest.raises(CheckError, match="not what the perceptron rule gives"):
+                named(x, y, theta, epochs)
+            theta[place] -= 0.25
+
+
+def test_a_rule_that_makes_no_more_mistakes_has_ended() -> None:
+    """Not after all of the 2^31 rounds that were asked for."""
+    x, y = np.array([[0.25, 1.0], [-0.5, 0.25]]), np.array([1.0, 0.0])
+    assert "whole numbers" in named(x, y, by_the_book(x, y, 100), 1 << 31)
+    for epochs in (0, (1 << 31) + 1, True):
+        with pytest.raises(CheckError, match="number of rounds"):
+            named(x, y, [0.0, 0.0, 0.0], epochs)
+
+
+def test_a_rule_for_other_data() -> None:
+    x, y = np.array([[1.0, 2.0]]), np.array([1.0])
+    right = by_the_book(x, y, 1)
+    assert named(x, y, right, 1)
+    for weights in ({"fraction": 3}, {"fraction": 1}, {"kind": "floating"}):
+        with pytest.raises(CheckError, match="for other data"):
+            named(x, y, right, 1, **weights)
+    with pytest.raises(CheckError, match="for other data"):
+        named(x, y, [*right, 0.0], 1)
+    with pytest.raises(CheckError, match="for other data"):
+        named(x, np.array([1.0, 1.0]), right, 1)
+
+
+def test_a_run_reads_what_lies_under_the_heads() -> None:
+    """A machine that goes on to the first 1 of the data: unlike one that copies, it notices if every symbol
+    is taken for the other."""
+    rules = {("a", ("0", "0")): MachineRule(("0", "0"), (1, 0), "a")}
+    source = genuine().source
+    assert isinstance(source, Machine)
+    machine = replace(source, rules=rules, states=("a",), start="a")
+    data = {"kind": "fixed", "width": 2, "fraction": 0}
+    start = {"state": "a", "tapes": [[], []], "heads": [0, 0]}
+    settings = {"cells": 8, "read_only": 1, "start": start, "data_format": data}
+    places = np.array([[0, 0, 2, 1], [1, 0, -1, 1], [2, 0, -2, 1], [3, 0, -3, 1]])
+    arrays = {"x": np.array([[1.0]]), "y": np.array([[0.0]]), "data_places": places}
+    H = np.zeros((8, 2))
+    H[[4 + 2, 4], [0, 1]] = 1
+    assert extended._run(machine, settings, arrays, 2, np.eye(4)[1], np.full((8, 1), -1.0), H) == 0
+    with pytest.raises(CheckError, match="in the state or at the cells"):
+        extended._run(machine, settings, arrays, 2, np.eye(4)[0], np.full((8, 1), -1.0), H)
 
 
 def test_near_is_near() -> None:

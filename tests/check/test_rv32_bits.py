@@ -59,6 +59,7 @@ def test_a_distance_is_in_the_instruction_where_it_is_immediate(
         *(("sll", 0), ("srl", 13), ("srai", 31), ("mulh", 3), ("div", 2)),
     ],
 )
+@pytest.mark.sampled(4)
 def test_a_part_is_proved(name: str, part: int) -> None:
     prove(name, part, genuine())
 
@@ -112,6 +113,7 @@ MATTERS: dict[tuple[str, int], list[tuple[str, int]]] = {
     ("name", "part", "slot", "bit"),
     [(*case, *place) for case, places in MATTERS.items() for place in places],
 )
+@pytest.mark.sampled(5)
 def test_every_bit_of_a_record_matters(name: str, part: int, slot: str, bit: int) -> None:
     with pytest.raises((CheckError, NotProved)):
         prove(name, part, Inverted(slot, bit, 0))
@@ -150,6 +152,7 @@ MORE = {
         ),
     ],
 )
+@pytest.mark.sampled(4)
 def test_every_bit_of_a_round_matters(name: str, part: int, count: int, slot: str, bit: int) -> None:
     with pytest.raises((CheckError, NotProved)):
         prove(name, part, Inverted(slot, bit, count))

@@ -98,6 +98,7 @@ QUICK = ["lui", "jalr", "blt", "lh", "sw", "sltui", "sub", "and", "fence.i", "eb
 
 
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.sampled(4)
 def test_an_instruction_is_proved(name: str) -> None:
     assert rv32_proof.prove_case(formulas(), name, *CASES[name]) == 1
 
@@ -155,6 +156,7 @@ SLOW = [name for name, (*_, of) in OTHER.items() if of in ("ecall", "rem", "srli
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in OTHER]
 )
+@pytest.mark.sampled(4)
 def test_no_other_page_is_rv32(name: str) -> None:
     slot, number_of_rule, alter, instruction = OTHER[name]
     altered = copy.copy(formulas())

@@ -20,7 +20,7 @@ from tapegrad_check import CheckError, Unchecked, check, read_folder
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.in_tokens.words import rv32_words
 from tapegrad_check.targets import stock as checker
-from tapegrad_check.targets import stock_rotary
+from tapegrad_check.targets import stock_nets, stock_rotary
 from tapegrad_check.targets.stock import compare
 from tapegrad_check.targets.stock_rotary import GptNeox, Llama, Rotary
 
@@ -57,6 +57,13 @@ def test_an_export_is_its_net(genuine: Folders, request: pytest.FixtureRequest) 
     family = request.node.callspec.params["genuine"]
     assert f"stock {TITLES[family]}:" in str(report)
     assert ("angles" in str(report) or "rotations" in str(report)) == (family != "gpt2")
+
+
+def test_a_head_that_is_just_large_enough(tmp_path: Path) -> None:
+    """For 4,000 tokens heads compare 16 numbers, which is the size of the smallest head."""
+    stock, net = exported(tmp_path, "increment", 4_000)
+    assert read_folder(net).own["key.sizes"][:, 0].max() == stock_nets.LEAST_HEAD
+    assert check(stock, net).verdict == COMPUTES_SOURCE
 
 
 def test_words_are_made_of_the_names_of_the_source(tmp_path: Path) -> None:

@@ -100,6 +100,17 @@ BAD = {
     "bench empty operand": (b"INPUT(a)\ny = AND(a, )\n", "no name of a net"),
     "bench cycle": (b"INPUT(a)\nb = AND(a, c)\nc = NOT(b)\n", "depends on itself.*line 2"),
     "bench undriven": (b"INPUT(a)\nOUTPUT(y)\n", "output 'y' is driven by nothing"),
+    "bristol sign": (
+        b"1 4\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n2 1 0 +1 3 XOR\n",
+        "a wire was expected, not .\\+1..*line 6",
+    ),
+    "bristol underscore": (b"1 4\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n2 1 0 0_1 3 XOR\n", "not '0_1'"),
+    "bristol other digits": (
+        "1 4\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n2 1 0 \u0661 3 XOR\n".encode(),
+        "a wire was expected",
+    ),
+    "bristol long number": (b"1 4\n2 1 1\n1 1\n\n2 1 0 1 0000000000000000003 XOR\n", "too large"),
+    "bristol two to one": (b"1 4\n2 1 1\n1 1\n\n2 1 0 1 3 INV\n", "no gate 'INV' with 2 operands"),
     "bristol count": (b"2 4\n2 1 1\n1 1\n\n2 1 0 1 3 XOR\n", "promises 2 gates.*line 5"),
     "bristol too many": (b"0 4\n2 1 1\n1 1\n\n2 1 0 1 3 XOR\n", "promises 0 gates"),
     "bristol undriven": (b"1 4\n2 1 1\n1 1\n\n2 1 0 1 2 XOR\n", "wire 3, which nothing drives"),

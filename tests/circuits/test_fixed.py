@@ -56,6 +56,17 @@ def test_division_rounds_down(of: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("of", TYPES, ids=repr)
+def test_whole_quotients_and_what_is_left(of: Any) -> None:
+    cases = [(a, b) for a in values(of) for b in values(of)]
+    ones = Fraction(of.number(2**of.width - 2**of.fraction))
+    wanted = []
+    for a, b in cases:
+        whole, left = (wrapped(of, Fraction(a // b)), a % b) if b else (ones, a)
+        wanted.append((whole, left, (whole, left), 0 if b else ones, 0))
+    agrees(trace(lambda a, b: (a // b, a % b, divmod(a, b), 0 // b, 0 % b), of, of), cases, wanted)
+
+
 def test_one_operand_and_shifts() -> None:
     of = Fixed(3, 3)
     traced = trace(lambda a, n: (-a, abs(a), a >> n, a << 1, +a), of, UInt(3))

@@ -18,15 +18,22 @@ from tapegrad.errors import FormatError
 FEW = ("adder-ternary", "number", "convolution", "attention", "training-float32")
 
 
+class Kit(dict):
+    """Members are made when they are first asked for: some take seconds."""
+
+    def __missing__(self, name):
+        self[name] = member(name)
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def kit():
-    return {name: member(name) for name in NET_NAMES}
+    return Kit()
 
 
-def test_names_on_the_command_line_are_those_there_are(kit):
+def test_names_on_the_command_line_are_those_there_are():
     assert tuple(RUNTIMES) == RUNTIME_NAMES
     assert NAMES == FORMAT_NAMES
-    assert set(kit) == set(NET_NAMES)
 
 
 LONG = pytest.param("sha256", marks=pytest.mark.slow)

@@ -96,6 +96,7 @@ MATRICES += [f"blocks.{layer}.{part}" for layer in (0, 1) for part in PARTS]
 
 
 @pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.sampled(4)
 def test_a_matrix_that_is_off_is_accounted_for(name, trigrams):
     """Noise in one matrix alone: what it does stays below the bounds, or the net is refused; and so is a
     matrix that is off by more than half."""

@@ -23,6 +23,7 @@ from tests.interop.texts import CASES, FAMILIES, PROGRAM, TOKENS, decoder, files
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
+@pytest.mark.sampled(3)
 def test_stock_models_in_numpy_predict_every_token(machine, inputs, tokens, family):
     every_token_is_predicted(machine, inputs, tokens, family)
 

@@ -35,9 +35,9 @@ def slopes_of_the_extension(x: np.ndarray) -> np.ndarray:
     return np.array([extension(x + own) - extension(x - own) for own in step])
 
 
-@pytest.fixture(scope="module")
-def adder() -> tg.Compiled:
-    return tg.compile("adder2", "relu")
+@pytest.fixture(scope="module", params=["compact", "paper"])
+def adder(request: pytest.FixtureRequest) -> tg.Compiled:
+    return tg.compile("adder2", "relu", form=request.param)
 
 
 def test_equinox_layer_adds_what_it_rounds(adder) -> None:
@@ -66,11 +66,15 @@ def test_frozen_and_trainable_weights_in_equinox(adder) -> None:
     assert any(np.asarray(own).any() for own in jax.tree.leaves(gradients))
 
 
-def test_what_is_no_layer_is_refused(adder) -> None:
-    with pytest.raises(Refused, match="no layer that maps bits to bits"):
-        tg.to_equinox(tg.compile("increment", "tape"))
+@pytest.mark.parametrize(("source", "target"), [("increment", "tape"), ("adder2", "transformer")])
+def test_what_is_no_layer_is_refused(source: str, target: str) -> None:
+    with pytest.raises(Refused, match=r"no layer that maps bits to bits.*\"relu\""):
+        tg.to_equinox(tg.compile(source, target))
+
+
+def test_no_other_gradient() -> None:
     with pytest.raises(InputError, match="no gradient 'some'"):
-        tg.to_equinox(adder, gradient="some")
+        tg.to_equinox(tg.compile("adder2", "relu"), gradient="some")
 
 
 def test_torch_layer_adds_and_has_the_same_gradient(adder) -> None:
@@ -89,13 +93,14 @@ def test_torch_layer_adds_and_has_the_same_gradient(adder) -> None:
     assert any(own.grad is not None and own.grad.any() for own in free.parameters())
 
 
-def test_a_model_learns_through_the_layer(adder) -> None:
+def test_a_model_learns_through_the_layer() -> None:
     """A layer in front that takes every bit for a 1 at first: it learns better from the sums alone."""
     torch = pytest.importorskip("torch")
     read = torch.nn.Linear(1, 1)
     torch.nn.init.constant_(read.weight, 0.5)
     torch.nn.init.constant_(read.bias, 2.0)
-    layer, inputs, wanted = tg.to_layer(adder), torch.tensor(2 * ROWS - 1), torch.tensor(sums(ROWS))
+    layer = tg.to_layer(tg.compile("adder2", "relu"))
+    inputs, wanted = torch.tensor(2 * ROWS - 1), torch.tensor(sums(ROWS))
     optimiser = torch.optim.Adam(read.parameters(), lr=0.05)
 
     def model():
@@ -120,3 +125,19 @@ def test_the_example_is_right_on_lengths_it_was_not_trained_on() -> None:
     shares = {(kind, int(bits)): [float(own.rstrip("%")) for own in rest] for kind, bits, _, *rest in rows}
     assert all(share == 100 for bits in (4, 8, 16, 32) for share in shares["WithAdder", bits])
     assert all(share < 90 for share in shares["Without", 32])
+
+
+@pytest.mark.parametrize("trainable", [False, True])
+def test_a_layer_on_another_device(adder, trainable: bool) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no accelerator")
+    layer = tg.to_layer(adder, trainable=trainable).to("cuda")
+    rows = torch.tensor(np.tile(ROWS, (64, 1)), device="cuda", requires_grad=True)
+    found = layer(rows)
+    assert found.device.type == "cuda"
+    assert (found.detach().cpu().numpy() == sums(rows.detach().cpu().numpy())).all()
+    found.sum().backward()
+    wanted = [slopes_of_the_extension(row).sum(1) for row in ROWS]
+    assert np.allclose(rows.grad.cpu().numpy(), np.tile(wanted, (64, 1)))
+    assert any(own.grad is not None for own in layer.parameters()) == trainable

@@ -85,7 +85,8 @@ def test_a_stump_is_a_tree_of_depth_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("classes", "alpha"), [(2, 1.0), (2, 0.25), pytest.param(3, 1.0, marks=pytest.mark.slow), (5, 2.0)]
+    ("classes", "alpha"),
+    [(2, 1.0), (2, 0.25), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((3, 1.0), (5, 2.0)))],
 )
 def test_naive_bayes_is_within_its_rounding_of_exact_fractions(classes: int, alpha: float) -> None:
     n, fraction = 6, 7

@@ -13,6 +13,7 @@ from tapegrad_check import check
 
 
 @pytest.mark.parametrize("name", READY)
+@pytest.mark.sampled(3)
 def test_a_ready_learner_learns_its_samples(name: str) -> None:
     learner, (x, y) = ready(name), example_samples(name)
     *_, last = learner.run(learner.start(x, y))
@@ -47,6 +48,7 @@ def test_a_ready_learner_is_found_and_compiled() -> None:
 
 
 @pytest.mark.parametrize("kind", ["tree", "stump", "naive-bayes", "winnow", "perceptron", "nearest"])
+@pytest.mark.sampled(3)
 def test_a_ready_learner_is_saved_proved_and_verified(kind: str, tmp_path: Path) -> None:
     name = f"learn-{kind}2"
     tg.save(tg.compile(name, "emulator"), tmp_path / "net")

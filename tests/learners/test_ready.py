@@ -64,6 +64,7 @@ def draw(seed: int, *shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.sampled(3)
 def test_the_function_and_its_circuit_agree_at_every_sample(case: Case) -> None:
     x, y = case.drawn(seed=1)
     twin = CircuitLearner(case.learner.circuit, case.learner.inputs, case.learner.first)

@@ -15,9 +15,9 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError, Refused
-from tapegrad.lowering import circuit_grid, circuit_rasp
+from tapegrad.lowering import circuit_grid, circuit_rasp, clocked
 from tapegrad.lowering.circuit_machine import straight_line
-from tapegrad.lowering.clocked import one_cycle
+from tapegrad.lowering.clocked import one_cycle, refuse_circuit
 from tapegrad.lowering.tables import to_grid
 from tapegrad.machines.model import GridMachine, TuringMachine
 from tapegrad.source import Rewriting
@@ -154,3 +154,84 @@ def test_iscas(name, target, tmp_path):
     assert run.state.astype(int).tolist() == [plain(circuit, row[0].tolist())]
     tg.save(compiled, tmp_path / "net")
     assert tg.check(tmp_path / "net").verdict == "computes this source, for all inputs"
+
+
+# What does not fit is refused before a target is loaded.
+
+
+def chain(gates: int, inputs: int = 2) -> Circuit:
+    """ANDs one after the other, of which none can be left out."""
+    places = np.arange(gates, dtype=np.int32)
+    left = np.where(places == 0, 0, inputs + places - 1).astype(np.int32)
+    kinds = np.where(places % 2, int(Gate.AND), int(Gate.XOR)).astype(np.uint8)
+    names = tuple(f"x{place}" for place in range(inputs))
+    last = np.array([inputs + gates - 1], np.int32)
+    return Circuit(names, ("y",), kinds, left, (1 + places % (inputs - 1)).astype(np.int32), last, "chain")
+
+
+@pytest.mark.parametrize(
+    ("target", "gates", "match"),
+    [
+        ("tape", 20_001, "20,001 gates; a machine is made of 20,000"),
+        ("simplex", 20_001, "20,001 gates; a machine is made of 20,000"),
+        ("rcnn", 65_537, "65,537 gates as it is written; 65,536 at most are drawn"),
+        ("rcnn", 5_000, "of 5,000 gates take 1,0.* cells, the last .*; the limit is 1,000"),
+        ("decoder", 65_537, "65,537 gates as it is written; 65,536 at most are made"),
+        ("decoder", 16_374, "16,385 expressions on 2 tokens, and the limits are 16,384"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_the_target_is_loaded(
+    target: str, gates: int, match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(circuit_grid, "MOST_CELLS", 1_000)
+    monkeypatch.setattr("tapegrad._compile.target_named", None)
+    with pytest.raises(Refused, match=match):
+        tg.compile(chain(gates), target)
+
+
+@pytest.mark.parametrize(("target", "gates"), [("tape", 20_000), ("rcnn", 5_000), ("decoder", 16_373)])
+def test_what_fits_is_not_refused_early(target: str, gates: int) -> None:
+    refuse_circuit(chain(gates), target, None, {})
+
+
+def test_another_way_that_was_asked_for_is_not_refused_early() -> None:
+    refuse_circuit(chain(70_000), "tape", None, {"machine": "universal"})
+
+
+def test_many_cycles_are_refused_before_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clocked, "unrolled", None)
+    toggle = tg.read("aag 1 0 1 2 0\n2 3\n2\n3\n")
+    assert isinstance(toggle, tg.SequentialCircuit)
+    most = 65_536 // toggle.logic.size
+    with pytest.raises(Refused, match=r"cycles' has .* gates as it is written; 65,536 at most are drawn"):
+        clocked.refuse(toggle, "rcnn", toggle.start(most + 1), {})
+    clocked.refuse(toggle, "rcnn", toggle.start(most), {})
+
+
+def test_one_of_two_drawings_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gates side by side first, then what joins them: drawn as they stand, all are kept; each output with all
+    that it takes, two at a time."""
+    make = CircuitBuilder()
+    pairs = [(make.input(f"a{k}"), make.input(f"b{k}")) for k in range(40)]
+    first = [make.xor(a, b) for a, b in pairs]
+    second = [make.and_(wire, a) for wire, (a, _) in zip(first, pairs, strict=True)]
+    for k, wire in enumerate(second):
+        make.output(f"y{k}", wire)
+    circuit = make.circuit("pairs")
+    sizes = []
+
+    def counted(*given: Any) -> Any:
+        found = drawn(*given)
+        sizes.append((sum(map(len, found.rows)), found))
+        return found
+
+    drawn = circuit_grid.drawn
+    monkeypatch.setattr(circuit_grid, "drawn", counted)
+    best = circuit_grid.drawing_of(circuit)
+    (small, _), (large, _) = sorted(sizes, key=lambda own: own[0])
+    assert small < large
+    monkeypatch.setattr(circuit_grid, "MOST_CELLS", small)
+    assert circuit_grid.drawing_of(circuit).to_json() == best.to_json()
+    monkeypatch.setattr(circuit_grid, "MOST_CELLS", small - 1)
+    with pytest.raises(Refused, match="drawn on a grid"):
+        circuit_grid.drawing_of(circuit)

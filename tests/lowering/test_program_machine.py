@@ -110,6 +110,7 @@ def _instructions(name: str, wild: bool, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(4)
 def test_every_instruction_in_random_states(name: str) -> None:
     _instructions(name, wild=True, count=1)
     _instructions(name, wild=False, count=1)

@@ -100,6 +100,7 @@ def test_one_tape(case: Case) -> None:
 
 @pytest.mark.parametrize("seed", range(58))
 @pytest.mark.parametrize("tapes", [2, 3])
+@pytest.mark.sampled(5)
 def test_the_last_state_is_known_where_a_machine_on_several_tapes_halts(seed: int, tapes: int) -> None:
     machine = random_machine(seed, tapes=tapes, states=3, halt=0.3)
     first = machine.start(*["101", "11", "0"][:tapes])

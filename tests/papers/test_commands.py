@@ -113,15 +113,16 @@ def test_a_page_that_cannot_be_written_is_an_error(monkeypatch, tmp_path: Path):
         command.claims(paper="wei", write=tmp_path / "file")
 
 
-def test_margins_without_an_attack():
-    """Lower bounds alone, of the net of 24,000 gates; and why a net of this size is not attacked."""
-    done = runner.invoke(app, ["margins", "multiplier64", "--target", "relu", "--no-attack", "--json"])
+@pytest.mark.parametrize("circuit", ["multiplier16", pytest.param("multiplier64", marks=pytest.mark.slow)])
+def test_margins_without_an_attack(circuit):
+    """Lower bounds alone, of nets of 1,400 and of 24,000 gates; and why such a net is not attacked."""
+    done = runner.invoke(app, ["margins", circuit, "--target", "relu", "--no-attack", "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert 0 < found["theorem_d_6"] < found["layerwise"] == found["lower"]
     assert found["upper"] is None
     assert found["not_attacked"] == "as asked"
-    refused = runner.invoke(app, ["margins", "multiplier64", "--target", "relu"])
+    refused = runner.invoke(app, ["margins", circuit, "--target", "relu"])
     assert refused.exit_code == 0, refused.output
     assert "not attacked" in refused.stdout
     assert "too many parameters to attack" in " ".join(refused.stdout.split())

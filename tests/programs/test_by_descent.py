@@ -80,11 +80,11 @@ def test_engine_and_leaps_are_chosen_for_the_length_of_the_run(
     assert sort.net.engine_for(carry, 1) == "reference"
     assert sort.net.engine_for(sort.net.advance(carry, 10**6, "fast"), 10**9) == "reference"
     ahead = looked_ahead(sort, (LETTERS,), 10**6)
-    assert run_command._leap(sort, 10**6, ahead) == 1
+    assert run_command._leap(sort, (LETTERS,), 10**6, ahead) == 1
     monkeypatch.setattr(run_command, "READ", 100 * sort.net.parameters)
     length = run(sort.source, sort.source.start(LETTERS)).steps  # type: ignore[arg-type]
-    assert run_command._leap(sort, 100, looked_ahead(sort, (LETTERS,), 100)) == 1
-    assert run_command._leap(sort, 10**6, ahead) == length // 100 > 1
+    assert run_command._leap(sort, (LETTERS,), 100, looked_ahead(sort, (LETTERS,), 100)) == 1
+    assert run_command._leap(sort, (LETTERS,), 10**6, ahead) == length // 100 > 1
     report = tg.verify(sort, [(LETTERS,)], engine=None, steps=3)
     assert report.engine == "reference"
 

@@ -29,7 +29,7 @@ def large(ram: int) -> Program:
 
 def is_refused(program: Program, target: str) -> bool:
     try:
-        limits.refuse(program, target, program.start())
+        limits.refuse(program, target, program.start(), {})
     except Refused:
         return True
     return False
@@ -95,7 +95,7 @@ def test_vertices_have_as_many_cells_as_is_said(monkeypatch: pytest.MonkeyPatch,
     way = program_machine(program)
     cells = int(np.ptp(simplex._used([way.encode(first)]))) + 1
     with pytest.raises(Refused, match=f"each with {4 * cells:,} cells"):
-        limits.refuse(program, "simplex", first)
+        limits.refuse(program, "simplex", first, {})
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ def stepped(state: ProgramState, machine: Machine = MACHINE) -> ProgramState:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(4)
 def test_every_instruction(name):
     random = np.random.default_rng(NAMES.index(name))
     for trial in range(12):

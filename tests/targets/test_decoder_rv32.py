@@ -46,6 +46,7 @@ def stepped(state: ProgramState) -> ProgramState:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(4)
 def test_every_instruction(name):
     random = np.random.default_rng(NAMES.index(name))
     for trial in range(4):
@@ -102,6 +103,7 @@ def test_jumps_outside():
 
 
 @pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.sampled(4)
 def test_multiplication_and_division_at_the_edges(name):
     code = INSTRUCTIONS[name].encoded(rd=5, rs1=6, rs2=7).to_bytes(4, "little")
     for a in (0, 5, 0x8000_0000, 0xFFFF_FFFF):

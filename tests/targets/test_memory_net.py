@@ -72,6 +72,7 @@ def interpreted(program: Program, net: MemoryNet, input: bytes) -> Iterator[Prog
 
 
 @pytest.mark.parametrize("name", READY)
+@pytest.mark.sampled(2)
 def test_the_form_against_the_program(name, hello, sort):
     entry = READY[name]
     program = entry.build()

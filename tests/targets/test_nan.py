@@ -13,6 +13,7 @@ from tapegrad import _verify
 from tapegrad._verify import run_and_verify
 from tapegrad.errors import BrokenNet, TapegradError
 from tapegrad.targets import target_named
+from tapegrad.targets.decoder.net import Reading
 from tapegrad.targets.rcnn.fast import Roller
 
 
@@ -80,6 +81,63 @@ def test_a_single_entry_that_is_no_number_is_a_mismatch(
         assert report.mismatch is not None
         assert name in report.mismatch.found
     assert derived == (2 if target == "simplex" else 0)
+
+
+POISONED: list[tuple[str, str, dict[str, Any], str, int, Any]] = [
+    ("adder2", "relu", {"form": "paper"}, "units.weights", -1, [([[0, 0, 0, 0]],)]),  # of an output that is 0
+    ("parity2", "emulator", {}, "weights", 13, None),  # into the gate that says whether it has finished
+    ("parity2", "emulator", {}, "weights", -7, None),  # into the output
+    ("busy-beaver-2x2", "transformer", {"steps": 16}, "h_0", 0, None),
+]
+
+
+@pytest.mark.parametrize(("name", "target", "options", "array", "entry", "inputs"), POISONED)
+def test_a_value_that_is_no_number_is_a_mismatch_when_it_turns_up(
+    name: str,
+    target: str,
+    options: dict[str, Any],
+    array: str,
+    entry: int,
+    inputs: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By running it: no comparison, maximum or argmax passes over it."""
+    monkeypatch.setattr(_verify, "not_finite", lambda net: None)
+    net = tg.compile(tg.read(name), target, **options)
+    arrays = {name: np.array(array) for name, array in net.net.arrays().items()}
+    arrays[array].reshape(-1)[entry] = np.nan
+    loaded = target_named(target).loaded(net.net.config(), arrays)
+    report = tg.verify(dataclasses.replace(net, net=loaded), inputs)
+    assert report.mismatch is not None
+    assert report.mismatch.found == "a deviation of nan"
+
+
+def test_a_text_remembers_a_logit_that_was_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right token is chosen, for NaN stands at it; the tokens after that are sound."""
+    net = tg.compile(tg.read("busy-beaver-2x2"), "decoder", tokens=100)
+    sound, fed = Reading.feed, []
+
+    def feed(self: Reading, tokens: Any) -> Any:
+        logits = sound(self, tokens)
+        fed.append(np.where(logits == logits.max(), np.nan, logits) if not fed else logits)
+        return fed[-1]
+
+    monkeypatch.setattr(Reading, "feed", feed)
+    report = tg.verify(net)
+    assert len(fed) > 1
+    assert report.mismatch is not None
+    assert report.mismatch.found == "a deviation of nan"
+
+
+@pytest.mark.parametrize("part", ["s", "T", "H"])
+def test_any_weight_of_a_tape_may_be_the_one_that_is_no_number(part: str) -> None:
+    compiled = tg.compile(tg.read("busy-beaver-2x2"), "tape", cells=16)
+    net, carry = compiled.net, compiled.start()
+    assert net.deviation(carry) == 0
+    weights = np.array(getattr(carry.weights, part))
+    weights.reshape(-1)[-1] = np.nan
+    poisoned = carry._replace(weights=carry.weights._replace(**{part: weights}))
+    assert np.isnan(net.deviation(poisoned))
 
 
 def test_a_net_that_runs_is_said_to_be_poisoned() -> None:

@@ -1,6 +1,7 @@
 """RASP programs as transformers: exact on all short inputs, at a thousand tokens, saved, checked, refused."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -47,6 +48,7 @@ def test_ready_programs(name):
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.sampled(4)
 def test_random_programs(seed):
     """Right, and proved so."""
     program = random_program(seed)
@@ -169,6 +171,12 @@ def test_mixed_values_are_refused():
     for tokens in (["a"] * 49 + ["b"], ["a", "c"], list("abc")):
         with pytest.raises(Refused, match="in one of 'all'"):
             moved.run(tokens)
+    net = moved.net
+    carry = net.advance(net.start(moved.source.start(["b"] * 3)), 1)
+    for value, refused in ((0.5, False), (0.5 + 2.0**-20, True)):
+        carry.hidden[1, decoder_sequences.MIXED] = value
+        with pytest.raises(Refused) if refused else nullcontext():
+            assert net.decode(carry) == ("b",) * 3
     mean = net_of(rasp.numerical(rasp.Aggregate(everything, rasp.tokens)), [1, 2, 4], 6)
     assert output(mean, [1, 2, 4, 4]) == [Fraction(11, 4)] * 4
     nothing = rasp.Select(rasp.tokens, rasp.tokens, rasp.Comparison.FALSE)
@@ -263,6 +271,7 @@ def test_values_are_listed_so_that_no_others_are_meant():
     assert _listed([0.0, 1, 2], [0.0, 1, 2, 3]) == "one of 0.0, 1, 2"
     assert _listed(words[:8], words) == "one of " + ", ".join(f'"{own}"' for own in words[:8])
     assert _listed(words[:9], words) == 'none of "j", "k", "l"'
+    assert _listed([*words[:9]], [*words[:9], *words[:9:-1], *"ABCDEFG"]).startswith('one of "a", ')
     many = words + [own.upper() for own in words]
     assert _listed(many[:9], many).startswith('one of "a", ')
 
@@ -329,6 +338,11 @@ BAD_FILES = {
     ),
     "fewer purposes": lambda config, arrays: config["purposes"].pop(),
     "negative counts": lambda config, arrays: arrays.update(heads=np.array([2, -1], np.int32)),
+    "negative counts, as many in all": lambda config, arrays: arrays.update(
+        heads=np.array([arrays["heads"].sum() + 1, -1, *[0] * (len(arrays["heads"]) - 2)], np.int32)
+    ),
+    "counts one in a row": lambda config, arrays: arrays.update(heads=arrays["heads"][:, None]),
+    "a given one of another kind": lambda config, arrays: config["meanings"][0].__setitem__(1, 1),
     "counts that are no numbers": lambda config, arrays: arrays.update(
         heads=arrays["heads"].astype(np.float32)
     ),

@@ -33,6 +33,7 @@ def random_net(seed: int, **options) -> tg.Compiled:
 
 @pytest.mark.parametrize("attention", ["hardmax", "softmax"])
 @pytest.mark.parametrize("correction", ["quarters", "thirds"])
+@pytest.mark.sampled(2)
 def test_random_machines_agree_at_every_step(attention: str, correction: str) -> None:
     for seed in range(4):
         net = random_net(seed, attention=attention, correction=correction)

@@ -40,6 +40,7 @@ def assert_engines_agree(net: TransformerNet, start: Configuration) -> None:
 
 @pytest.mark.parametrize("attention", ["hardmax", "softmax"])
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.sampled(5)
 def test_outputs_equal_reference_bit_for_bit(seed: int, attention: str) -> None:
     assert_engines_agree(*compiled(seed, attention=attention))
 
@@ -88,6 +89,7 @@ def searching(net: TransformerNet, bit: int) -> int:
 @pytest.mark.parametrize("found", [0, 1])
 @pytest.mark.parametrize("bit", range(4))
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.sampled(5)
 def test_searches_that_miss_the_last_write_are_answered_exactly(seed: int, bit: int, found: int) -> None:
     """A layer that always finds the same bit asks for steps that are not the newest, or for none at all."""
     net, start = compiled(seed)

@@ -27,6 +27,7 @@ EXAMPLE = """\
 
 _GATES = {"AND": Gate.AND, "XOR": Gate.XOR, "OR": Gate.OR, "NAND": Gate.NAND, "NOR": Gate.NOR}
 _GATES |= {"XNOR": Gate.XNOR, "INV": Gate.NOT, "NOT": Gate.NOT, "EQW": Gate.ID}
+_BINARY = {name: int(kind) for name, kind in _GATES.items() if kind.arity == 2}
 _NUMBERS = re.compile(r"[0-9\s]+")
 _GATE_LINE = re.compile(r"[0-9]+(\s+[0-9]+)+\s+[A-Z]+\s*$")
 
@@ -62,8 +63,10 @@ def read(data: bytes) -> Circuit:
     for value, size in enumerate(sizes_in):
         for bit in range(size):
             driven[len(driven)] = build.input(f"in{value}[{bit}]")
+    plain = not any(sign in data for sign in (b"+", b"-", b"_")) and data.isascii()
     for line in body:
-        _add_gate(line, build, driven, wires)
+        if not (plain and _add_plain_gate(line.words, build, driven, wires)):
+            _add_gate(line, build, driven, wires)
     if len(body) != gates:
         raise FormatError(
             f"the header promises {gates} gates, and there are {len(body)}",
@@ -118,6 +121,21 @@ def _header(lines: list[_Line], most: int) -> tuple[int, int, list[int], list[in
                 advice=f"There are no more than wires, or than {UNLISTED_INPUTS:,} plus the file's bytes.",
             )
     return gates, wires, sizes_in, sizes_out, lines[len(rows) :]
+
+
+def _add_plain_gate(words: list[str], build: CircuitBuilder, driven: dict[int, Wire], wires: int) -> bool:
+    """The hot path: a gate of two operands that is as it should be, in a text where `int` takes digits only.
+    Anything else is left to what can say what is wrong with it."""
+    if len(words) != 6 or words[0] != "2" or words[1] != "1" or len(words[4]) > 18:
+        return False
+    try:
+        kind, a, b, place = _BINARY[words[5]], driven[int(words[2])], driven[int(words[3])], int(words[4])
+    except (KeyError, ValueError):
+        return False
+    if place in driven or place >= wires:
+        return False
+    driven[place] = build.gate(kind, a, b)
+    return True
 
 
 def _add_gate(line: _Line, build: CircuitBuilder, driven: dict[int, Wire], wires: int) -> None:

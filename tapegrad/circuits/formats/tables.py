@@ -109,18 +109,21 @@ def variable(inputs: int, place: int) -> int:
 
 
 @cache
-def _rows(inputs: int, place: int) -> tuple[int, ...]:
-    """The rows of a table in which an input is 0."""
-    return tuple(row for row in range(1 << inputs) if not row >> place & 1)
+def _joining(inputs: int, place: int) -> tuple[tuple[int, int], ...]:
+    """How the rows where an input is 0, blocks with gaps of their own size, are moved together: pairs of
+    blocks, then pairs of pairs. By how much, and what is kept."""
+    return tuple(
+        (1 << level, _full(inputs) & ~variable(inputs, level + 1)) for level in range(place, inputs - 1)
+    )
 
 
 @lru_cache(maxsize=1 << 16)
 def _halves(inputs: int, table: int, place: int) -> tuple[int, int]:
     """The tables of the other inputs where this one is 0, and where it is 1."""
-    low = high = 0
-    for number, row in enumerate(_rows(inputs, place)):
-        low |= (table >> row & 1) << number
-        high |= (table >> (row | 1 << place) & 1) << number
+    ones = table & variable(inputs, place)
+    low, high = table ^ ones, ones >> (1 << place)
+    for shift, mask in _joining(inputs, place):
+        low, high = (low | low >> shift) & mask, (high | high >> shift) & mask
     return low, high
 
 

@@ -161,7 +161,7 @@ class DecoderNet(Net):
         ideal = float((self.model.unembedding.values != 0).sum() / len(self.model.unembedding))
         while len(tokens) < last and (len(tokens) == carry.prompt or tokens[-1] != END):
             logits = running.feed(tokens[running.count :])
-            stray = max(stray, abs(float(logits.max()) - ideal))
+            stray = float(np.maximum(stray, abs(float(logits.max()) - ideal)))  # NaN stays
             tokens.append(int(logits.argmax()))
         return replace(carry, stray=stray)
 

@@ -261,6 +261,8 @@ class PracticalNet(EmulatorNet):
         self, carry: EmulatorCarry, weights: NDArray[np.floating], steps: int, output: float, finished: float
     ) -> EmulatorCarry:
         answer = int(output > 0) if finished > 0 else None
+        if np.isnan(finished):  # which is not above 0, as if it were still learning
+            output = finished
         return EmulatorCarry(weights, carry.steps + steps, carry.samples, float(output), answer)
 
     def outputs(self, carry: EmulatorCarry, x: ArrayLike, guess: ArrayLike | None = None) -> NDArray[Any]:
@@ -288,7 +290,7 @@ class PracticalNet(EmulatorNet):
         """Relative error of the worst cell, or distance of the output from -1 and 1."""
         cells = np.abs(np.abs(carry.weights[self.cells]) / self.constants.w0 - 1).max(initial=0)
         output = abs(abs(carry.output) - 1) if carry.steps and carry.output else 0.0
-        return float(max(cells, output))
+        return float(np.maximum(cells, output))  # NaN stays
 
     def unit_table(self) -> dict[str, str]:
         return {name: self.explain(name) for name in self.units()}

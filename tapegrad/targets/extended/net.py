@@ -15,13 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.learners.model import Learner
 from tapegrad.machines import compiled as plain
 from tapegrad.machines.model import TuringMachine
 from tapegrad.targets.descent.loss import Arrays, ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
-from tapegrad.targets.extended.primary import Connected, Connection, PrimaryNetwork
+from tapegrad.targets.extended.primary import Answers, Connected, Connection, PrimaryNetwork
+from tapegrad.targets.extended.streamed import NUMBERS, answer_circuit, learned, room_for
 from tapegrad.targets.extended.whole import WholeNet, require_small
 from tapegrad.targets.extended.whole import build as build_whole
 from tapegrad.targets.tape.build import build_graph, choose
@@ -38,7 +40,7 @@ NEAR = 1e-9
 
 SAMPLED = 8
 """Steps at which gradients of the fast engine are compared with those of automatic differentiation."""
-CHUNK = {"fast": 1 << 20, "reference": 1 << 10}
+CHUNK = {"fast": 1 << 22, "reference": 1 << 10}
 """Steps between two reports of progress."""
 
 
@@ -259,16 +261,17 @@ class Training:
 
 @in_double
 def extend(
-    primary: PrimaryNetwork,
-    algorithm: TuringMachine | Procedure | Function,
+    primary: PrimaryNetwork | None,
+    algorithm: TuringMachine | Procedure | Function | Learner,
     x_shape: Shape,
     y_shape: Shape,
     *,
-    data_format: NumberFormat = DEFAULT_FORMAT,
+    data_format: NumberFormat | None = None,
     weight_format: NumberFormat | None = None,
     cells: int | None = None,
     target: str = "tape",
     machine: str = "straight-line",
+    rounds: int = 1,
 ) -> Extended:
     """The extended network of section 5 around a primary network, for inputs and labels of these shapes.
 
@@ -278,14 +281,24 @@ def extend(
     for all functions and data: it finds the gates on its data tape. A machine finds the bits of x and y, row
     by row, on its first tape from cell 1 on, least significant bit of each number first, and leaves those of
     theta on its second tape in the same way; the first is read-only. A `Procedure` says itself where
-    everything lies, so that the same machine can serve any amount of data. `cells` is the length of the
-    tapes; by default a power of two with room to spare. With `target="simplex"` whole configurations are
-    vertices, as in Corollary 2.2, for a machine with the symbols 0 and 1 and a few bits of data: the loss
-    then never rises once the labels are read.
+    everything lies, so that the same machine can serve any amount of data. A learner is carried out by a
+    machine of 22 states, the same for all of them, which goes over the samples so many `rounds`; theta is
+    what it remembers, a primary network of None what it answers, and labels are -1 and 1. `cells` is the
+    length of the tapes; by default a power of two with room to spare. With `target="simplex"` whole
+    configurations are vertices, as in Corollary 2.2, for a machine with the symbols 0 and 1 and a few bits
+    of data: the loss then never rises once the labels are read.
 
     Nothing depends on the data themselves. Assumption (5) asks for epsilon <= |y|^2: the smallest number of
     the format, squared. B_stop must exceed the final loss: a bound over all numbers of the formats.
     """
+    if isinstance(algorithm, Learner):
+        _check_learner(algorithm, x_shape, y_shape, data_format or NUMBERS, weight_format or NUMBERS)
+        primary = primary or Answers.of(answer_circuit(algorithm), algorithm.cells)
+        algorithm, data_format = learned(algorithm, x_shape[0], rounds), NUMBERS
+        cells = cells or room_for(algorithm)
+    elif primary is None:
+        raise InputError("only a learner brings its own primary network", advice="Give one, as linear(2).")
+    data_format = data_format or DEFAULT_FORMAT
     weight_format = weight_format or data_format
     _check_shapes(primary, x_shape, y_shape)
     if isinstance(algorithm, TuringMachine):
@@ -357,6 +370,16 @@ def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:
     if matrix.ndim != 2 or matrix.size == 0:
         raise InputError(f"the {what} need one row for each sample, not shape {matrix.shape}")
     return matrix
+
+
+def _check_learner(learner: Learner, x_shape: Shape, y_shape: Shape, *formats: NumberFormat) -> None:
+    if x_shape[1:] != (learner.inputs,) or y_shape != (x_shape[0], 1):
+        raise InputError(
+            f"the learner {learner.name!r} takes {learner.inputs} features and one label for each sample, "
+            f"not shapes {x_shape} and {y_shape}"
+        )
+    if any(form != NUMBERS for form in formats):
+        raise InputError(f"features, labels and memory of a learner are numbers of the format {NUMBERS}")
 
 
 def _check_shapes(primary: PrimaryNetwork, x_shape: Shape, y_shape: Shape) -> None:

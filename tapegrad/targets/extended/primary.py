@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError
 from tapegrad.targets.descent.loss import Arrays, Weights
 from tapegrad.targets.extended.build import Algorithm, tape_signs
@@ -92,6 +93,55 @@ def linear(inputs: int, outputs: int = 1) -> MLP:
 def perceptron(inputs: int, outputs: int = 1) -> MLP:
     """One layer of threshold units: 1 where w . x + b >= 0, else 0."""
     return MLP((inputs, outputs), "step")
+
+
+class Answers(eqx.Module):
+    """What a learner answers: its circuit as a network, gate by gate, each a polynomial of its two operands.
+    theta is what the learner remembers; numbers above 0 are 1, others 0; the answers are 1 and -1."""
+
+    memory: int = eqx.field(static=True)
+    inputs: int = eqx.field(static=True)
+    tables: Int[Arrays, " gates"]
+    """Bit 2 a + b of a gate's table is its value for operands a and b."""
+    left: Int[Arrays, " gates"]
+    right: Int[Arrays, " gates"]
+    answer: Int[Arrays, ""]
+    """The wire: theta, the inputs, the gates, in this order."""
+
+    @classmethod
+    def of(cls, circuit: Circuit, memory: int) -> Self:
+        """From a circuit whose first inputs are what is remembered, and whose output is the answer."""
+        tables, left, right = (np.array(a, np.int64) for a in (circuit.kinds, circuit.left, circuit.right))
+        return cls(
+            memory, len(circuit.inputs) - memory, tables, left, right, np.array(circuit.output_wires[0])
+        )
+
+    @property
+    def weights(self) -> int:
+        """One for every bit that is remembered."""
+        return self.memory
+
+    def __call__(
+        self, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
+    ) -> Float[Array, "samples outputs"]:
+        samples, gates = x.shape[0], self.tables.shape[0]
+        given = jnp.concatenate([jnp.broadcast_to(jnp.asarray(theta)[:, None], (self.memory, samples)), x.T])
+        values = jnp.concatenate([jnp.where(given > 0, 1.0, 0.0), jnp.zeros((gates, samples))])
+        tables, left, right = (jnp.asarray(array) for array in (self.tables, self.left, self.right))
+        first = self.memory + self.inputs
+
+        def gate(number: Array, values: Array) -> Array:
+            a, b = values[left[number]], values[right[number]]
+            entry = (tables[number] >> jnp.arange(4) & 1).astype(float)
+            value = (1 - a) * (entry[0] * (1 - b) + entry[1] * b) + a * (entry[2] * (1 - b) + entry[3] * b)
+            return values.at[first + number].set(value)
+
+        values = jax.lax.fori_loop(0, gates, gate, values)
+        return 2 * values[jnp.asarray(self.answer)][:, None] - 1
+
+    def largest_output(self, largest_input: float, largest_weight: float) -> float:
+        """Answers are signs."""
+        return 1.0
 
 
 class Connection(eqx.Module):

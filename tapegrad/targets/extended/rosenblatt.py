@@ -17,6 +17,7 @@ weight is doubled in its place; the highest bit, which counts as negative, is su
 x the head of the data halves the weight as often. So no state counts anything: the marks say where words end.
 """
 
+from collections.abc import Callable
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -56,26 +57,36 @@ class Act(NamedTuple):
     total: str | None = None
 
 
-@cache
-def perceptron_machine() -> TuringMachine:
-    """The machine, by following its states from the first."""
+def followed(rule: Callable[[State, tuple[str, ...]], tuple[Rule, State] | None], name: str) -> TuringMachine:
+    """The machine with three tapes whose rules these are, by following its states from the first."""
     rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
     first = State(START)
     found, waiting = {first}, [first]
     while waiting:
         state = waiting.pop()
         for read in product(ALPHABET, repeat=3):
-            act = _act(state, *read)
-            if act is None:
+            known = rule(state, read)
+            if known is None:
                 continue
-            write = (read[DATA], act.weight or read[WEIGHTS], act.total or read[SUM])
-            rules[str(state), read] = Rule(write, (act.data, act.weights, act.sum), str(act.to))
-            if act.to not in found:
-                found.add(act.to)
-                waiting.append(act.to)
-    return TuringMachine(
-        rules, START, blank=BLANK, alphabet=ALPHABET, accept=frozenset([DONE]), name="perceptron rule"
-    )
+            rules[str(state), read], after = known
+            if after not in found:
+                found.add(after)
+                waiting.append(after)
+    return TuringMachine(rules, START, blank=BLANK, alphabet=ALPHABET, accept=frozenset([DONE]), name=name)
+
+
+@cache
+def perceptron_machine() -> TuringMachine:
+    """The machine of Rosenblatt's rule."""
+
+    def rule(state: State, read: tuple[str, ...]) -> tuple[Rule, State] | None:
+        act = _act(state, *read)
+        if act is None:
+            return None
+        write = (read[DATA], act.weight or read[WEIGHTS], act.total or read[SUM])
+        return Rule(write, (act.data, act.weights, act.sum), str(act.to)), act.to
+
+    return followed(rule, "perceptron rule")
 
 
 def _act(state: State, d: str, w: str, p: str) -> Act | None:

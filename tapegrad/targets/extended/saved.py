@@ -22,7 +22,7 @@ from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Procedure
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad.targets.extended.net import Extended, Training, TrainingRun
-from tapegrad.targets.extended.primary import MLP, Connected, PrimaryNetwork
+from tapegrad.targets.extended.primary import MLP, Answers, Connected, PrimaryNetwork
 from tapegrad.targets.tape.build import Constants, Graph, build_graph
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.tape.target import passes
@@ -37,7 +37,13 @@ FORMATS = {"fixed": FixedPoint, "floating": FloatingPoint}
 
 
 def primary_to_json(primary: PrimaryNetwork) -> dict[str, Any]:
-    """Sizes and activation; only networks of fully connected layers can be written down."""
+    """Sizes and activation of fully connected layers, or the gates of a learner's answer; others cannot be
+    written down."""
+    if type(primary) is Answers:
+        gates = zip(primary.tables, primary.left, primary.right, strict=True)
+        rows = [list(map(int, gate)) for gate in gates]
+        sizes = {"memory": primary.memory, "inputs": primary.inputs}
+        return {**sizes, "gates": rows, "answer": int(primary.answer)}
     if type(primary) is not MLP:
         raise Refused(
             f"a primary network of the kind {type(primary).__name__} cannot be saved",
@@ -46,8 +52,11 @@ def primary_to_json(primary: PrimaryNetwork) -> dict[str, Any]:
     return {"sizes": list(primary.sizes), "activation": primary.activation}
 
 
-def primary_from_json(data: Mapping[str, Any]) -> MLP:
+def primary_from_json(data: Mapping[str, Any]) -> PrimaryNetwork:
     """The network again."""
+    if "gates" in data:
+        columns = np.array(data["gates"], np.int64).reshape(-1, 3).T
+        return Answers(int(data["memory"]), int(data["inputs"]), *columns, np.array(int(data["answer"])))
     return MLP([int(size) for size in data["sizes"]], data["activation"])
 
 

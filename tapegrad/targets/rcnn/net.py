@@ -38,7 +38,9 @@ IN_ROWS = 4
 MOST_PRODUCTS = 10**11
 """Steps times cells times weights that are left to the reference engine: some seconds."""
 LARGEST_GRID = 1 << 25
-"""Most numbers (cells times channels) on a grid."""
+"""Most numbers (cells times channels) on a grid that is written out; on a larger one only `fast` runs."""
+MOST_CELLS = 1 << 23
+"""Of any grid: `fast` keeps half a dozen words for each."""
 
 
 class Sheet(NamedTuple):
@@ -65,7 +67,15 @@ class Tracked:
     @cached_property
     def grid(self) -> Grid:
         """The numbers, as on every sheet."""
-        return self.encoding.encode(self.rolled.numbers)
+        numbers, (rows, columns) = self.rolled.numbers, self.rolled.numbers.shape
+        channels = self.encoding.table().shape[-1]
+        if numbers.size * channels > LARGEST_GRID:
+            raise Refused(
+                f"a grid of {rows:,} x {columns:,} cells has {channels} numbers for each, and the "
+                f"limit is {LARGEST_GRID:,} numbers",
+                advice="Use the engine fast, which computes only what changes.",
+            )
+        return self.encoding.encode(numbers)
 
     def cell(self, place: int) -> Cell:
         """Of a place of the padded grid, the cell of the machine's plane."""
@@ -91,9 +101,10 @@ class RcnnNet(Net):
     roller: Roller = eqx.field(static=True)
     """The filter made ready for the engine `fast`; keeps the patches it has met."""
 
-    def start(self, state: GridConfiguration) -> Sheet:
+    def start(self, state: GridConfiguration) -> Sheet | Tracked:
         """The least rectangle that holds the marks and the head, with `margin` blank cells around it; all
-        cells are computing already."""
+        cells are computing already. Where the numbers of all channels would fill too much, only the contents
+        are kept."""
         for cell, symbol in state.cells.items():
             if symbol not in self.symbols:
                 raise InputError(f"the net knows no symbol {symbol!r}", where=f"cell {cell}")
@@ -102,10 +113,10 @@ class RcnnNet(Net):
         marked = np.array([*state.cells, state.head])
         corner, end = marked.min(axis=0) - self.margin, marked.max(axis=0) + self.margin + 1
         rows, columns = (int(n) for n in end - corner)
-        if rows * columns * self.filter.channels > LARGEST_GRID:
+        if rows * columns > MOST_CELLS:
             raise Refused(
-                f"a grid of {rows:,} x {columns:,} cells is too large",
-                advice="Bring the marks closer together, or take a smaller margin.",
+                f"a grid of {rows:,} x {columns:,} cells is too large; the limit is {MOST_CELLS:,} cells",
+                advice="Bring the marks closer together, take fewer steps, or use the target `tape`.",
             )
         cells = self.encoding.cells
         numbers = np.full((rows, columns), cells.number(False, 0, COMPUTE))
@@ -114,7 +125,11 @@ class RcnnNet(Net):
         r, c = state.head[0] - corner[0], state.head[1] - corner[1]
         under = self.symbols.index(state.cells.get(state.head, self.symbols[0]))
         numbers[r, c] = cells.number(False, under, HEAD + self.states.index(state.state))
-        return Sheet(self.encoding.encode(numbers), (int(corner[0]), int(corner[1])))
+        place = int(corner[0]), int(corner[1])
+        if numbers.size * self.filter.channels > LARGEST_GRID:
+            rolled = Rolled(np.pad(numbers, 1), inside(numbers), 0, (int(r), int(c)), False, False)
+            return Tracked(rolled, place, 0, self.encoding)
+        return Sheet(self.encoding.encode(numbers), place)
 
     def step(self, carry: Sheet | Tracked) -> Sheet:
         """One application of the filter to every cell."""
@@ -185,8 +200,14 @@ class RcnnNet(Net):
 
     def engine_for(self, carry: Sheet | Tracked, steps: int) -> str:
         """`fast` where the other, which computes every cell at every step, would take minutes."""
-        products = steps * carry.grid[0].size * self.parameters
-        return "fast" if products > MOST_PRODUCTS else "reference"
+        cells = carry.rolled.numbers.size if isinstance(carry, Tracked) else carry.grid[0].size
+        written_out = cells * self.filter.channels <= LARGEST_GRID
+        products = steps * cells * self.parameters
+        return "reference" if written_out and products <= MOST_PRODUCTS else "fast"
+
+    def looks(self, state: GridConfiguration) -> int:
+        """Ten times at least; less than elsewhere on a large grid, of which every cell is compared."""
+        return max(10, min(super().looks(state), MOST_CELLS // max(1, len(state.cells))))
 
     @cached_property
     def _in_room(self) -> Filter:
@@ -202,12 +223,12 @@ class RcnnNet(Net):
         return [(int(r), int(c)) for r, c in np.argwhere(modes >= HEAD)]
 
     def _left(self, carry: Sheet | Tracked, last: Cell) -> Refused:
-        rows, columns = carry.grid.shape[1:]
+        rows, columns = carry.rolled.numbers.shape if isinstance(carry, Tracked) else carry.grid.shape[1:]
         cell = (last[0] + carry.corner[0], last[1] + carry.corner[1])
         return Refused(
             f"the head left the grid of {rows:,} x {columns:,} cells",
             where=f"after cell {cell}",
-            advice=f"Compile with a margin of more than {self.margin}.",
+            advice=f"Compile with a larger margin, as in `--set margin={2 * self.margin}`.",
         )
 
     def units(self) -> Iterator[str]:

@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tapegrad.errors import Refused
-from tapegrad.machines.model import GridMachine, GridRule
+from tapegrad.machines.model import GridConfiguration, GridMachine, GridRule
+from tapegrad.machines.room import look_ahead_on_grid
 from tapegrad.targets.rcnn.build import LARGEST_FILTER
 from tapegrad.targets.rcnn.encoding import ENCODINGS
 from tapegrad.targets.rcnn.exactness import filter_size
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
+
+MARGIN = 16
 
 
 def build(machine: GridMachine, *, encoding: str, margin: int) -> RcnnNet:
@@ -23,10 +28,13 @@ def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
         raise Refused(f"the margin must be a whole number of at least 1, not {margin!r}")
     size = filter_size(machine, encoding)
     if size.parameters > LARGEST_FILTER:
+        ternary = filter_size(machine, "ternary").parameters
         raise Refused(
             f"the filter would have {size.parameters:,} weights for {len(machine.states):,} states and "
             f"{len(machine.alphabet):,} symbols; at most {LARGEST_FILTER:,} are built",
-            advice="Use fewer states.",
+            advice=f"Use encoding=ternary, which takes {ternary:,}."
+            if ternary <= LARGEST_FILTER
+            else "Use fewer states.",
         )
     return Estimate(
         width=size.width,
@@ -39,6 +47,14 @@ def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
         precision="float64" if encoding == "ternary" else "float32",
         notes=(f"{len(machine.states)} states, {len(machine.rules)} rules; one layer for each step",),
     )
+
+
+def margin_for(machine: GridMachine, first: GridConfiguration, steps: int) -> dict[str, int]:
+    """As many blank cells around the input as the head needs, where the usual ones are too few."""
+    _, touched = look_ahead_on_grid(machine, first, steps)
+    given, all_cells = np.array([first.head, *first.cells]), np.array(touched)
+    beyond = max((given.min(0) - all_cells.min(0)).max(), (all_cells.max(0) - given.max(0)).max())
+    return {"margin": int(beyond)} if beyond > MARGIN else {}
 
 
 def examples() -> Sequence[Example]:
@@ -65,6 +81,10 @@ TARGET = Target(
         "encoding": Option(
             "channels", "one channel for each fact, or the paper's ternary numbers", ENCODINGS
         ),
-        "margin": Option(16, "blank cells on each side of the input"),
+        "margin": Option(
+            MARGIN, "blank cells on each side of the input; `run` and `show` take more if they must"
+        ),
     },
+    fitted=margin_for,
+    blind=256,
 )

@@ -168,7 +168,7 @@ class ReluNet(Net):
         values = self._values(carry)
         found = np.abs(values - (values > 0.5)).max(initial=0)
         if self.done(carry):
-            found = max(found, np.abs(np.abs(self.read_out(carry)) - 1).max(initial=0))
+            found = np.maximum(found, np.abs(np.abs(self.read_out(carry)) - 1).max(initial=0))  # NaN stays
         return float(found)
 
     def outputs(self, bits: ArrayLike, engine: str = "reference") -> Float[np.ndarray, "patterns outputs"]:

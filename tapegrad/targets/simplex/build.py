@@ -74,7 +74,8 @@ def reachable(machine: TuringMachine, starts: Sequence[Configuration], steps: in
                 raise Refused(
                     f"the machine {machine.name!r} does not halt within {steps:,} steps",
                     where=f"input {place} of {len(starts):,}",
-                    advice="Raise the option `steps`, or use the target `tape`, which needs no bound.",
+                    advice=f"Raise the option, as in `--set steps={10 * steps}`, or use the target `tape`, "
+                    "which needs no bound.",
                 )
             continue
         for configuration in path:
@@ -86,7 +87,7 @@ def reachable(machine: TuringMachine, starts: Sequence[Configuration], steps: in
     if not rows:
         raise Refused(
             f"the machine {machine.name!r} halts on none of {len(starts):,} inputs within {steps:,} steps",
-            advice="Give inputs on which it halts, or raise the option `steps`.",
+            advice="Give one on which it halts, with `--input`, or use the target `tape`.",
         )
     return _as_arrays(machine, rows, successor)
 

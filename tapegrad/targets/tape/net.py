@@ -114,7 +114,7 @@ class TapeNet(DescentNet):
         """How far s and H are from 0 and 1, and T from -1 and +1, at most."""
         s, T, H, _ = (np.asarray(array) for array in carry.weights)
         distances = (np.abs(s - np.round(s)), np.abs(np.abs(T) - 1), np.abs(H - np.round(H)))
-        return max(float(distance.max(initial=0.0)) for distance in distances)
+        return float(np.max([distance.max(initial=0.0) for distance in distances]))  # NaN stays
 
     def engine_for(self, carry: Descent, steps: int) -> str:
         """`fast` where the other would take hours, looking at every edge at every step."""

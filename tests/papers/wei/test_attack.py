@@ -152,7 +152,7 @@ def test_bad_requests():
     with pytest.raises(Refused, match="no outputs"):
         problem_of(compile(CircuitBuilder().circuit("nothing"), "relu", form="paper"), [])
     with pytest.raises(Refused, match="too many parameters"):
-        problem_of(gate("and_", width=100_000), [0, 1])
+        problem_of(gate("and_", width=4_000), [0, 1])
     loops = TuringMachine(
         start_state="go", rules={("go", (s,)): Rule((s,), (RIGHT,), "go") for s in "_a"}, name="loops"
     )

@@ -1,9 +1,11 @@
 """Every statement of the paper has its claim, and every claim comes out."""
 
+import numpy as np
 import pytest
 
+from tapegrad.machines.library import ready
 from tapegrad_papers.ledger import Status
-from tapegrad_papers.wei import PAPER
+from tapegrad_papers.wei import PAPER, remarks
 from tests.papers.checking import check, parameters, require_statements
 
 STATEMENTS = [
@@ -43,12 +45,21 @@ def test_no_statement_is_missing():
         PAPER,
         slow={
             *("Definition 2.1", "(2.1)", "Lemma 3.3", "Claim 3.5", "Theorem 4.1", "Softmax (section 4.1)"),
-            *("Residual layers (section 4.1)", "Condition D.4", "Theorem D.6", "Lemma D.9"),
+            *("Residual layers (section 4.1)", "Precision (section 1)"),
+            *("Condition D.4", "Theorem D.6", "Lemma D.9"),
         },
     ),
 )
 def test_claims_come_out(claim):
     check(claim, expected=EXPECTED)
+
+
+def test_parameters_need_two_bits_after_the_point():
+    """The quick part of the row on precision: all are quarters, some no halves, and T = 16 needs 4 more."""
+    values = remarks._parameters(remarks._written_out(remarks.transformer(ready("increment"), 16)))
+    assert (values * 4 == np.round(values * 4)).all()
+    assert not (values * 2 == np.round(values * 2)).all()
+    assert 8 <= np.abs(values).max() < 16
 
 
 @pytest.mark.slow

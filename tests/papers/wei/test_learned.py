@@ -16,6 +16,7 @@ from tapegrad_papers.wei import learned
 from tapegrad_papers.wei.learned import circuit_task, even_chance, machine_task, pairs, two_ones
 from tapegrad_papers.wei.margin_training import (
     FEED_FORWARD,
+    REACH,
     RECURRENT,
     flipping_margins,
     hinge_of_margins,
@@ -101,10 +102,10 @@ def test_slopes_of_margins_are_slopes():
 
 def test_the_stand_in_is_2_2_where_predictions_are_right_and_above_it_where_they_are_wrong():
     task = circuit_task(pairs(3), 40, 16, 0)
-    margins = np.asarray(signed_margins(FEED_FORWARD, task.theta, task.samples, task.signs, 5 * task.gamma))
-    found = float(
-        hinge_of_margins(FEED_FORWARD, task.theta, task.samples, task.signs, jnp.asarray(task.gamma))
-    )
+    given = FEED_FORWARD, task.theta, task.samples, task.signs
+    gamma = jnp.asarray(task.gamma)  # of one type in both calls, so that margins are compiled once
+    margins = np.asarray(signed_margins(*given, REACH * gamma))
+    found = float(hinge_of_margins(*given, gamma))
     wrong = margins <= 0
     assert 0 < wrong.sum() < len(margins)
     assert found == pytest.approx(np.maximum(0, 1 - margins / task.gamma).mean(), rel=1e-5)

@@ -57,6 +57,7 @@ def test_remark_9() -> None:
 
 @pytest.mark.parametrize("exponent", ["3", "11/9", "7/3"])
 @pytest.mark.parametrize(("learner", "concept"), LEARNERS, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.sampled(4)
 def test_memory_and_answers_are_the_learners_after_every_step(learner, concept, exponent: str) -> None:
     x = np.random.default_rng(2).integers(0, 2, (10, learner.inputs))
     report = verify(compile(learner, "emulator", memory="exact", exponent=exponent), [(x, concept(x), 3)])

@@ -41,6 +41,7 @@ def of_inputs(tree: Tree, count: int, *, read_twice: bool = False) -> CircuitLea
 @pytest.mark.parametrize(
     "count", [2, 3, 7, 128, 129, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 127, 300))]
 )
+@pytest.mark.sampled(5)
 def test_a_tree_of_up_to_128_operands_is_one_vertex(name: str, count: int) -> None:
     learner = of_inputs(TREES[name], count)
     vertices, edges = SIZES.get(count, (1, count + 1))

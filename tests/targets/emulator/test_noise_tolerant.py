@@ -153,7 +153,7 @@ def test_noise_in_decimals_is_even_and_within_its_share_and_doubles_stay_near() 
         with localcontext(prec=DIGITS):
             sizes = [abs(b - a) / most for a, b in zip(carry.weights, disturbed, strict=True)]
         assert Decimal("0.99") < max(sizes) < Decimal("1.000001")
-        assert abs(sum(sizes) / len(sizes) - Decimal("0.5")) < Decimal("0.05")
+        assert abs(sum(sizes, Decimal(0)) / len(sizes) - Decimal("0.5")) < Decimal("0.05")
         assert len(set(sizes)) > 0.99 * len(sizes)
         carry = net.step(carry)
         away = [abs(Decimal(float(n)) - w) for n, w in zip(carry.weights.near, carry.weights, strict=True)]

@@ -37,6 +37,7 @@ def counter(bits: int) -> FunctionLearner:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.sampled(3)
 def test_memory_and_answers_are_the_learners_after_every_step(case: Case) -> None:
     x, y = case.drawn(seed=4)
     report = verify(compile(case.learner, "emulator"), [(x, y, 8)], engine="fast")

@@ -8,13 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tapegrad as tg
 from tapegrad._sources import source_to_json
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
 from tapegrad.targets import target_named
 from tapegrad.targets.net import Net
-from tapegrad.targets.rcnn import TARGET, RcnnNet
+from tapegrad.targets.rcnn import TARGET, RcnnNet, Sheet
+from tapegrad.targets.rcnn import net as net_module
+from tapegrad.targets.rcnn import target as target_module
+from tapegrad.targets.rcnn.encoding import ENCODINGS
 from tapegrad_check import CheckError
 from tapegrad_check.sources import Model, model_of
 from tapegrad_check.targets.rcnn import check
@@ -53,6 +57,7 @@ def test_every_layer_decodes_to_the_next_configuration(encoding, seed, states):
 
 @pytest.mark.parametrize("encoding", ["ternary", "channels"])
 @pytest.mark.parametrize("symbols", [2, 4, 5, 9])
+@pytest.mark.sampled(3)
 def test_any_number_of_symbols_in_both_encodings(encoding, symbols):
     machine = sampled(symbols, 3, symbols=symbols)
     first = machine.start([[*machine.alphabet]], (0, symbols // 2))
@@ -82,6 +87,49 @@ def test_a_rule_that_changes_nothing_is_not_a_halt():
     carry = net.step(net.start(machine.start()))
     assert not net.done(carry)
     assert net.decode(carry) == machine.start()
+
+
+def test_a_grid_too_large_to_be_written_out_runs_by_the_fast_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = sampled(3, 2)
+    compiled = tg.compile(machine, "rcnn", margin=12)
+    small = compiled.start()
+    assert isinstance(small, Sheet)
+    usual = compiled.net.advance(small, 8, "fast")
+    monkeypatch.setattr(net_module, "LARGEST_GRID", small.grid.size - 1)
+    large = compiled.start()
+    assert compiled.net.decode(large) == compiled.net.decode(small)
+    assert (compiled.net.engine_for(small, 1), compiled.net.engine_for(large, 1)) == ("fast", "fast")
+    after = compiled.net.advance(large, 8, "fast")
+    assert (compiled.net.decode(after), after.steps) == (compiled.net.decode(usual), usual.steps)
+    with pytest.raises(Refused, match=r"x .* cells has .* numbers for each.*Use the engine fast"):
+        compiled.net.step(large)
+    monkeypatch.setattr(net_module, "LARGEST_GRID", small.grid.size)
+    assert isinstance(compiled.start(), Sheet)
+    assert compiled.net.engine_for(small, 1) == "reference"
+
+
+def test_a_long_run_on_a_large_grid_is_compared_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = RcnnNet.of(sampled(1, 2), "channels", 2)
+    start = sampled(1, 2).start([["1"] * 50])
+    monkeypatch.setattr(net_module, "MOST_CELLS", len(start.cells) * 30)
+    assert net.looks(start) == 30
+    monkeypatch.setattr(net_module, "MOST_CELLS", len(start.cells) * 200)
+    assert net.looks(start) == 100
+    monkeypatch.setattr(net_module, "MOST_CELLS", 1)
+    assert net.looks(start) == 10
+
+
+def test_the_other_encoding_is_named_where_it_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = sampled(1, 2)
+    sizes = {name: TARGET.estimate(machine, encoding=name, margin=1).parameters for name in ENCODINGS}
+    small, large = sorted(sizes, key=sizes.__getitem__)
+    monkeypatch.setattr(target_module, "LARGEST_FILTER", sizes[large] - 1)
+    advice = f"encoding=ternary, which takes {sizes['ternary']:,}" if small == "ternary" else "fewer states"
+    with pytest.raises(Refused, match=advice):
+        TARGET.estimate(machine, encoding=large, margin=1)
+    monkeypatch.setattr(target_module, "LARGEST_FILTER", sizes[small] - 1)
+    with pytest.raises(Refused, match="fewer states"):
+        TARGET.estimate(machine, encoding=large, margin=1)
 
 
 def test_bad_starts_and_options_are_refused():

@@ -15,6 +15,7 @@ from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 
 @pytest.mark.parametrize("tapes", range(1, 9))
 @pytest.mark.parametrize("final_loss", [0.0, 0.5, 1e4, 123456.7])
+@pytest.mark.sampled(4)
 def test_constants_are_the_smallest_that_will_do(tapes: int, final_loss: float) -> None:
     found = choose(tapes, final_loss)
     b, c = found.b, found.c
