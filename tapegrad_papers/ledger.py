@@ -202,11 +202,12 @@ def page(paper: Paper, entries: Sequence[Entry], long: bool) -> str:
         link = f"[{claim.statement}](#{_anchor(claim.statement)})"
         lines.append(f"| {link} | {_cell(claim.description)} | {entry.outcome.status.value} |")
     for entry in entries:
-        lines += ["", *_section(entry)]
+        lines += ["", *section_of(entry)]
     return "\n".join(lines) + "\n"
 
 
-def _section(entry: Entry) -> list[str]:
+def section_of(entry: Entry) -> list[str]:
+    """A statement on the page: what is stated, what was measured, and every check."""
     claim, outcome = entry.claim, entry.outcome
     lines = [f"## {claim.statement}", "", f"{claim.description}.", ""]
     lines.append(

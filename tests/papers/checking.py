@@ -2,11 +2,13 @@
 
 import inspect
 import json
+import re
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from tapegrad_papers.ledger import Entry, Status, run_claim
+from tapegrad_papers.ledger import Entry, Status, run_claim, section_of
 
 
 def require_statements(paper, statements):
@@ -26,7 +28,7 @@ def parameters(paper, slow=()):
 
 
 def check(claim, long=False, expected=None):
-    """The claim comes out, says what it compared, and can be written as JSON."""
+    """The claim comes out, says what it compared, can be written as JSON, and is what its page says."""
     outcome = run_claim(claim, long)
     assert outcome.status is not Status.FAILED, outcome.note
     assert outcome.status is (expected or {}).get(claim.statement, outcome.status)
@@ -35,7 +37,25 @@ def check(claim, long=False, expected=None):
     assert len(outcome.checks) >= 2
     if outcome.status is not Status.HOLDS:
         assert outcome.note
-    json.dumps(Entry(claim, outcome, 0.0).as_json(), allow_nan=False)
+    entry = Entry(claim, outcome, 0.0)
+    json.dumps(entry.as_json(), allow_nan=False)
+    if not long:
+        require_on_page(entry)
+
+
+PAGES = Path(__file__).parents[2] / "docs" / "claims"
+ROUNDING = re.compile(r"\d(\.\d+)?e-(0[9]|[1-9]\d)")
+"""What rounding leaves, which differs from one processor to the next."""
+
+
+def require_on_page(entry):
+    """The page of the paper has this very section, and the outcome in its table."""
+    page = ROUNDING.sub("~0", (PAGES / f"{entry.claim.paper.name}.md").read_text(encoding="utf-8"))
+    section = ROUNDING.sub("~0", "\n".join(section_of(entry)))
+    assert f"{section}\n" in page, f"docs/claims says otherwise; the row is now:\n{section}"
+    assert f" {entry.outcome.status.value} |" in next(
+        line for line in page.splitlines() if line.startswith(f"| [{entry.claim.statement}]")
+    )
 
 
 def failing(paper, *statements):

@@ -1,12 +1,10 @@
 """Every statement of the paper has its claim, and every claim comes out."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from tapegrad.machines.library import ready
-from tapegrad_papers.ledger import Status, page, run_claims
+from tapegrad_papers.ledger import Status
 from tapegrad_papers.wei import PAPER, remarks
 from tests.papers.checking import check, parameters, require_statements
 
@@ -68,11 +66,3 @@ def test_parameters_need_two_bits_after_the_point():
 @pytest.mark.parametrize("claim", parameters(PAPER))
 def test_claims_come_out_on_larger_instances(claim):
     check(claim, long=True, expected=EXPECTED)
-
-
-@pytest.mark.slow
-def test_the_page_is_what_its_command_writes():
-    """docs/claims/wei.md, once more, from the rows as they are."""
-    written = Path(__file__).parents[3] / "docs" / "claims" / "wei.md"
-    entries = list(run_claims(PAPER.claims))
-    assert page(PAPER, entries, long=False) == written.read_text(encoding="utf-8")
