@@ -32,7 +32,8 @@ def demo(as_json: AsJson = False) -> None:
     if not as_json:
         console.print(
             "One machine, one circuit and an example of its own for each kind of network: compile, run,\n"
-            "compare every step with the source. This takes about 15 seconds on two cores.\n"
+            "compare every step with the source. On two cores this takes about a minute the first time,\n"
+            "when code is compiled, and 20 seconds after that.\n"
         )
     rows = []
     for target in all_targets():
