@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from importlib import metadata
 from io import StringIO
@@ -274,6 +275,15 @@ def test_a_circuit_without_input_says_what_to_type() -> None:
 def test_only_what_trains_is_called_training(target: str, told: str) -> None:
     done = tapegrad("run", "adder2", "--target", target, "--input", "1011")
     assert told in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("target", ["transformer", "decoder"])
+def test_a_run_that_no_net_has_room_for_is_refused_before_it_is_run(target: str) -> None:
+    began = time.process_time()
+    done = tapegrad("run", "busy-beaver-5x2", "--target", target)
+    assert done.returncode == 2, done.stdout
+    assert "takes 47,176,87" in done.stderr, done.stderr
+    assert time.process_time() - began < 10, "it was run"
 
 
 def test_a_circuit_runs_to_its_end_however_long_its_machine_takes() -> None:

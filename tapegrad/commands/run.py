@@ -1,6 +1,6 @@
 """`tapegrad run`: compile a source, run the network, and check every step against the source."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -33,7 +33,7 @@ from tapegrad.commands.output import (
     targets_from,
     with_values,
 )
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source, State
 from tapegrad.targets import check_target
 
@@ -117,6 +117,8 @@ def run(
             if ahead is not None and ahead.halted:
                 steps = ahead.steps + LAST_STEPS
             room = compiled.net.room(compiled.encode(compiled.source.start(*words)))
+            if saved is None and room is not None and ahead is not None and ahead.halted:
+                _refuse_too_long(compiled, ahead.steps, room, given)
             steps = steps if saved is not None or room is None else min(steps, max(1, room))
         if check:
             every = every or _leap(compiled, words, steps, ahead)
@@ -247,6 +249,16 @@ class _Rows:
             yield f"{shown}  *{times:,}" if times > 1 else shown
         if len(groups) > ROWS:
             yield f"... and so on; --json has all {self.count:,}"
+
+
+def _refuse_too_long(compiled: Compiled, length: int, room: int, given: Mapping[str, Any]) -> None:
+    """A run to its end for which the largest net has no room, before the net has run for a minute."""
+    if length > room and not given:
+        raise Refused(
+            f"this run of {compiled.source.name!r} takes {length:,} steps, and the largest net of the target "
+            f"{compiled.target.name!r} has room for {room:,}",
+            advice="Take a part of it, as in `--steps 1000`, or use the target `tape`.",
+        )
 
 
 def _leap(compiled: Compiled, words: tuple[Any, ...], steps: int, ahead: Ahead | None) -> int:

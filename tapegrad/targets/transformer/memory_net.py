@@ -139,6 +139,10 @@ class MemoryNet(Net):
         kept = {name: words.copy() for name, words in memories.items()}
         return Decoding(0, output, np.array(tokens, np.float32).reshape(shape), state, kept)
 
+    def room(self, state: State) -> int:
+        """T steps, from any state."""
+        return self.scales.steps
+
     def step(self, carry: Decoding) -> Decoding:
         """One decoder step, by the reference engine."""
         return self.advance(carry, 1)

@@ -143,6 +143,10 @@ class TransformerNet(Net):
             tokens[row, self.layout.group("pos1")] += _bits(position, self.layout.position_bits)
         return Decoding(0, self.h_0.copy(), tokens, cells, origin)
 
+    def room(self, state: Configuration) -> int:
+        """T steps, and step 0."""
+        return self.layout.steps + 1
+
     def step(self, carry: Decoding) -> Decoding:
         """One decoder step, by the reference engine."""
         return self.advance(carry, 1)
