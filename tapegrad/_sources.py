@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -132,7 +132,10 @@ def find(text: str) -> Found:
         return Found(as_source(defined_in(*named)), str(named[0]))
     content = content_of(text)
     if content is not None:
-        return _parsed(content, str(Path(text)), Path(text).parent)
+        found = _parsed(content, str(Path(text)), Path(text).parent)
+        if found.source.name in _UNNAMED and is_dataclass(found.source):
+            return replace(found, source=replace(found.source, name=Path(text).stem or text))  # type: ignore[arg-type]
+        return found
     if "\n" not in text and (os.sep in text or Path(text).suffix in _ENDINGS):
         if os.path.isdir(text):  # which no length of a name makes fail
             raise InputError(
@@ -184,6 +187,8 @@ def example_of(given: Any, source: Source) -> tuple[Any, ...]:
     return ready[source.name].example() if source.name in ready else ()
 
 
+_UNNAMED = {"machine", "turmite", "circuit", "program", "program.c"}
+"""What readers call a source whose text has no name in it; then it has that of its file."""
 _ENDINGS = {
     ".txt", ".yaml", ".yml", ".aag", ".aig", ".blif", ".bench", ".tm", ".c", ".s", ".S", ".elf", ".rasp",
     ".v", ".sv",

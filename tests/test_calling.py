@@ -2,6 +2,8 @@
 function, a name, a file, `file.py:function`, a saved net."""
 
 import json
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -263,3 +265,16 @@ def test_a_walk_that_never_ends_has_room_on_a_grid() -> None:
     line = json.loads(tapegrad("run", "1RB0RA_1RA1RB", "-t", "rcnn", "--steps", "40", "--json").stdout)
     assert line["chosen"] == {"margin": 40}
     assert line["verified"]
+
+
+def test_a_source_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "flip.txt").write_text("0 0 1 r 0\n0 1 0 r 0\n0 _ _ * halt\n")
+    (tmp_path / "named.blif").write_text(".model own\n.inputs a\n.outputs b\n.names a b\n0 1\n.end\n")
+    assert find(str(tmp_path / "flip.txt")).source.name == "flip"
+    assert find(str(tmp_path / "named.blif")).source.name == "own"
+
+
+def test_classifiers_without_scikit_learn_say_which_extra_brings_it() -> None:
+    without = "import sys; sys.modules['sklearn'] = None; import tapegrad.sklearn"
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=100)
+    assert "pip install 'tapegrad[sklearn]'" in done.stderr.splitlines()[-1]

@@ -6,6 +6,14 @@ convolutional network of a grid machine (Goel et al.). Both keep to one conventi
 arrays, which `tapegrad check` checks; `load` opens it again.
 """
 
+try:
+    import sklearn as sklearn
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "these classifiers need scikit-learn, which is not installed. Try: pip install 'tapegrad[sklearn]'.",
+        name="sklearn",
+    ) from error
+
 from tapegrad.sklearn.emulated import EmulatedClassifier
 from tapegrad.sklearn.rcnn import RCNNClassifier
 
