@@ -57,8 +57,9 @@ def write_page(
             }
         )
     else:
+        cut = "" if recording.ended else " (its end is further on)"
         console.print(
-            f"{recording.title} on {recording.target}: {recording.steps:,} steps in "
+            f"{recording.title} on {recording.target}: {recording.steps:,} steps{cut} in "
             f"{len(recording.frames):,} frames, {len(content) / 1024:.0f} KiB",
             markup=False,
         )

@@ -13,6 +13,8 @@ from tapegrad._compile import Compiled, Progress, compile, compile_for
 from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_ahead
 from tapegrad._panels import plain
 from tapegrad._sources import Found, inputs_for, kind_of, route
+from tapegrad.machines.model import TuringMachine
+from tapegrad.show.drawing.states import MOST_STATES
 from tapegrad.show.plain_words import plain_words
 from tapegrad.show.views import Heights, RunsInThePage, described, net_view
 from tapegrad.source import Source
@@ -35,6 +37,8 @@ class Recording:
     paper: str
     lead: str
     """What the run is, in a sentence or two for everybody."""
+    undrawn: str
+    """Why there is no drawing; nothing where there is one."""
     answers: list[tuple[str, str]]
     """Questions of a newcomer, with their answers."""
     link: str
@@ -102,7 +106,9 @@ def record(
     views = [("source", kind_of(compiled.source).view(compiled.source))]
     in_step = all(rewriting.in_step for rewriting in compiled.passes)
     if type(compiled.lowered) is not type(compiled.source) and not in_step:
-        views.append(("source", kind_of(compiled.lowered).view(compiled.lowered)))
+        lowered = kind_of(compiled.lowered).view(compiled.lowered)
+        if type(lowered) is not type(views[0][1]):  # else it would show a function and its circuit alike
+            views.append(("source", lowered))
     kept: list[_Moment] = []
     end = time.monotonic() + seconds
     while True:
@@ -140,6 +146,7 @@ def record(
         summary=summary,
         paper=paper,
         lead=words.lead,
+        undrawn="" if any(panel["kind"] == "drawing" for panel in panels) else _undrawn(compiled),
         answers=list(words.answers),
         link=words.link,
         passes=[rewriting.name for rewriting in compiled.passes],
@@ -173,6 +180,16 @@ def _stride(compiled: Compiled, inputs: tuple[Any, ...], steps: int, frames: int
     while ahead is not None and ahead.steps > frames * stride:
         stride *= 2
     return stride
+
+
+def _undrawn(compiled: Compiled) -> str:
+    sources = [compiled.source, *(rewriting.after for rewriting in compiled.passes)]
+    states = [len(source.states) for source in sources if isinstance(source, TuringMachine)]
+    if states and min(states) > MOST_STATES:
+        why = f"The machine has {min(states):,} states, and at most {MOST_STATES} are drawn."
+    else:
+        why = "There is no drawing of this kind of network."
+    return f"{why} The tables show what its numbers mean at every step, beside the source."
 
 
 @dataclass(frozen=True)

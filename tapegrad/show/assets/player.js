@@ -11,7 +11,7 @@ function say(text) {
 
 function captionNow() {
   const { recording, now } = run, drawing = recording.panels.findIndex((panel) => panel.kind === "drawing");
-  return drawing < 0 ? recording.lead : recording.frames[now].panels[drawing].caption;
+  return drawing < 0 ? recording.undrawn : recording.frames[now].panels[drawing].caption;
 }
 
 function play(recording, opening) {

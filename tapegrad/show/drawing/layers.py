@@ -51,6 +51,8 @@ def _arranged(units: Units, font: float, downwards: bool) -> Arrangement:
         missing = layers * least / ratio - laid.extent
         laid = arranged(units.layer_of, across, units.ends, min(GAP + missing / fullest, 4 * GAP))
     step = min(max(laid.extent * ratio / max(1, layers), least), 84.0)
+    if not downwards:
+        step = max(step, _clear_step(units, laid.across, boxes))
     start = PAD + depth / 2
     along = [start + step * layer for layer in range(layers + 1)]
     length, breadth = along[-1] + depth / 2 + PAD, laid.extent + 2 * PAD
@@ -67,6 +69,18 @@ def _arranged(units: Units, font: float, downwards: bool) -> Arrangement:
         paths.append(_curve(points, downwards))
     width, height = (breadth, length) if downwards else (length, breadth)
     return Arrangement(width, height, font, places, paths, [(0.0, 0.0)] * len(paths))
+
+
+def _clear_step(units: Units, across: Sequence[float], boxes: Sequence[tuple[float, float]]) -> float:
+    """From layer to layer so far that no name covers another one beside it."""
+    named = [number for number, node in enumerate(units.nodes) if node.text]
+    clear = 0.0
+    for number, a in enumerate(named):
+        for b in named[:number]:
+            layers = abs(units.layer_of[a] - units.layer_of[b])
+            if layers and abs(across[a] - across[b]) < (boxes[a][1] + boxes[b][1]) / 2:
+                clear = max(clear, ((boxes[a][0] + boxes[b][0]) / 2 + 4) / layers)
+    return clear
 
 
 def _size(node: Node, font: float) -> tuple[float, float]:
