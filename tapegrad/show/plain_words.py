@@ -174,6 +174,25 @@ TRANSFORMER = PlainWords(
     ),
     WEI,
 )
+MEMORY = PlainWords(
+    "A transformer, the kind of network behind language models, runs a machine with registers and memories: "
+    "each position that it writes is one step, and attention finds what was written where.",
+    (
+        (
+            SEEN,
+            "On the side of the source, its own interpreter after so many steps. On the side of the network, "
+            "what the newest position of the transformer means, read from its numbers alone.",
+        ),
+        (
+            STEP,
+            "The transformer writes one more position: an instruction of a program, a step of a machine or "
+            "a cycle of a circuit. For each word of memory that it needs, attention looks for the last "
+            "position that wrote there, or else to the input.",
+        ),
+        (CURVE, "How far the numbers of the network are from the exact ones."),
+    ),
+    WEI,
+)
 DECODER = PlainWords(
     "A language model writes a text, token by token, always taking the likeliest next one; and the text is"
     " the run of a machine. The prompt is its input.",
@@ -263,7 +282,7 @@ WORDS = {
     "rcnn": RCNN,
 }
 """By target."""
-OTHER_WORDS = {"SequenceNet": SEQUENCES}
+OTHER_WORDS = {"SequenceNet": SEQUENCES, "MemoryNet": MEMORY}
 """Nets that are not the usual ones of their target, by their class."""
 
 
