@@ -10,7 +10,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._sources import find, read
-from tapegrad.machines.model import GridMachine, TuringMachine
+from tapegrad.machines.model import GridMachine, Rule, TuringMachine
 from tapegrad.show.drawing.layers import arranged
 from tapegrad.show.drawing.scene import FIELD, HERE, NEXT, text_width
 from tapegrad.show.drawing.states import on_ellipse
@@ -251,3 +251,30 @@ def test_a_network_without_layers_is_shown():
     panel, frames = drawing(made)
     check(panel, frames)
     assert "out = 10" in frames[-1]["caption"]
+
+
+def test_names_in_neighbouring_layers_lie_apart_and_a_functions_values_stand_once():
+    def grade(points: tg.UInt(7), bonus: tg.UInt(3)):
+        return tg.where(points + bonus > 100, 100, points + bonus)
+
+    recording = record(tg.compile(grade, "relu"), 97, 5)
+    panel, _ = drawing(recording)
+    places = panel["arrangements"][0]["places"]
+    named = [place for place, node in zip(places, panel["nodes"], strict=True) if node[0]]
+    assert len(named) > 10
+    assert not any(overlap(a, b) for a, b in combinations(named, 2))
+    assert [panel["title"] for panel in recording.panels if panel["side"] == "source"] == [
+        "Inputs",
+        "Outputs",
+    ]
+
+
+@pytest.mark.slow
+def test_a_page_without_a_drawing_says_why():
+    bits = record(tg.compile("adder2", "transformer"), [1, 0, 1, 1])
+    assert bits.undrawn.startswith("There is no drawing of this kind of network.")
+    assert "boxes" not in " ".join(answer for _, answer in bits.answers)
+    rules = {(f"q{n}", ("_",)): Rule(("_",), (1,), f"q{n + 1}") for n in range(250)}
+    long = record(tg.compile(TuringMachine(rules, "q0"), "tape"), "", steps=2)
+    assert long.undrawn.startswith("The machine has 251 states, and at most 240 are drawn.")
+    assert not record(tg.compile("busy-beaver-2x2", "tape")).undrawn
