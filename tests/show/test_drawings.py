@@ -254,7 +254,7 @@ def test_a_network_without_layers_is_shown():
 
 
 def test_names_in_neighbouring_layers_lie_apart_and_a_functions_values_stand_once():
-    def grade(points: tg.UInt(7), bonus: tg.UInt(3)):
+    def grade(points: tg.UInt(7), bonus: tg.UInt(3)):  # pyright: ignore[reportInvalidTypeForm]
         return tg.where(points + bonus > 100, 100, points + bonus)
 
     recording = record(tg.compile(grade, "relu"), 97, 5)
