@@ -35,7 +35,7 @@ def slopes_of_the_extension(x: np.ndarray) -> np.ndarray:
     return np.array([extension(x + own) - extension(x - own) for own in step])
 
 
-@pytest.fixture(scope="module", params=["compact", "paper"])
+@pytest.fixture(scope="module", params=["compact", pytest.param("paper", marks=pytest.mark.slow)])
 def adder(request: pytest.FixtureRequest) -> tg.Compiled:
     return tg.compile("adder2", "relu", form=request.param)
 

@@ -96,10 +96,10 @@ def _too_long(limit: str) -> FormatError:
 
 def _refused(message: str) -> FormatError:
     """The words of yosys, from its first error on."""
-    text = message.replace("/own/", "").strip()
-    found = re.search(r"(?:(\S+):(\d+): )?ERROR: .*", text, re.DOTALL)
-    shown = found[0] if found else text
-    where = f"line {found[2]}" if found and found[2] else "the whole file"
+    text = message.replace("/near/", "").strip()
+    found = re.search(r"(?:/own/design\.v:(\d+): )?((?:\S+:\d+: )?ERROR: .*)", text, re.DOTALL)
+    shown = found[2] if found else text
+    where = f"line {found[1]}" if found and found[1] else "the whole file"
     if "selection is not empty" in shown:
         return FormatError(
             "the design has latches that are open while a level is held, and only flip-flops can be read",
