@@ -390,3 +390,20 @@ def test_a_tape_longer_than_can_be_compiled_is_not_loaded(cells: Any, tmp_path: 
     saved.write(tmp_path / "net")
     with pytest.raises(tg.TapegradError, match="cells cannot be built"):
         tg.load(tmp_path / "net")
+
+
+@pytest.mark.parametrize(
+    ("field", "factor", "wrong"), [("gate", 2, True), ("finished", 2, True), ("rate", 2, False)]
+)
+def test_what_load_lets_through_is_refused_by_check_and_seen_when_it_runs(
+    tmp_path: Path, field: str, factor: int, wrong: bool
+) -> None:
+    """`load` looks at sums and shapes. The rate follows from other fields, and is not taken from the folder:
+    even doubled a thousand times over it changes nothing."""
+    tg.save(tg.compile("learn-parity2", "emulator"), tmp_path / "net")
+    forged = Saved.of(tmp_path / "net")
+    forged.config["net"][field] *= factor if wrong else factor**1000
+    forged.write(tmp_path / "forged")
+    assert tg.verify(tg.load(tmp_path / "forged")).agreed is not wrong
+    with pytest.raises(tapegrad_check.CheckError):
+        tapegrad_check.check(tmp_path / "forged")

@@ -131,8 +131,11 @@ class Nodes:
         likely: Likely | None = None,
     ) -> None:
         """The same functions. If they are not built alike, an input on which they differ is a proof that they
-        are not; otherwise they may be merged node by node, and if that fails nothing is proved. Differences
-        are looked for on random inputs, some of them drawn by `likely`."""
+        are not; otherwise they may be merged node by node. Where that fails, decision diagrams tell which it
+        is, however few the inputs are on which they differ; and if those grow too large, nothing is proved.
+        Differences are looked for on random inputs first, some of them drawn by `likely`."""
+        from tapegrad_check.formulas.diagrams import decided  # diagrams are nodes of another kind
+
         differing = [number for number, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b]
         if not differing:
             return
@@ -144,6 +147,10 @@ class Nodes:
                 if (_signed(values[a >> 1], a) != _signed(values[b >> 1], b)).any():
                     raise CheckError(f"{what}{where}")
         left = set(unproved(self, pairs))
+        for pair, same in decided(self, sorted(left)):
+            if not same:
+                raise CheckError(f"{what}{at[pairs.index(pair)]}")
+            left.remove(pair)
         for pair, where in zip(pairs, at, strict=True):
             if pair in left:
                 raise NotProved(f"{what}, or is built in a way that the checker does not know{where}")

@@ -21,10 +21,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.formulas.nodes import FALSE, TRUE, Likely, Nodes
 from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import MOVES, Circuit, Function, GridMachine, Learner, Machine, Model, digest_of
 
@@ -127,7 +128,8 @@ def _memory(before: Model, step: Step) -> Model:
     guess = inputs[-1]
     answer = nodes.xor(accepted, nodes.and_(running, nodes.xor(guess, accepted)))
     wanted = [answer, running ^ 1, *code.step(nodes, wires).flat()]
-    nodes.require_same(nodes.outputs(circuit, inputs), wanted, "the learner is not the machine")
+    found, what = nodes.outputs(circuit, inputs), "the learner is not the machine"
+    nodes.require_same(found, wanted, what, circuit.outputs, code.likely(wires))
     step.statements.append(
         f"the learner's memory is a configuration on {len(code.window):,} cells, each lesson is one step of "
         "the machine, formula by formula, and a halted machine has finished"
@@ -215,6 +217,26 @@ class Configurations:
         head = [TRUE if cell == origin else FALSE for cell in range(len(self.window))]
         return self.wires([*states, *head * self.tapes, *symbols])
 
+    def likely(self, wires: Wires) -> Likely:
+        """Draws configurations, in which every state meets every symbol, for a learner's memory that is one.
+        Bits at random mostly have many heads, which read a symbol that there is not."""
+
+        def draw(random: np.random.Generator, words: int) -> dict[int, NDArray[np.uint64]]:
+            count, cases = 64 * words, self.states * self.symbols**self.tapes
+            case = np.arange(count) if cases <= count else random.integers(0, 1 << 62, count)
+            case, state = np.divmod(case, self.states)
+            found = {literal >> 1: _packed(state == own) for own, literal in enumerate(wires.states)}
+            for flags, cells in zip(wires.heads, wires.tapes, strict=True):
+                case, read = np.divmod(case, self.symbols)
+                head = random.integers(0, len(self.window), count)
+                for cell, (flag, bits) in enumerate(zip(flags, cells, strict=True)):
+                    symbol = np.where(head == cell, read, random.integers(0, self.symbols, count))
+                    found[flag >> 1] = _packed(head == cell)
+                    found |= {bit >> 1: _packed(symbol >> j & 1) for j, bit in enumerate(bits)}
+            return found
+
+        return draw
+
     def firing(self, nodes: Nodes, wires: Wires) -> list[tuple[_Firing, int]]:
         """Every rule that can fire, with the literal that says whether it does."""
         flags = [self._symbol_flags(nodes, wires, tape) for tape in range(self.tapes)]
@@ -280,6 +302,11 @@ class Configurations:
             for head, symbol in zip(heads, wires.tapes[tape], strict=True)
         ]
         return heads_after, cells_after
+
+
+def _packed(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Bits, 64 to a word."""
+    return np.packbits(values.astype(bool), bitorder="little").view(np.uint64)
 
 
 def _window(dimensions: int, cells: Any, first: Any, most: int) -> list[Cell]:

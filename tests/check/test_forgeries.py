@@ -14,7 +14,15 @@ from tapegrad._sources import read
 from tapegrad.errors import TapegradError
 from tapegrad_check import CheckError, check
 from tests.check import forging
-from tests.check.forgeries import CASES, LARGE, all_of_all_kinds, all_withstood, made, two_of_each_kind
+from tests.check.forgeries import (
+    CASES,
+    LARGE,
+    all_of_all_kinds,
+    all_withstood,
+    made,
+    steps_of,
+    two_of_each_kind,
+)
 from tests.check.forging import Saved, bounded, large_claims
 
 QUICK = (
@@ -77,7 +85,8 @@ def test_what_takes_too_much_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", LARGE)
 def test_kinds_of_forgery_of_large_nets(name: str, tmp_path: Path) -> None:
     nets = made(name, tmp_path)
-    all_withstood(two_of_each_kind(nets.genuine, nets.other), tmp_path / "forged", nets.loaded)
+    some = two_of_each_kind(nets.genuine, nets.other)
+    all_withstood(some, tmp_path / "forged", nets.loaded, steps_of(name))
 
 
 @pytest.mark.slow

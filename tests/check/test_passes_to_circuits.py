@@ -24,8 +24,9 @@ from tapegrad.machines.sampler import random_grid_machine, random_machine
 from tapegrad.source import Source
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, NotProved
+from tapegrad_check.formulas import diagrams
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
-from tapegrad_check.formulas.words import equal, subtract
+from tapegrad_check.formulas.words import equal, multiply, subtract
 from tapegrad_check.passes import circuits
 from tapegrad_check.passes.circuits import Configurations
 from tapegrad_check.sources import Circuit, model_of
@@ -74,20 +75,50 @@ def value(nodes: Nodes, literal: int, inputs: tuple[int, ...]) -> int:
     return (x ^ y if nodes.is_xor[node] else x & y) ^ negated
 
 
-def test_equal_functions_built_differently_are_proved_or_neither_refused_nor_proved() -> None:
+def test_equal_functions_built_differently_are_proved_or_neither_refused_nor_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """From near by what is the same can be seen. That words are the same where their difference is 0 cannot,
-    for it takes all bits at once."""
-    nodes = Nodes(1000)
+    for it takes all bits at once, but by diagrams it can. Bits of products have no small diagrams."""
+    nodes = Nodes(10_000)
     a, b, c = nodes.variables(3)
     left = nodes.and_(nodes.and_(a, b), c)
     nodes.require_same([left], [nodes.and_(c, nodes.and_(b, a))], "differs")
     nodes.require_same([left], [nodes.and_(a, nodes.and_(b, c))], "differs")
     with pytest.raises(CheckError, match="differs"):
         nodes.require_same([left], [nodes.and_(a, b)], "differs")
-    x, y = nodes.variables(10), nodes.variables(10)
+    x, y = nodes.variables(20), nodes.variables(20)
     same = nodes.any_of(subtract(nodes, x, y)) ^ 1
+    nodes.require_same([left, same], [left, equal(nodes, x, y)], "differs", ["a", "b"])
+    products = [multiply(nodes, one, other)[-1] for one, other in ((x, y), (y, x))]
+    monkeypatch.setattr(diagrams, "WORK_AT_MOST", 1 << 14)
     with pytest.raises(NotProved, match="does not know, at b"):
-        nodes.require_same([left, same], [left, equal(nodes, x, y)], "differs", ["a", "b"])
+        nodes.require_same([left, products[0]], [left, products[1]], "differs", ["a", "b"])
+
+
+def test_a_difference_on_one_input_of_very_many_is_found() -> None:
+    """Random inputs do not meet it, and nothing near by shows it."""
+    nodes = Nodes(1000)
+    bits = nodes.variables(60)
+    word = nodes.all_of([bit ^ (number * number % 7 % 2) for number, bit in enumerate(bits)])
+    parity = nodes.tree(nodes.xor, bits, FALSE)
+    with pytest.raises(CheckError, match="differs, at b"):
+        nodes.require_same([parity, nodes.xor(parity, word)], [parity, parity], "differs", ["a", "b"])
+    ladder = FALSE
+    for bit in bits:
+        ladder = nodes.xor(bit, ladder)
+    nodes.require_same([ladder], [parity], "differs")
+
+
+def test_diagrams_that_take_long_or_go_deep_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Nodes(10_000)
+    bits = nodes.variables(2_000)
+    (a, b), far = bits[:2], (nodes.all_of(bits), FALSE)
+    near = nodes.and_(a, b), nodes.and_(a, b ^ 1)
+    assert list(diagrams.decided(nodes, [far, near])) == [(near, False)]  # the other has too many levels
+    assert len(list(diagrams.decided(nodes, [(nodes.all_of(bits[:60]), FALSE), near]))) == 2
+    monkeypatch.setattr(diagrams, "WORK_AT_MOST", 50)
+    assert list(diagrams.decided(nodes, [(nodes.all_of(bits[:60]), FALSE), near])) == [(near, False)]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -168,28 +199,39 @@ def test_functions_are_bound_to_the_bits_of_their_types(tmp_path: Path) -> None:
         assert quickly(lambda forged=forged: not believed(forged, tmp_path / "forged"))
 
 
-def lock(password: str | None) -> TuringMachine:
-    """Accepts one word of 0 and 1, or none."""
+def lock(password: str, *, opens: bool) -> TuringMachine:
+    """Gets to q12 behind one word of 0 and 1; or never, for its last rule shuts it."""
     rules = {}
-    for place, symbol in enumerate(password or "0" * 12):
+    for place, symbol in enumerate(password):
         here, there = f"q{place}", f"q{place + 1}"
         for read_symbol in "01":
-            opens = password is not None and read_symbol == symbol
-            rules[here, (read_symbol,)] = Rule((read_symbol,), (1,), there if opens else "shut")
+            goes_on = read_symbol == symbol and (opens or place < len(password) - 1)
+            rules[here, (read_symbol,)] = Rule((read_symbol,), (1,), there if goes_on else "shut")
     return TuringMachine(
         rules, "q0", blank="_", alphabet=("_", "0", "1"), states=(*(f"q{i}" for i in range(13)), "shut")
     )
 
 
 @pytest.mark.parametrize(
-    ("target", "options"), [("relu", {"steps": 13, "cells": 30}), ("emulator", {"steps": 20, "cells": 30})]
+    ("target", "options", "reason"),
+    [
+        ("relu", {"steps": 13, "cells": 30}, "not the machine unrolled"),
+        ("relu", {"steps": 13, "cells": 30, "form": "paper"}, "not the machine unrolled"),
+        ("emulator", {"steps": 20, "cells": 30}, "not the machine"),
+    ],
 )
-def test_a_lock_that_opens_is_no_lock_that_never_opens(target: str, options: dict, tmp_path: Path) -> None:
-    shut = saved(lock(None), target, tmp_path / "shut", **options)
-    opens = saved(lock("011010011101"), target, tmp_path / "opens", **options)
-    forged = opens.copy()
+def test_a_lock_that_opens_is_no_lock_that_never_opens(
+    target: str, options: dict, reason: str, tmp_path: Path
+) -> None:
+    """Unrolled, they differ on one word of 3^12, where random inputs do not get."""
+    shut, forged = (
+        saved(lock("011010011101", opens=opens), target, tmp_path / f"{opens}", **options)
+        for opens in (False, True)
+    )
     forged.config["source"] = shut.config["source"]
-    assert not believed(forged, tmp_path / "forged")
+    forged.write(tmp_path / "forged")
+    with pytest.raises(CheckError, match=reason):
+        check(tmp_path / "forged")
 
 
 def quickly(action: Callable[[], bool]) -> bool:

@@ -438,5 +438,4 @@ def test_a_difference_on_few_inputs_is_found_and_no_other_is_made_up() -> None:
     x, y = nodes.variables(10), nodes.variables(10)
     far = nodes.any_of(subtract(nodes, x, y)) ^ 1, equal(nodes, x, y)
     for left, right in (far, [one ^ 1 for one in far]):
-        with pytest.raises(NotProved, match="does not know"):
-            nodes.require_same([left], [right], "differs")
+        nodes.require_same([left], [right], "differs")  # not from near by, but by diagrams

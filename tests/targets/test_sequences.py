@@ -418,6 +418,16 @@ def test_what_is_read_out_is_a_number_or_a_value(expression, mean):
         SequenceNet.from_saved(config, arrays)
 
 
+def test_a_mean_of_nothing_is_read_out_apart_from_every_number():
+    before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT)
+    compiled = net_of(rasp.numerical(rasp.Aggregate(before, rasp.numerical(rasp.tokens == "a"))), "ab", 3)
+    values, centres = compiled.net.read
+    assert (
+        dict(zip(values, centres.tolist(), strict=True))[None] == max(v for v in values if v is not None) + 1
+    )
+    assert compiled.run(list("aba")).state == (None, 1, Fraction(1, 2))
+
+
 def test_positions_stand_one_after_the_other():
     program = net_of(rasp.indices, "ab", 4).source
     assert isinstance(program, RaspProgram)

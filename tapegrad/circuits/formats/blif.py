@@ -156,6 +156,7 @@ def netlist(data: bytes) -> Netlist:
     found = Netlist()
     lines = _Lines(decoded(data))
     clocks: dict[tuple[str, str], int] = {}
+    names: dict[str, str] = {}  # each is there once, however often it is read
     modelled = False
     for number, words in lines:
         head, rest, where = words[0], words[1:], f"line {number}"
@@ -174,7 +175,7 @@ def netlist(data: bytes) -> Netlist:
         elif head == ".names":
             if not rest:
                 raise FormatError(".names without a net", where=where)
-            *reads, name = rest
+            *reads, name = (names.setdefault(name, name) for name in rest)
             found.define(name, Net(tuple(reads), _cover(lines, len(reads)), number))
         elif head == ".latch":
             found.add_latch(*_latch(rest, number, clocks))
@@ -251,7 +252,7 @@ class _Lines(Iterator[_Line]):
     def _joined(text: str) -> Iterator[_Line]:
         words: list[str] = []
         start = 0
-        for number, line in enumerate(text.split("\n"), 1):
+        for number, line in enumerate(_single(text), 1):
             if not start and "#" not in line and "\\" not in line:  # as most lines are
                 if own := line.split():
                     yield number, own
@@ -270,6 +271,15 @@ class _Lines(Iterator[_Line]):
                 where=f"line {start}",
                 advice="The file may be cut off.",
             )
+
+
+def _single(text: str) -> Iterator[str]:
+    """The lines one by one: all of them at once would be larger than the text."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
 
 
 def _cover(lines: _Lines, operands: int) -> Callable[[Gates, Sequence[Wire]], Wire]:

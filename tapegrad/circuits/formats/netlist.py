@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from tapegrad.circuits.builder import CircuitBuilder, Wire
@@ -104,7 +105,7 @@ class Gates:
         return self._known[key]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Net:
     """A definition: the nets it reads, how its gates are added, and the line it stands in."""
 
@@ -113,7 +114,7 @@ class Net:
     line: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Latch:
     """The net that a latch takes its next value from, its reset, and the line it stands in."""
 
@@ -199,19 +200,19 @@ class Netlist:
         return with_latches(gates.build.circuit(self.name), resets)
 
     def _refuse_undriven(self) -> None:
-        driven = self.nets.keys() | self.inputs.keys() | self.latches.keys()
-        reading = [(name, net.reads, net.line) for name, net in self.nets.items()]
-        reading += [(name, (latch.reads,), latch.line) for name, latch in self.latches.items()]
-        for name, reads, line in reading:
+        driven, others = self.nets, self.inputs.keys() | self.latches.keys()
+        nets = ((name, net.reads, net.line) for name, net in driven.items())
+        latches = ((name, (latch.reads,), latch.line) for name, latch in self.latches.items())
+        for name, reads, line in chain(nets, latches):
             for read in reads:
-                if read not in driven:
+                if read not in driven and read not in others:
                     raise FormatError(
                         f"net {quoted(read)}, which {quoted(name)} reads, is driven by nothing",
                         where=f"line {line}",
                         advice="Define it, or list it among the inputs; the file may be cut off.",
                     )
         for name, line in self.outputs.items():
-            if name not in driven:
+            if name not in driven and name not in others:
                 raise FormatError(
                     f"output {quoted(name)} is driven by nothing",
                     where=f"line {line}",
