@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tapegrad._files import content_of
 from tapegrad._python import defined_in, named_in_python
+from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.circuits.tracer import trace
 from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError
 from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
@@ -133,9 +134,7 @@ def find(text: str) -> Found:
     content = content_of(text)
     if content is not None:
         found = _parsed(content, str(Path(text)), Path(text).parent)
-        if found.source.name in _UNNAMED and is_dataclass(found.source):
-            return replace(found, source=replace(found.source, name=Path(text).stem or text))  # type: ignore[arg-type]
-        return found
+        return _called(found, Path(text).stem or text) if found.source.name in _UNNAMED else found
     if "\n" not in text and (os.sep in text or Path(text).suffix in _ENDINGS):
         if os.path.isdir(text):  # which no length of a name makes fail
             raise InputError(
@@ -185,6 +184,14 @@ def example_of(given: Any, source: Source) -> tuple[Any, ...]:
         return find(os.fspath(given)).inputs
     ready = kind_of(source).ready
     return ready[source.name].example() if source.name in ready else ()
+
+
+def _called(found: Found, name: str) -> Found:
+    """With a name for its source; that of a circuit with a clock is the name of its logic."""
+    source: Any = found.source
+    if isinstance(source, SequentialCircuit):
+        return replace(found, source=replace(source, logic=replace(source.logic, name=name)))
+    return replace(found, source=replace(source, name=name))
 
 
 _UNNAMED = {"machine", "turmite", "circuit", "program", "program.c"}
