@@ -272,9 +272,11 @@ def test_a_circuit_without_input_says_what_to_type() -> None:
         ("emulator", "1 of SGD, one for"),
     ],
 )
-def test_only_what_trains_is_called_training(target: str, told: str) -> None:
+def test_only_what_trains_is_called_training(target: str, told: str, tmp_path: Path) -> None:
     done = tapegrad("run", "adder2", "--target", target, "--input", "1011")
     assert told in done.stdout, done.stdout
+    tapegrad("compile", "adder2", "--target", target, "-o", str(tmp_path / "net"))
+    assert told in tapegrad("run", str(tmp_path / "net"), "--input", "1011").stdout
 
 
 @pytest.mark.parametrize("target", ["transformer", "decoder"])

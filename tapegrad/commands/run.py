@@ -35,7 +35,7 @@ from tapegrad.commands.output import (
 )
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source, State
-from tapegrad.targets import check_target
+from tapegrad.targets import Target, check_target
 
 RunArgument = Annotated[
     str,
@@ -49,7 +49,9 @@ TARGET_HELP = "The construction; `tapegrad targets` lists them. A saved net has 
 DRAWN = 2_000
 """Most steps in a figure."""
 
-STEPS_HELP = "Most steps of the network. Default: to its end; 100,000 at most where that is not in sight."
+STEPS_HELP = (
+    f"Most steps of the network. Default: to its end; {Target.blind:,} at most where that is not in sight."
+)
 ROWS = 12
 """Different outputs in a row that are printed."""
 LAST_STEPS = 16
@@ -181,7 +183,8 @@ def run(
     else:
         if output is not None:
             output.end(outcome.state)
-        in_step = target == "emulator" and bool(compiled.passes) and compiled.passes[-1].in_step
+        by_sgd = compiled.target.name == "emulator"
+        in_step = by_sgd and bool(compiled.passes) and compiled.passes[-1].in_step
         what = f"of SGD, one for each {kind.step}," if in_step else "of the network"
         ended = "done" if outcome.halted else "stopped at the step limit"
         rate = f" ({outcome.steps / outcome.seconds:,.0f} a second)" if in_step and outcome.steps > 1 else ""
