@@ -7,13 +7,14 @@ last row. At the end the answer stands alone in the top left cell.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.machines.builder import GridBuilder
+from tapegrad.machines.builder import ControlFlow, GridBuilder
+from tapegrad.machines.many_heads import HeadsConfiguration, ManyHeadMachine
 from tapegrad.machines.model import GridConfiguration, GridMachine, GridRule
 
 BLANK, PLUS, MINUS = "0", "+", "-"
@@ -32,11 +33,14 @@ class Frame(NamedTuple):
     right: int = 1
 
 
+OnGrid = TypeVar("OnGrid", bound=GridMachine | ManyHeadMachine, covariant=True)
+
+
 @dataclass(frozen=True)
-class GridLearner:
+class GridLearner(Generic[OnGrid]):
     """A learning machine, and the frame of work cells that it needs around the main grid."""
 
-    machine: GridMachine
+    machine: OnGrid
     frame: Frame = Frame()  # noqa: RUF009
     features: int | None = None
     """How many features it is made for; None if for any number."""
@@ -57,7 +61,19 @@ def xor_form(X: NDArray[Any], y: NDArray[Any], x: NDArray[Any]) -> NDArray[np.in
     return np.vstack([rows, np.append(x, 1)]).astype(np.int64)
 
 
-def start(machine: GridMachine, X: NDArray[Any], y: NDArray[Any], x: NDArray[Any]) -> GridConfiguration:
+@overload
+def start(machine: GridMachine, X: NDArray[Any], y: NDArray[Any], x: NDArray[Any]) -> GridConfiguration: ...
+
+
+@overload
+def start(
+    machine: ManyHeadMachine, X: NDArray[Any], y: NDArray[Any], x: NDArray[Any]
+) -> HeadsConfiguration: ...
+
+
+def start(
+    machine: GridMachine | ManyHeadMachine, X: NDArray[Any], y: NDArray[Any], x: NDArray[Any]
+) -> GridConfiguration | HeadsConfiguration:
     """The machine's first configuration; the main grid begins at cell (0, 0)."""
     signs = xor_form(X, y, x)
     rows = [[PLUS if sign > 0 else MINUS for sign in row] for row in signs]
@@ -81,7 +97,7 @@ def undo_xor_form(b: GridBuilder) -> None:
     with b.until(BLANK):
         with b.if_(MINUS):
             b.move("left")
-            _flip(b, "left")
+            flip(b, "left")
             b.move("right")
             b.seek("right", BLANK)
             b.move("left")
@@ -92,7 +108,7 @@ def undo_xor_form(b: GridBuilder) -> None:
     with b.until(BLANK):
         with b.if_(MINUS):
             b.move("up")
-            _flip(b, "up")
+            flip(b, "up")
             b.move("down")
             b.seek("down", BLANK)
             b.move("up")
@@ -103,7 +119,7 @@ def undo_xor_form(b: GridBuilder) -> None:
     b.seek("up", BLANK)
 
 
-def _flip(b: GridBuilder, direction: str) -> None:
+def flip(b: ControlFlow, direction: str) -> None:
     """Changes every sign up to the next blank."""
     with b.until(BLANK):
         for sign in b.each(*SIGNS):
@@ -111,7 +127,7 @@ def _flip(b: GridBuilder, direction: str) -> None:
         b.move(direction)
 
 
-def _erase(b: GridBuilder, direction: str) -> None:
+def _erase(b: ControlFlow, direction: str) -> None:
     """Blanks every sign up to the next blank."""
     with b.until(BLANK):
         b.write(BLANK)
@@ -147,7 +163,7 @@ def joined(name: str, *parts: Mapping[tuple[str, str], GridRule]) -> GridMachine
 # A conjunction of literals, by elimination: keep the literals that no positive sample contradicts.
 
 
-def conjunction() -> GridLearner:
+def conjunction() -> GridLearner[GridMachine]:
     """A literal is left where the positive samples all agree, and the test point contradicts it where they
     all differ from the point. In XOR form: the answer is + if every column has a + in some row labelled +,
     else -. Without a positive sample all literals are left, and the answer is -."""
@@ -181,7 +197,7 @@ def conjunction() -> GridLearner:
 # The label that most samples have; + where they are equally many.
 
 
-def majority() -> GridLearner:
+def majority() -> GridLearner[GridMachine]:
     """A stack of equal signs grows upwards in the frame on the right, on a mark below it: a label equal to
     the sign on top is pushed, another one pops. What is left at the end is the majority."""
     b = builder("majority")
@@ -236,7 +252,7 @@ def _clear_stack_and_finish(b: GridBuilder, answer: str) -> None:
 # The label of the sample that differs from the test point in the fewest places; the last of several.
 
 
-def nearest_neighbour() -> GridLearner:
+def nearest_neighbour() -> GridLearner[GridMachine]:
     """In XOR form a place of row i differs from the label where sample and test point differ. Round after
     round one such place in every row is put right; the first row found without any is the nearest. A
     sample equal to the test point wins in the first round: look-up is the special case."""
@@ -270,7 +286,7 @@ def nearest_neighbour() -> GridLearner:
 # and its last row with it if the column has a pivot: the steps are of the order m d^2, and not m^2 d^2.
 
 
-def parity() -> GridLearner:
+def parity() -> GridLearner[GridMachine]:
     """The coordinates that no pivot was found in count as absent from the set. What remains at the end are
     labels; the test row's, at the bottom, is the prediction."""
     b = builder("parity")
@@ -278,8 +294,7 @@ def parity() -> GridLearner:
     b.move("down")
     b.seek("left", BLANK)
     b.move("up")
-    b.write(PLUS)  # above and before the top left cell, to find it again
-    b.move("right", "down")
+    mark_corner(b)
     with b.loop() as columns:  # from the top of the first column that is left
         b.move("right")
         with b.if_(BLANK):  # it is that of the labels
@@ -300,6 +315,18 @@ def parity() -> GridLearner:
         b.move("right", "up")
         b.seek("up", BLANK)
         b.move("down")
+    answer_at_mark(b)
+    return GridLearner(b.machine())
+
+
+def mark_corner(b: ControlFlow) -> None:
+    """From the cell above and before the top left one to that one, which is found again by a mark there."""
+    b.write(PLUS)
+    b.move("right", "down")
+
+
+def answer_at_mark(b: ControlFlow) -> None:
+    """From beside the top of the only column that is left: its last sign is the answer."""
     b.move("left")
     b.seek("down", BLANK)
     b.move("up")
@@ -309,7 +336,6 @@ def parity() -> GridLearner:
         b.move("down", "right")
         b.write(answer)
         b.halt("done")
-    return GridLearner(b.machine())
 
 
 def _sink(b: GridBuilder) -> None:
@@ -342,7 +368,7 @@ def _sink(b: GridBuilder) -> None:
 # The label is one coordinate of the sample, and the samples tell which.
 
 
-def single_coordinate() -> GridLearner:
+def single_coordinate() -> GridLearner[GridMachine]:
     """In XOR form the column of the right coordinate is constant, and its sign is the answer. Columns are
     tried from the right; if none is constant the answer is +."""
     b = builder("single coordinate")

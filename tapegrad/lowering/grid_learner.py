@@ -30,7 +30,7 @@ from tapegrad.learners.on_grid import (
 from tapegrad.lowering.itinerary import Arrangement, Body, Itinerary, Member, Output, Spot, Walks, itinerary
 from tapegrad.lowering.learner_machine import learner_step, unguided_step
 from tapegrad.machines.builder import GridBuilder
-from tapegrad.machines.model import LEFT, RIGHT, STAY, Cell, GridRule, Names, TuringMachine
+from tapegrad.machines.model import LEFT, RIGHT, STAY, Cell, GridMachine, GridRule, Names, TuringMachine
 
 REGISTER = 15
 """Bits of the shift register that feeds randomised learners."""
@@ -43,7 +43,7 @@ UNDONE, ROW, ANSWERED = "undone", "row", "answered"
 the answer stands in the label cell of the last row."""
 
 
-def grid_learner(learner: Learner, seed: int = 0) -> GridLearner:
+def grid_learner(learner: Learner, seed: int = 0) -> GridLearner[GridMachine]:
     """The grid machine that answers as the learner does once it has learned from all samples, in order. Bit 1
     is the sign +. Every guess is wrong, so that every sample is learned from; a learner that has not
     finished in the end answers 0. One that draws random bits finds them in a shift register beside its
@@ -77,7 +77,7 @@ def _first_register(seed: int) -> Memory:
     return (*drawn[:-1], 1)  # not all of them 0, for so they would stay
 
 
-def _made(learner: Learner, seed: int, carried: int) -> GridLearner:
+def _made(learner: Learner, seed: int, carried: int) -> GridLearner[GridMachine]:
     first, learning = learner.first, _learning_circuit(learner, register=1)
     draws = learning.needed()[learning.inputs.index("register[0]")]
     if draws:
@@ -217,7 +217,7 @@ ANSWERS = {sign: f"answer {sign}" for sign in SIGNS}
 
 def from_machine(
     machine: TuringMachine, samples: int, features: int, *, left: int = 1, right: int = 1
-) -> GridLearner:
+) -> GridLearner[GridMachine]:
     """The grid machine that lays out the line and runs the machine on it. How many states it has depends on
     the machine alone. The frame is wide enough for `samples` samples of `features` bits, and for the
     machine to visit so many cells on the left and on the right of the line."""

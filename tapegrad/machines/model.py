@@ -220,6 +220,11 @@ class GridRule:
     move: str
     state: str
 
+    @property
+    def heads(self) -> tuple[tuple[str, str], ...]:
+        """Move and state of every head that goes on from here: of one."""
+        return ((self.move, self.state),)
+
 
 @dataclass(frozen=True)
 class GridConfiguration:

@@ -72,7 +72,20 @@ class Halt:
     state: str = ""
 
 
-Instruction = Write | Move | Branch | Jump | Named | Halt
+@dataclass(frozen=True)
+class Fork:
+    """Send another head one cell in this direction, which goes on at a place of its own."""
+
+    direction: str
+    to: Place
+
+
+@dataclass(frozen=True)
+class Vanish:
+    """The head is gone, and what it has written stays."""
+
+
+Instruction = Write | Move | Branch | Jump | Named | Halt | Fork | Vanish
 
 
 @dataclass
@@ -110,6 +123,8 @@ class Program:
 
 HALT = "halt"
 """The state for a plain halt after a write or a move."""
+GONE = ""
+"""Instead of a state, where a head vanishes."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +134,8 @@ class Step:
     write: Symbols
     moves: tuple[str, ...]
     state: str
+    forks: tuple[tuple[str, str], ...] = ()
+    """Direction and state of every further head that it sends out."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +186,8 @@ class _Assembler:
         instruction = self.code[address]
         if isinstance(instruction, Halt):
             return instruction.state or HALT
+        if isinstance(instruction, Vanish):
+            return GONE
         name = self.names(address, self.context[address])
         if address not in self.known:
             self.known.add(address)
@@ -189,6 +208,7 @@ class _Assembler:
         """Runs the program from here until the step must end; None if it halts having done nothing."""
         now = list(read)
         moves: list[str | None] = [None] * len(read)
+        forks: list[tuple[str, str]] = []
         seen = set()
         while True:
             address = self.resolved(address)
@@ -205,10 +225,14 @@ class _Assembler:
                     address += 1
                 case Branch(condition, otherwise) if all(moves[tape] is None for tape in condition.tapes):
                     address = address + 1 if condition.holds(tuple(now)) else otherwise.address
+                case Fork(direction, to) if not any(moves):
+                    forks.append((direction, self.state(to.address)))
+                    address += 1
                 case Halt("") if tuple(now) == read and not any(moves):
                     return None
                 case _:
-                    return Step(tuple(now), tuple(move or "stay" for move in moves), self.state(address))
+                    ways = tuple(move or "stay" for move in moves)
+                    return Step(tuple(now), ways, self.state(address), tuple(forks))
 
     def endless(self, address: int, read: Symbols = ()) -> SourceError:
         reading = f", reading {' '.join(read)!r}" if read else ""
@@ -225,21 +249,26 @@ class _Assembler:
 def merge_states(table: Table, finals: frozenset[str]) -> Table:
     """The smallest table with the same behaviour, by partition refinement: states are first told apart by
     what they write and how they move on each symbol, then by the classes they lead to, until nothing
-    changes (Moore's algorithm). States in `finals` stay as they are. A class takes the name of its first
-    member."""
+    changes (Moore's algorithm). States in `finals` stay as they are, and so does a head that is gone. A class
+    takes the name of its first member."""
     rows: dict[str, dict[tuple[str, ...], Step]] = {table.start_state: {}}
     for (state, read), step in table.rules.items():
         rows.setdefault(state, {})[read] = step
     for step in table.rules.values():
-        rows.setdefault(step.state, {})
-    group: dict[str, str] = {state: state if state in finals else "" for state in rows}
+        for _, state in _heads(step):
+            rows.setdefault(state, {})
+    finals |= {GONE}
+    first = next((state for state in rows if state not in finals), GONE)
+    group: dict[str, str] = {state: state if state in finals else first for state in rows}
     groups = 0
     while groups < len(set(group.values())):
         groups = len(set(group.values()))
         leader: dict[Hashable, str] = {}
         group = {state: leader.setdefault(_sight(state, row, group), state) for state, row in rows.items()}
     rules = {
-        (state, read): Step(step.write, step.moves, group[step.state])
+        (state, read): Step(
+            step.write, step.moves, group[step.state], tuple((way, group[to]) for way, to in step.forks)
+        )
         for (state, read), step in table.rules.items()
         if group[state] == state
     }
@@ -248,5 +277,13 @@ def merge_states(table: Table, finals: frozenset[str]) -> Table:
 
 def _sight(state: str, row: dict[tuple[str, ...], Step], group: dict[str, str]) -> Hashable:
     """All that tells a state apart at this stage."""
-    moves = frozenset((read, step.write, step.moves, group[step.state]) for read, step in row.items())
+    moves = frozenset(
+        (read, step.write, tuple((ways, group[to]) for ways, to in _heads(step)))
+        for read, step in row.items()
+    )
     return group[state], moves
+
+
+def _heads(step: Step) -> list[tuple[Hashable, str]]:
+    """How every head goes on, its own first, and in which state."""
+    return [(step.moves, step.state), *step.forks]

@@ -9,14 +9,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from tapegrad._compile import compile
 from tapegrad._files import what_is_broken
-from tapegrad.errors import BrokenNet, InputError
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners.on_grid import GridLearner
+from tapegrad.machines.many_heads import ManyHeadMachine
 from tapegrad.machines.model import GridMachine
 from tapegrad.sklearn.common import CompiledClassifier, Points, read_classifier
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import predict
 from tapegrad.targets.rcnn.training import memorise
+
+AnyLearner = GridLearner[GridMachine | ManyHeadMachine]
 
 
 def _signs(bits: NDArray[Any]) -> NDArray[np.float64]:
@@ -36,7 +39,7 @@ class RCNNClassifier(CompiledClassifier):
 
     def __init__(
         self,
-        machine: GridLearner | GridMachine | None = None,
+        machine: AnyLearner | GridMachine | ManyHeadMachine | None = None,
         *,
         threshold: float | str | None = None,
         frame: tuple[int, ...] | None = None,
@@ -76,6 +79,11 @@ class RCNNClassifier(CompiledClassifier):
         """Writes the network, what it has memorised and the machine."""
         check_is_fitted(self)
         learner = self._learner()
+        if not isinstance(learner.machine, GridMachine):
+            raise Refused(
+                f"{learner.machine.name!r} has many heads, and only machines with one can be saved",
+                advice="Save the data and fit again, or take a machine with one head.",
+            )
         settings = {name: getattr(self, name) for name in self.SETTINGS} | {
             "frame": None if self.frame is None else list(self.frame),
             "learner": {
@@ -107,12 +115,12 @@ class RCNNClassifier(CompiledClassifier):
             loaded._begin(learner, rows - 1)
         return loaded
 
-    def _learner(self) -> GridLearner:
+    def _learner(self) -> AnyLearner:
         if self.machine is None:
             raise InputError("the classifier has no machine", advice="Give one, e.g. parity().")
         return self.machine if isinstance(self.machine, GridLearner) else GridLearner(self.machine)
 
-    def _begin(self, learner: GridLearner, samples: int) -> None:
+    def _begin(self, learner: AnyLearner, samples: int) -> None:
         frame = learner.frame if self.frame is None else Frame(*self.frame)
         self.network_ = Rcnn.of(
             learner.machine, samples, self.n_features_in_, self.layers, encoding=self.encoding, frame=frame

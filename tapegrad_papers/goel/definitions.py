@@ -69,7 +69,7 @@ def most_steps(m: int, d: int) -> int:
 class TrainedNetwork:
     """A network of Definition 5 in ternary, and every step of its training by Algorithm 1 (`reference`)."""
 
-    learner: GridLearner
+    learner: GridLearner[GridMachine]
     network: Rcnn
     X: Signs
     y: Signs

@@ -136,16 +136,14 @@ def _nearest(values: NDArray[np.float64], sought: NDArray[np.float64]) -> NDArra
     return after - (sought - values[after - 1] < values[after] - sought)
 
 
-def embedded(network: Rcnn) -> RawNetwork:
-    """The network of the architecture that a compiled ternary network is: every weight one of U_s, and 0
-    where it has no unit. Refused where it does not fit."""
+def in_architecture(network: Rcnn) -> list[NDArray[np.float64]]:
+    """V1 to V5, U1 and U2 of a compiled ternary network, no larger than it needs, every weight one of U_s.
+    Refused where they do not fit."""
     states = len(network.states)
     allowed = initialisation_set(states)
     matrices = []
     own = *regrouped(network.filter), *head_matrices()
-    for name, small, shape in zip(
-        ["V1", "V2", "V3", "V4", "V5", "U1", "U2"], own, shapes_of(states), strict=True
-    ):
+    for name, small, shape in zip(NAMES, own, shapes_of(states), strict=True):
         rows, columns = small.shape
         if rows > shape[0] or columns > shape[1]:
             raise Refused(
@@ -155,6 +153,15 @@ def embedded(network: Rcnn) -> RawNetwork:
         if (np.abs(found - small) > SAME * np.abs(small)).any():
             strange = small[np.abs(found - small) > SAME * np.abs(small)][0]
             raise BrokenNet(f"{name} has the weight {strange:.12g}, which is not in U_s for s = {states}")
+        matrices.append(found)
+    return matrices
+
+
+def embedded(network: Rcnn) -> RawNetwork:
+    """The network of the architecture that a compiled ternary network is, with 0 where it has no unit."""
+    matrices = []
+    for found, shape in zip(in_architecture(network), shapes_of(len(network.states)), strict=True):
+        rows, columns = found.shape
         full = np.zeros(shape)
         full[:rows, : columns - 1], full[:rows, -1] = found[:, :-1], found[:, -1]
         matrices.append(full)

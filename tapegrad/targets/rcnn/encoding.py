@@ -17,6 +17,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
+from tapegrad.machines.many_heads import ManyHeadMachine
 from tapegrad.machines.model import MOVES, Cell, GridMachine
 
 # What one cell of the grid can hold, and the filter as clauses over single cells (Goel et al., B.1 and B.2).
@@ -168,7 +169,7 @@ class Clause:
         return 1 if self.any else len(self.when)
 
 
-def clauses_of(machine: GridMachine) -> list[Clause]:
+def clauses_of(machine: GridMachine | ManyHeadMachine) -> list[Clause]:
     """The filter that runs the machine, and before that writes and spreads messages."""
     return [*_messages(len(machine.alphabet)), *_roll_out(machine)]
 
@@ -194,7 +195,7 @@ def _messages(symbols: int) -> Iterator[Clause]:
     yield Clause("computing heard", heard, Effect(compute=True), any=True)
 
 
-def _roll_out(machine: GridMachine) -> Iterator[Clause]:
+def _roll_out(machine: GridMachine | ManyHeadMachine) -> Iterator[Clause]:
     symbol_of = {symbol: i for i, symbol in enumerate(machine.alphabet)}
     state_of = {state: i for i, state in enumerate(machine.states)}
     for state, q in state_of.items():
@@ -206,14 +207,13 @@ def _roll_out(machine: GridMachine) -> Iterator[Clause]:
                 yield Clause(f"halted in {state!r} on {symbol!r}", here, Effect(symbol=a, head=q))
                 continue
             name = f"{state!r} on {symbol!r}"
-            written, new = symbol_of[rule.write], state_of[rule.state]
-            stays = rule.move == "stay"
-            effect = Effect(symbol=written, head=new if stays else None)
+            sent = {move: state_of[then] for move, then in rule.heads}
+            effect = Effect(symbol=symbol_of[rule.write], head=sent.pop("stay", None))
             yield Clause(f"{name}: write {rule.write!r}", here, effect, rule=True)
-            if not stays:
-                down, right = MOVES[rule.move]
+            for move, new in sent.items():
+                down, right = MOVES[move]
                 arrival = (Literal((-down, -right), head),)
-                yield Clause(f"{name}: head comes {rule.move}", arrival, Effect(head=new))
+                yield Clause(f"{name}: head comes {move}", arrival, Effect(head=new))
 
 
 PADDING = 1 / 6

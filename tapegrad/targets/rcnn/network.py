@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import BLANK, MINUS, PLUS, Frame
+from tapegrad.machines.many_heads import ManyHeadMachine
 from tapegrad.machines.model import GridMachine
 from tapegrad.networks.form import Affine, Dense, Recurrence
 from tapegrad.networks.jax import first_grid, read_out, recur
@@ -34,7 +35,7 @@ def check_engine(engine: str) -> None:
         raise InputError(f"there is no engine {engine!r}", advice=f"Engines are {' and '.join(ENGINES)}.")
 
 
-def as_learner(machine: GridMachine) -> GridMachine:
+def as_learner(machine: GridMachine | ManyHeadMachine) -> GridMachine | ManyHeadMachine:
     """The machine with its symbols in the order 0, +, -, then any others."""
     if machine.blank != BLANK:
         raise InputError(
@@ -42,9 +43,7 @@ def as_learner(machine: GridMachine) -> GridMachine:
             advice=f"Write learners with the symbols {BLANK} {PLUS} {MINUS}.",
         )
     others = [symbol for symbol in machine.alphabet if symbol not in (BLANK, PLUS, MINUS)]
-    return GridMachine(
-        machine.rules, machine.start_state, BLANK, machine.name, (PLUS, MINUS, *others), machine.states
-    )
+    return replace(machine, alphabet=(PLUS, MINUS, *others))
 
 
 Layout = tuple[Affine, tuple[Dense, ...], NDArray[Any], tuple[Dense, ...]]
@@ -68,7 +67,7 @@ class Rcnn(eqx.Module):
     @classmethod
     def of(
         cls,
-        machine: GridMachine,
+        machine: GridMachine | ManyHeadMachine,
         samples: int,
         features: int,
         layers: int,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
+from tapegrad.machines.many_heads import HeadsConfiguration
 from tapegrad.machines.model import Cell, GridConfiguration
 from tapegrad.networks.numpy import chain
 from tapegrad.targets.rcnn.encoding import CLOSE, HEAD
@@ -94,17 +95,23 @@ def failure(network: Rcnn, outcome: int, grid: NDArray[Any], point: int, last: C
 
 
 def configuration(network: Rcnn, grid: NDArray[Any]) -> GridConfiguration | None:
-    """What a layer's grid holds, with (0, 0) the top left cell of the main grid; None without a head."""
-    facts = network.encoding.cells.facts[network.encoding.decode(grid)]
-    heads = np.argwhere(facts[:, :, 2] >= HEAD)
-    if len(heads) != 1:
+    """What a layer's grid holds, with (0, 0) the top left cell of the main grid; None unless there is one
+    head."""
+    found = with_heads(network, grid)
+    if len(found.heads) != 1:
         return None
-    marks = {
-        _from_main(network, (r, c)): network.symbols[facts[r, c, 1]]
-        for r, c in np.argwhere(facts[:, :, 1] > 0)
-    }
-    r, c = heads[0]
-    return GridConfiguration(network.states[facts[r, c, 2] - HEAD], marks, _from_main(network, (r, c)))
+    ((cell, state),) = found.heads.items()
+    return GridConfiguration(state, found.cells, cell)
+
+
+def with_heads(network: Rcnn, grid: NDArray[Any]) -> HeadsConfiguration:
+    """The same with any number of heads."""
+    facts = network.encoding.cells.facts[network.encoding.decode(grid)]
+    marks, heads = np.argwhere(facts[:, :, 1] > 0), np.argwhere(facts[:, :, 2] >= HEAD)
+    return HeadsConfiguration(
+        {_from_main(network, (r, c)): network.symbols[facts[r, c, 1]] for r, c in marks},
+        {_from_main(network, (r, c)): network.states[facts[r, c, 2] - HEAD] for r, c in heads},
+    )
 
 
 def _from_main(network: Rcnn, cell: Cell) -> Cell:

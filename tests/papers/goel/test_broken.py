@@ -6,7 +6,7 @@ import equinox as eqx
 import numpy as np
 import pytest
 
-from tapegrad.learners import on_grid
+from tapegrad.learners import many_heads, on_grid
 from tapegrad.learners.on_grid import single_coordinate
 from tapegrad.targets.rcnn import build, encoding, training
 from tapegrad_papers import goel
@@ -271,19 +271,57 @@ def test_section_5(monkeypatch, where, name, old, new):
             "_sink",
             mutated(on_grid._sink, "times(other, pivot) if bit == MINUS else other", "other"),
         ),
-        lambda m: m.setattr(on_grid, "_flip", lambda b, direction: b.seek(direction, "0")),
-        lambda m: m.setattr(parity, "most_steps", lambda m, d: 2 * OWN_STEPS(m, d)),
-        lambda m: m.setattr(parity, "most_steps", lambda m, d: OWN_STEPS(m, d) // 2),
+        lambda m: m.setattr(on_grid, "flip", lambda b, direction: b.seek(direction, "0")),
+        lambda m: m.setitem(parity.MACHINES, "one", (on_grid.parity, times(2, parity.most_steps))),
+        lambda m: m.setitem(parity.MACHINES, "one", (on_grid.parity, times(1 / 2, parity.most_steps))),
         lambda m: m.setattr(
             parity, "reduce_rows", mutated(parity.reduce_rows, "rest[rest[:, column] == 1] ^= pivot", "pass")
         ),
+        lambda m: m.setattr(
+            many_heads,
+            "_change_places",
+            mutated(many_heads._change_places, "times(other, pivot) if bit == MINUS else other", "other"),
+        ),
+        lambda m: m.setitem(parity.MACHINES, "many", (on_grid.parity, parity.most_steps_of_many)),
+        lambda m: m.setitem(
+            parity.MACHINES, "many", (many_heads.parity, times(2, parity.most_steps_of_many))
+        ),
+        lambda m: m.setitem(
+            parity.MACHINES, "many", (many_heads.parity, times(1 / 2, parity.most_steps_of_many))
+        ),
+        lambda m: m.setattr(
+            encoding, "_roll_out", mutated(encoding._roll_out, "sent.items()", "list(sent.items())[:1]")
+        ),
+        lambda m: m.setattr(parity, "in_architecture", lambda own: drawn.in_architecture(doubled(own))),
     ],
-    ids=["nothing added", "XOR form kept", "twice the bound", "half the bound", "another oracle"],
+    ids=[
+        "nothing added",
+        "XOR form kept",
+        "twice the bound",
+        "half the bound",
+        "another oracle",
+        "many heads add nothing",
+        "one head in place of many",
+        "twice the bound on many heads",
+        "half the bound on many heads",
+        "heads that are not sent out",
+        "a filter of other weights",
+    ],
 )
 def test_parity(monkeypatch, broken):
     broken(monkeypatch)
     assert failing(goel, "Parity") == ["Parity"]
 
 
-OWN_STEPS = parity.most_steps
+def times(factor, bound):
+    """The bound, so many times as large."""
+    return lambda m, d: int(factor * bound(m, d))
+
+
+def doubled(network):
+    """A network with thresholds of its clauses twice as high."""
+    bias = 2 * network.filter.maps[2].bias
+    return eqx.tree_at(lambda n: n.filter.convolution.layers[2].map.bias, network, bias)
+
+
 OWN_DRAWS = corollary_2.draws_for
