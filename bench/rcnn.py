@@ -13,8 +13,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad.learners import many_heads, perceptron
 from tapegrad.learners import parity as traced_parity
-from tapegrad.learners import perceptron
 from tapegrad.learners.on_grid import parity, single_coordinate, start
 from tapegrad.lowering.grid_learner import grid_learner
 from tapegrad.machines.compiled import run
@@ -38,7 +38,7 @@ def rows(long: bool = False) -> list[Row]:
         *many_points(),
         *many_filters(),
         *traced(),
-        *parities([(8, 20), (16, 26), (24, 36)] if long else [(8, 20)]),
+        *parities([(8, 20), (16, 26), (24, 36), (64, 76), (169, 185)] if long else [(8, 20)]),
     ]
 
 
@@ -213,8 +213,26 @@ def parities(sizes: list[tuple[int, int]]) -> list[Row]:
             _row(f"{name}: SGD, {m + 1} steps", fitted - began, "s"),
             _row(f"{name}: 16 predictions", ended - fitted, "s"),
             _row(f"{name}: layers used", int(network.layers_[0]), "layers", steps + m + d, "t + m + d"),
+            *_with_many_heads(name, X[train], y[train], X[test], y[test], network),
         ]
     return found
+
+
+def _with_many_heads(
+    name: str, X: NDArray[Any], y: NDArray[Any], T: NDArray[Any], truth: NDArray[Any], one: RCNNClassifier
+) -> list[Row]:
+    """The same with a head in each row, beside the network with one."""
+    network = RCNNClassifier(many_heads.parity()).fit(X, y)
+    began = time.perf_counter()
+    right = float((network.predict(T) == truth).mean())
+    ended = time.perf_counter()
+    return [
+        _row(f"{name}, many heads: right on test points", right, "of 1"),
+        _row(f"{name}, many heads: {len(T)} predictions", ended - began, "s"),
+        _row(
+            f"{name}, many heads: layers", int(network.layers_[0]), "layers", int(one.layers_[0]), "one head"
+        ),
+    ]
 
 
 def _row(what: str, value: float, unit: str, rival: float | None = None, name: str = "") -> Row:

@@ -15,20 +15,28 @@ SEEDS = range(3)
 
 def main() -> None:
     """Layers against d, and the fewest samples against d."""
-    learned = [learn(d, d + SPARE, 0) for d in SIZES]
-    for one in learned:
-        print(f"d = {one.features}, m = {one.samples}: {one.layers:,} layers, {one.right:.0%} right")
+    layers = {}
+    for heads in ("one", "many"):
+        learned = [learn(d, d + SPARE, 0, heads=heads) for d in SIZES]
+        for found in learned:
+            shown = f"d = {found.features}, m = {found.samples}, {heads} head(s)"
+            print(f"{shown}: {found.layers:,} layers, {found.right:.0%} right")
+        layers[heads] = np.array([found.layers for found in learned])
     samples = {d: [least_samples(d, seed) for seed in SEEDS] for d in SMALL}
     for d, found in samples.items():
         print(f"d = {d}: fewest samples {found}, mean {np.mean(found):.1f}")
     figure = Figure(figsize=(9, 3.8))
     left, right = figure.subplots(1, 2)
     d = np.array(SIZES, float)
-    layers = np.array([one.layers for one in learned])
-    left.loglog(d, layers, "o-", color="tab:blue", label=f"layers, m = d + {SPARE}")
-    left.loglog(d, layers[-1] * (d / d[-1]) ** 3, "--", color="0.6", label="d^3")
-    left.loglog(d, layers[-1] * (d / d[-1]) ** 2, ":", color="0.6", label="d^2")
-    left.set(xlabel="bits d", ylabel="layers until the answer", title="Layers")
+    shown = (
+        ("one", "one head", "tab:orange", 3, "--"),
+        ("many", "a head in each row", "tab:blue", 2, ":"),
+    )
+    for heads, label, colour, power, line in shown:
+        counts = layers[heads]
+        left.loglog(d, counts, "o-", color=colour, label=label)
+        left.loglog(d, counts[-1] * (d / d[-1]) ** power, line, color="0.6", label=f"d^{power}")
+    left.set(xlabel="bits d", ylabel="layers until the answer", title=f"Layers, m = d + {SPARE}")
     right.plot(SMALL, SMALL, "--", color="0.6", label="d")
     for size, found in samples.items():
         right.plot([size] * len(found), found, "o", color="tab:blue", markersize=4)

@@ -145,9 +145,14 @@ def slope_of(part: Rcnn, maps: LocalMaps, memory: NDArray[Any], z: NDArray[Any])
         raise Refused("the memory holds other values than thirds of signs", advice="Take engine='reference'.")
     main = np.array([EMPTY, EMPTY + 1, EMPTY + 2])[signs]
     top, bottom, left, right = part.frame
-    inner = np.pad(main, ((top, bottom), (left, right)), constant_values=WORK)
-    grid = np.pad(inner, 1, constant_values=0)
-    is_main = np.pad(np.ones_like(main), ((top + 1, bottom + 1), (left + 1, right + 1))).ravel() > 0
+    rows, columns = main.shape
+    inside = slice(top + 1, top + 1 + rows), slice(left + 1, left + 1 + columns)
+    grid = np.zeros((rows + top + bottom + 2, columns + left + right + 2), np.int64)
+    grid[1:-1, 1:-1] = WORK
+    grid[inside] = main
+    is_main = np.zeros(grid.shape, bool)
+    is_main[inside] = True
+    is_main = is_main.ravel()
     end, layers, output, slopes = _there_and_back(maps, grid, is_main, part.layers)
     if end != SETTLED:
         raise InputError(f"{FAULTS[end]}, so layers cannot be left out", advice="Take engine='reference'.")
