@@ -183,17 +183,38 @@ def test_a_lemma_that_asks_for_another_number_of_samples(monkeypatch, factor):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("name", "old", "new"),
     [
-        ("alpha * math.sqrt(math.log(parameters) / n)", "2 * alpha * math.sqrt(math.log(parameters) / n)"),
-        ("math.sqrt(math.log(parameters) / n)", "math.sqrt(1 / n)"),
-        ("1 / margin**2", "1 / margin"),
-        ("math.log(1 / failure) + math.log(n)", "math.log(1 / failure)"),
-        ("/ math.sqrt(n)", "/ n"),
+        ("nearest_average", "alpha / math.sqrt(max(k, 1))", "alpha / math.sqrt(2 * max(k, 1))"),
+        ("nearest_average", "alpha / math.sqrt(max(k, 1))", "2 * alpha / math.sqrt(max(k, 1))"),
+        ("share_within_reach", "2 * nearest_average", "nearest_average"),
+        ("share_within_reach", "2 * nearest_average", "4 * nearest_average"),
+        (
+            "share_by_mean_square",
+            "(2 * nearest_average(alpha, k)) ** 2",
+            "2 * nearest_average(alpha, k) ** 2",
+        ),
+        (
+            "share_by_mean_square",
+            "(2 * nearest_average(alpha, k)) ** 2",
+            "8 * nearest_average(alpha, k) ** 2",
+        ),
+        ("nats_of_averages", "math.log(4 * parameters + 2)", "math.log(2 * parameters + 1)"),
+        ("nats_of_averages", "math.log(2 / failure)", "math.log(1 / failure)"),
+        ("largest_mean", "math.sqrt(2 * share * nats)", "math.sqrt(share * nats)"),
+        ("largest_mean", "math.sqrt(2 * share * nats)", "math.sqrt(4 * share * nats)"),
+        ("largest_mean", " + nats", ""),
+        ("largest_mean", " + nats", " + 2 * nats"),
+        ("closed_corollary", "11 * t", "5.5 * t"),
+        ("closed_corollary", "11 * t", "22 * t"),
+        ("closed_corollary", "2 * math.log(2 / failure)", "math.log(2 / failure)"),
+        ("closed_corollary", "2 * math.log(2 / failure)", "4 * math.log(2 / failure)"),
+        ("closed_corollary", "mean_square * math.log(4 * parameters + 2)", "mean_square"),
+        ("closed_corollary", "mean_square * math.log(4 * parameters + 2)", "math.log(4 * parameters + 2)"),
     ],
 )
-def test_a_corollary_of_other_terms(monkeypatch, old, new):
-    broken(monkeypatch, old, new, samples, name="corollary_a_1")
+def test_a_corollary_of_other_steps(monkeypatch, name, old, new):
+    broken(monkeypatch, old, new, samples, name=name)
     assert fails("Corollary A.1")
 
 
