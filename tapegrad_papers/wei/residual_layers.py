@@ -310,8 +310,8 @@ def residual_layers(long: bool) -> Outcome:
         note="Theorem D.6 holds with u + W_3 relu(W_2 relu(W_1 u)) where W_1 and W_2 carry relu(u) and "
         "relu(-u) beside the correction and W_3 takes u away: u then comes out as 0 whatever its error, the "
         "radius is that of the plain correction, and f_i gives (z, u) in place of z. Behind W_3 there is no "
-        "ReLU: with one a residual layer could clear nothing. The all-layer margin counts W_3 and the carrying "
-        "rows.",
+        "ReLU: with one a residual layer could clear nothing. The all-layer margin counts W_3 and the "
+        "carrying rows.",
         kappa=kappa,
         noise=noise,
         gain=gain,
