@@ -21,7 +21,7 @@ PAPER = Paper(
         f"{__name__}.{part}"
         for part in (
             *("section_2", "appendix_a", "section_3", "appendix_c", "remarks"),
-            *("appendix_d", "theorem_d_6"),
+            *("appendix_d", "theorem_d_6", "residual_layers"),
         )
     ),
     statements=STATEMENTS,

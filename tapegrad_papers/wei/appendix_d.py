@@ -249,7 +249,7 @@ def condition_d_4(long: bool) -> Outcome:
 
 def _places(net: TransformerNet) -> list[np.ndarray]:
     """Which of all parameters of a transformer, as an attack changes them, belong to each of its layers."""
-    parameters, real = decoder_parameters(net, corrections=True)
+    parameters, real = decoder_parameters(net)
     leaves, structure = jax.tree.flatten(parameters)
     ends = np.cumsum([leaf.size for leaf in leaves])
     numbered = [

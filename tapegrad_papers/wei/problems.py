@@ -28,6 +28,7 @@ from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.net import KINDS, SIDES, Decoding
+from tapegrad_papers.wei.residual import residual
 
 Parameters = Any
 """A pytree of ordinary matrices, zeros included, in stacks of layers."""
@@ -60,13 +61,14 @@ def relu(z: Array, guide: float) -> Array:
 
 
 def feed(layers: tuple[Dense, ...], values: Array, guide: float, computing: int) -> Array:
-    """Layers of which the first few compute and the rest correct."""
+    """Layers of which the first few compute and the rest correct. Residual ones compute more than comes out:
+    the units behind carry what they read."""
     for layer in layers[:computing]:
         values = dense(layer, values, lambda z: relu(z, guide))
     before = values
     for layer in layers[computing:]:
         values = dense(layer, values, lambda z: relu(z, 0.0))
-    return corrected(before, values, guide) if layers[computing:] else values
+    return corrected(before[: len(values)], values, guide) if layers[computing:] else values
 
 
 def corrected(before: Array, after: Array, guide: float) -> Array:
@@ -147,10 +149,15 @@ CORRECTION = ("W_2", "b_2", "W_3", "b_3")
 
 
 @in_double
-def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool = True) -> Problem:
+def transformer_problem(
+    net: TransformerNet, start: Decoding, corrections: bool = True, residual_layers: bool = False
+) -> Problem:
     """`theta_cls . o_n` of section 4.1, where n is the step at which the machine halts on this input (later
     steps change nothing). Where a machine neither accepts nor rejects, every state's `2 o - 1` instead.
     Without corrections a layer ends after its first ReLU."""
+    written = Block.expanded if corrections else lambda layer: layer
+    if residual_layers:
+        written = lambda layer: residual(layer.expanded())  # noqa: E731
     ended = net.advance(start, net.layout.steps + 1, "fast")
     if not net.done(ended):
         raise InputError("the machine does not halt on this input within T steps")
@@ -158,14 +165,14 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
         raise Refused(
             f"the run takes {ended.steps:,} steps, too many to attack", advice="Use a shorter input."
         )
-    parameters, real = decoder_parameters(net, corrections)
+    parameters, real = decoder_parameters(net, written)
     sym1, states = (net.layout.group(group) for group in ("sym1", "st"))
     symbols = jnp.asarray(start.tokens[:, sym1].argmax(axis=1), int)
     places = jnp.asarray(start.tokens - net.E.T[np.asarray(symbols)], float)
 
     def outputs(p: Parameters, guide: float) -> Array:
         tokens, decoder = p["E"].T[symbols] + places, net.decoder
-        return _decode(p, tokens, decoder.time, ended.steps, guide, decoder.temperature)
+        return _decode(p, tokens, decoder.time, ended.steps, guide, decoder.temperature, residual_layers)
 
     last = jnp.asarray(ended.output, float)
     verdict = float(parameters["theta_cls"] @ last)
@@ -188,16 +195,19 @@ def transformer_problem(net: TransformerNet, start: Decoding, corrections: bool 
     )
 
 
-def decoder_parameters(net: TransformerNet, corrections: bool) -> tuple[Parameters, Parameters]:
-    """h_0, E, theta_cls and the layers in groups of neighbours with the same modules, each matrix stacked;
-    and which entries are real: rows of queries and keys are padded to the most in the group."""
+def decoder_parameters(
+    net: TransformerNet, written: Callable[[Block], Block] = Block.expanded
+) -> tuple[Parameters, Parameters]:
+    """h_0, E, theta_cls and the layers, as they are written out, in groups of neighbours with the same
+    modules, each matrix stacked; and which entries are real: rows of queries and keys are padded to
+    the most in the group."""
     groups, real = [], []
     for _, run in groupby(
         net.layers, lambda layer: [getattr(layer, field) is None for field in KINDS.values()]
     ):
         matrices: dict[str, list[Any]] = {}
         for layer in run:
-            for name, array in _matrices(layer.expanded() if corrections else layer):
+            for name, array in _matrices(written(layer)):
                 matrices.setdefault(name, []).append(array)
         groups.append({name: _stack(arrays) for name, arrays in matrices.items()})
         real.append({name: _stack([np.ones_like(a) for a in arrays]) for name, arrays in matrices.items()})
@@ -233,10 +243,18 @@ def _stack(arrays: list[Any]) -> Array:
 
 
 def _decode(
-    p: Parameters, tokens: Array, time: tuple[int, ...], steps: int, guide: float, temperature: float | None
+    p: Parameters,
+    tokens: Array,
+    time: tuple[int, ...],
+    steps: int,
+    guide: float,
+    temperature: float | None,
+    residual_layers: bool,
 ) -> Array:
     """All decoder outputs, one row for each step, by the reference backend."""
-    network = StackedDecoder(tuple(_group(group) for group in p["groups"]), (), jnp.array(time))
+    network = StackedDecoder(
+        tuple(_group(group, residual_layers) for group in p["groups"]), (), jnp.array(time)
+    )
     given = jnp.ones(len(tokens), bool)
 
     def step(carry: tuple[Memory, Array], number: Array) -> tuple[tuple[Memory, Array], Array]:
@@ -250,7 +268,7 @@ def _decode(
     return lax.scan(step, start, jnp.arange(steps))[1]
 
 
-def _group(matrices: Mapping[str, Array]) -> Group:
+def _group(matrices: Mapping[str, Array], residual_layers: bool) -> Group:
     """Stacked blocks from matrices under the paper's names."""
 
     def own(name: str, letter: str) -> Matrix:
@@ -262,9 +280,12 @@ def _group(matrices: Mapping[str, Array]) -> Group:
         query, key, value = (own(f"{kind}.", letter) for letter in SIDES)
         return Attention(query, key, value, matrices[f"{kind}.K_0"], matrices[f"{kind}.V_0"])
 
-    layers = tuple(Dense(own("", n), "relu") for n in "123" if f"W_{n}" in matrices)
-    to = jnp.broadcast_to(jnp.arange(matrices["b_1"].shape[1]), matrices["b_1"].shape)
-    return Group(Block("", layers, attention("dec"), attention("enc")), to, to)
+    last = "linear" if residual_layers else "relu"
+    layers = tuple(Dense(own("", n), last if n == "3" else "relu") for n in "123" if f"W_{n}" in matrices)
+    count, _, width = matrices["W_1"].shape
+    to = jnp.broadcast_to(jnp.arange(width), (count, width))
+    adds_to = to if residual_layers else None
+    return Group(Block("", layers, attention("dec"), attention("enc"), adds_to), to, to)
 
 
 def _decoder_windows(parameters: Parameters) -> tuple[Parameters, ...]:

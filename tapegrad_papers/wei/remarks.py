@@ -1,5 +1,5 @@
-"""What the paper says of its transformers without a number: that softmax would do as well, that residual
-layers would, and that log log T bits are precise enough."""
+"""What the paper says of its transformers without a number: that softmax would do as well, and
+that log log T bits are precise enough."""
 
 import math
 from dataclasses import replace
@@ -12,11 +12,11 @@ import numpy as np
 from tapegrad._compile import compile
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
-from tapegrad.networks.form import Block, Decoder, Dense, Matrix
+from tapegrad.networks.form import Decoder
 from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.exactness import correction_of, one_norm, stray_weight
-from tapegrad_papers.ledger import Outcome, holds, holds_in_part
+from tapegrad.targets.transformer.exactness import correction_of, stray_weight
+from tapegrad_papers.ledger import Outcome, holds
 from tapegrad_papers.wei import PAPER
 from tapegrad_papers.wei.chains import transformer_chain
 from tapegrad_papers.wei.hidden import transformer
@@ -25,7 +25,7 @@ from tapegrad_papers.wei.margins import layerwise_bound, margin_constants
 WORD, STEPS = "abba", 64
 
 
-def _written_out(net: TransformerNet) -> Decoder:
+def written_out(net: TransformerNet) -> Decoder:
     """The decoder with three ReLU layers in each block."""
     return replace(net.decoder, blocks=tuple(block.expanded() for block in net.layers))
 
@@ -45,7 +45,7 @@ def _length(machine: TuringMachine, word: str) -> int:
     return sum(1 for _ in machine.run(machine.start(word))) - 1
 
 
-def _verdicts(decoder: Decoder, net: TransformerNet, machine: TuringMachine, longest: int) -> tuple[int, int]:
+def verdicts(decoder: Decoder, net: TransformerNet, machine: TuringMachine, longest: int) -> tuple[int, int]:
     """How many words up to this length are decided rightly, and how many there are."""
     right = words = 0
     for letters in [w for n in range(longest + 1) for w in product("ab", repeat=n)]:
@@ -57,7 +57,7 @@ def _verdicts(decoder: Decoder, net: TransformerNet, machine: TuringMachine, lon
     return int(right), words
 
 
-def _apart(
+def apart(
     one: Decoder, other: Decoder, net: TransformerNet, machine: TuringMachine, word: str
 ) -> tuple[float, float]:
     """The largest difference of hidden vectors after any layer of any step, and of what any attention
@@ -110,11 +110,11 @@ def softmax(long: bool) -> Outcome:
     assert isinstance(hard, TransformerNet)
     assert isinstance(soft, TransformerNet)
     assert isinstance(deciding, TransformerNet)
-    right, words = _verdicts(_written_out(deciding), deciding, palindrome, 4 if long else 3)
-    plain, smooth = _written_out(hard), _written_out(soft)
-    hidden, attended = _apart(plain, smooth, hard, machine, "")
+    right, words = verdicts(written_out(deciding), deciding, palindrome, 4 if long else 3)
+    plain, smooth = written_out(hard), written_out(soft)
+    hidden, attended = apart(plain, smooth, hard, machine, "")
     assert smooth.temperature is not None
-    blunt = _apart(plain, replace(smooth, temperature=smooth.temperature / 2), hard, machine, "")[0]
+    blunt = apart(plain, replace(smooth, temperature=smooth.temperature / 2), hard, machine, "")[0]
     allowed = stray_weight(steps, soft.temperature)
     exponents = range(4, 13, 1 if long else 4)
     betas, bounds = [], []
@@ -201,7 +201,7 @@ def precision(long: bool) -> Outcome:
     machine = ready("palindrome")
     rows = []
     for e in range(4, 17, 1 if long else 4):
-        decoder = _written_out(transformer(ready("increment"), 1 << e))
+        decoder = written_out(transformer(ready("increment"), 1 << e))
         values = _parameters(decoder)
         largest = float(np.abs(values).max())
         exact = bool((values * 2**FRACTION == np.round(values * 2**FRACTION)).all())
@@ -209,15 +209,15 @@ def precision(long: bool) -> Outcome:
             {"T": 1 << e, "exact": exact, "largest": largest, "whole": math.floor(math.log2(largest)) + 1}
         )
     net = transformer(machine, STEPS)
-    decoder = _written_out(net)
+    decoder = written_out(net)
     whole = math.floor(math.log2(np.abs(_parameters(decoder)).max())) + 1
     longest = 4 if long else 3
-    enough = _verdicts(_in_fixed_point(decoder, whole, FRACTION), net, machine, longest)
+    enough = verdicts(_in_fixed_point(decoder, whole, FRACTION), net, machine, longest)
     fewer = {
-        "one bit less before the point": _verdicts(
+        "one bit less before the point": verdicts(
             _in_fixed_point(decoder, whole - 1, FRACTION), net, machine, longest
         ),
-        "one bit less after it": _verdicts(
+        "one bit less after it": verdicts(
             _in_fixed_point(decoder, whole, FRACTION - 1), net, machine, longest
         ),
     }
@@ -245,88 +245,4 @@ def precision(long: bool) -> Outcome:
         rows=rows,
         bits={"whole": whole, "fraction": FRACTION},
         fewer=fewer,
-    )
-
-
-def _residual(block: Block) -> Block:
-    """The same function as `h + W_4 relu(W_3 ...)`: units that carry relu(h) and relu(-h) past the three
-    layers, so that the last map can take h away again."""
-    *computing, last = block.feed_forward
-    width = len(last.map)
-    layers, carried = [], np.vstack([np.eye(width), -np.eye(width)])
-    for layer in (*computing, last):
-        own = layer.map.dense()
-        weight, bias = np.asarray(own.weight, float), np.asarray(own.bias, float)
-        rows, columns = weight.shape
-        beside = np.zeros((rows, carried.shape[1])) if layers else None
-        if beside is None:  # the first layer reads h for both
-            both = np.vstack([weight, carried])
-        else:
-            both = np.block([[weight, beside], [np.zeros((2 * width, columns)), np.eye(2 * width)]])
-            assert carried.shape[1] == 2 * width
-        carried = np.eye(2 * width)
-        layers.append(Dense(Matrix(both, np.append(bias, np.zeros(2 * width))), "relu"))
-    minus_h = np.hstack([-np.eye(width), np.eye(width)])
-    layers.append(Dense(Matrix(np.hstack([np.eye(width), minus_h]), np.zeros(width)), "linear"))
-    return replace(block, feed_forward=tuple(layers), adds_to=np.arange(width))
-
-
-def _disturbed(decoder: Decoder, norm: float, seed: int) -> Decoder:
-    """With noise of this norm on all parameters."""
-    leaves, structure = jax.tree.flatten(decoder.blocks)
-    random = np.random.default_rng(seed)
-    real = [np.issubdtype(np.asarray(leaf).dtype, np.floating) for leaf in leaves]
-    noise = [random.normal(size=np.shape(leaf)) * own for leaf, own in zip(leaves, real, strict=True)]
-    length = math.sqrt(sum(float((part**2).sum()) for part in noise))
-    moved = [
-        np.asarray(leaf) + part * (norm / length) if own else leaf
-        for leaf, part, own in zip(leaves, noise, real, strict=True)
-    ]
-    return replace(decoder, blocks=jax.tree.unflatten(structure, moved))
-
-
-@PAPER.claim("Residual layers (section 4.1)", "The theory also allows for residual feedforward layers")
-def residual(long: bool) -> Outcome:
-    machine = ready("palindrome")
-    net = transformer(machine, STEPS)
-    plain = _written_out(net)
-    with_residuals = replace(plain, blocks=tuple(map(_residual, plain.blocks)))
-    hidden, _ = _apart(plain, with_residuals, net, machine, WORD)
-    right, words = _verdicts(with_residuals, net, machine, 3 if long else 2)
-    norms = []
-    for e in (4, 8, 12):
-        own = _written_out(transformer(ready("increment"), 1 << e))
-        before = sum(one_norm(*block.feed_forward) for block in own.blocks)
-        after = sum(one_norm(*_residual(block).feed_forward) for block in own.blocks)
-        width = len(own.start)
-        norms.append((after - before) / (len(own.blocks) * width))
-    bound = margin_constants(transformer_chain(net)).bound
-    changes = 3
-    kept = [_verdicts(_disturbed(with_residuals, bound, seed), net, machine, 1) for seed in range(changes)]
-    checks = {
-        "after every layer of every step hidden vectors are the same": hidden == 0,
-        "the verdict is right on every word": right == words,
-        "every layer has the identity beside it": all(
-            block.adds_to is not None for block in with_residuals.blocks
-        ),
-        "it costs 9 for every coordinate of every layer in 1-norm, at any T": all(
-            math.isclose(norm, norms[0]) for norm in norms
-        )
-        and math.isclose(norms[0], 9.0),
-        "noise of the norm that is proved for the net without them changes no verdict": all(
-            a == b for a, b in kept
-        ),
-    }
-    return holds_in_part(
-        checks,
-        stated="the theory also allows for residual feedforward layers (no proof is given)",
-        measured=f"T = {STEPS}: hidden vectors differ by {hidden:g}; {right} of {words} words right; 1-norm "
-        f"{norms[0]:g} more for each coordinate and layer; {changes} changes of norm {bound:.2g}: "
-        f"{sum(b - a for a, b in kept)} verdicts change",
-        part="That residual layers compute the same, at a cost in 1-norm that is poly(k, |A|, log T). That "
-        "Theorem "
-        "D.6 holds with them is not proved here: h itself passes a layer uncorrected, and only noise was "
-        "tried.",
-        norms=norms,
-        bound=bound,
     )

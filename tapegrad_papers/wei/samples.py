@@ -3,7 +3,7 @@ and Theorems 3.1 and 4.1 for concrete networks.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -112,27 +112,87 @@ def lemma_2_3(alpha: float, gamma: float, parameters: float, epsilon: float) -> 
     return SampleComplexity(math.exp(high), epsilon, alpha, gamma, log_p, expression)
 
 
+# Corollary A.1, by averages of k corners: a proof with constants.
+#
+# Let theta have 1-norm at most alpha. Some average theta' of k corners 0, +-alpha e_i of the ball is within
+# e = alpha / sqrt(k) of it (Maurey); for k = 0 it is theta' = 0 and e = alpha. A margin is the distance from
+# a set of parameters, the wrong ones, and so 1-Lipschitz:
+#
+#     theta wrong at (x, y)      =>  rho(theta', x, y) <= e
+#     rho(theta', x_i, y_i) <= e =>  rho(theta, x_i, y_i) <= 2 e
+#
+# The middle is an event for each of (2p + 1)^k points theta', and its share of the samples bounds its
+# probability (Chernoff), for all points and all k at once.
+
+
+def nearest_average(alpha: float, k: int) -> float:
+    """How far a point of the ball is from the nearest average of k corners, at most."""
+    return alpha / math.sqrt(max(k, 1))
+
+
+def share_within_reach(margins: ArrayLike, alpha: float, k: int) -> float:
+    """Of the samples, those at which an average of k corners may have a margin of `nearest_average`."""
+    return float(np.mean(np.asarray(margins) <= 2 * nearest_average(alpha, k)))
+
+
+def share_by_mean_square(mean_square: float, alpha: float, k: int) -> float:
+    """At least that, from the mean of 1 / rho^2 alone (Chebyshev)."""
+    return mean_square * (2 * nearest_average(alpha, k)) ** 2
+
+
+def nats_of_averages(k: int, parameters: float, failure: float) -> float:
+    """`ln(1 / delta')` with a delta' for each of the `(2p + 1)^k` averages of k corners. They add up to
+    delta for all k = 0, 1, ... together, as k gets `delta / 2^(k + 1)` of it."""
+    return k * math.log(4 * parameters + 2) + math.log(2 / failure)
+
+
+def largest_mean(share: float, nats: float) -> float:
+    """Chernoff: an event with this share q of n samples has probability at most `q + sqrt(2 q L) + L`, except
+    with probability `exp(-n L)`.
+
+    The exception's probability is at most `exp(-n kl(q, pi))` for every pi above, and `kl(q, pi) >= pi - q -
+    q ln(pi / q)`. That is L at least where `exp(v) >= pi / q = 1 + v + v^2 / 2`, with `v = sqrt(2 L / q)`.
+    """
+    return share + math.sqrt(2 * share * nats) + nats
+
+
 @dataclass(frozen=True)
 class GeneralisationBound:
-    """The two parts of (A.2). The paper gives no constants; both stand here without."""
+    """The two parts of (A.2), and what the proof gives for these very margins, with the best k."""
 
     leading: float
     low_order: float
+    by_averages: float
 
 
 def corollary_a_1(
-    margins: list[float], alpha: float, parameters: float, failure: float = FAILURE
+    margins: ArrayLike, alpha: float, parameters: float, failure: float = FAILURE
 ) -> GeneralisationBound:
-    """(A.2): `alpha sqrt(log p) / sqrt(n)` times the root mean square of 1 / margin over the n training
-    samples, all of them predicted right, and `(log(1 / delta) + log n) / sqrt(n)`."""
-    n = len(margins)
-    if not n or min(margins) <= 0:
+    """(A.2): `11 alpha sqrt(ln(4p + 2) / n)` times the root mean square of 1 / margin over the n training
+    samples, all of them predicted right, and `2 ln(2 / delta) / n`."""
+    own = np.asarray(margins, float)
+    if not own.size or own.min() <= 0:
         raise InputError("every sample must be predicted right, that is, have a positive margin")
-    inverse = math.sqrt(sum(1 / margin**2 for margin in margins) / n)
-    return GeneralisationBound(
-        alpha * math.sqrt(math.log(parameters) / n) * inverse,
-        (math.log(1 / failure) + math.log(n)) / math.sqrt(n),
-    )
+    n, mean_square = own.size, float(np.mean(own**-2.0))
+    leading, low_order = closed_corollary(n, mean_square, alpha, parameters, failure)
+    best = best_average(n, lambda k: share_within_reach(own, alpha, k), parameters, failure)
+    return GeneralisationBound(leading, low_order, best)
+
+
+def closed_corollary(
+    samples: float, mean_square: float, alpha: float, parameters: float, failure: float
+) -> tuple[float, float]:
+    """Both terms. With `l = ln(4p + 2)`, `t = alpha sqrt(mean l / n)`, `r = ln(2 / delta) / n`: k is the next
+    integer from `x = 2 alpha sqrt(mean n / l)` on, or 0 if x < 1. Then the share q is at most 2 t and
+    `L <= 4 t + r`, so that `q + sqrt(2 q L) + L <= 10 t + 2 sqrt(t r) + r <= 11 t + 2 r`."""
+    t = alpha * math.sqrt(mean_square * math.log(4 * parameters + 2) / samples)
+    return 11 * t, 2 * math.log(2 / failure) / samples
+
+
+def best_average(samples: float, share: Callable[[int], float], parameters: float, failure: float) -> float:
+    """What the proof gives with the best k, of 0, 1 and all powers of 2^(1/4): more than n never pay."""
+    tried = {0, *(math.ceil(2 ** (j / 4)) for j in range(4 * math.ceil(math.log2(samples)) + 1))}
+    return min(largest_mean(share(k), nats_of_averages(k, parameters, failure) / samples) for k in tried)
 
 
 def relu_norm(net: ReluNet) -> float:

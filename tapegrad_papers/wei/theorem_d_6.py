@@ -43,7 +43,7 @@ from tapegrad_papers.wei.tight import (
 )
 
 
-def _transformer() -> Compiled:
+def even_ones() -> Compiled:
     """A two-state machine that accepts words with an even number of ones."""
     rules = {
         ("even", ("1",)): Rule(("1",), (1,), "odd"),
@@ -169,7 +169,7 @@ def lemma_d_9(long: bool) -> Outcome:
     constants = margin_constants(chain_of(net))
     least = from_each_layer(limits(constants)[:2])
     (relu,) = _changed(relu_problem(net, every_pattern(2)), least)
-    compiled = _transformer()
+    compiled = even_ones()
     shared_bound = margin_constants(chain_of(compiled.net)).bound
     changed, by_much = _changed(problem_of(compiled, "11"), shared_bound, 30.0)
     # Chains whose box of norm bounds is known: equal layers, one layer with twice the slope, one weight.
@@ -245,7 +245,7 @@ def theorem_d_6(long: bool) -> Outcome:
         mine = own.kappa_theta * own.lambda_, own.kappa_xi, own.mu, own.lambda_
         constants_over |= {f"{k}, adder {bits}": a / b for (k, b), a in zip(plain.items(), mine, strict=True)}
     if long:
-        compiled = _transformer()
+        compiled = even_ones()
         lower = margin_constants(chain_of(compiled.net)).bound
         rows["transformer"] = (lower, attack(problem_of(compiled, "11")).radius)
     depths = {}

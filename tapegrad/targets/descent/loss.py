@@ -201,9 +201,13 @@ class ExtendedNetwork(eqx.Module):
         bounds, labels = self.thresholds, stop_gradient(z)
         given = stop_gradient(self.primary.read_only_tapes(x, labels))
         T = jnp.concatenate([jnp.broadcast_to(given, (len(written), given.shape[1])), written], axis=1)
-        f_tm = jnp.sqrt(2 * self.machine(s, T, H)) * orthogonal(labels, bounds.epsilon)
+        f_tm = jnp.sqrt(2 * self.traced(Weights(s, T, H, z))) * orthogonal(labels, bounds.epsilon)
         f_theta = self.primary.output(x, stop_gradient(weights))
         return label_switch(halt_switch(f_theta, f_tm, bounds.low, bounds.high), z, bounds.epsilon)
+
+    def traced(self, weights: Weights) -> Float[Array, ""]:
+        """l_TM, with all tapes; z plays no part in it."""
+        return self.machine(weights.s, weights.T, weights.H)
 
 
 class SquaredError(eqx.Module):

@@ -1,5 +1,6 @@
 """The extended network (Welper, section 5): ordinary training that runs any algorithm for finding weights."""
 
+from tapegrad.targets.extended.batches import Batched, perceptron_on_batches
 from tapegrad.targets.extended.build import Procedure
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint
 from tapegrad.targets.extended.net import Extended, Training, TrainingRun, extend
@@ -9,6 +10,7 @@ from tapegrad.targets.extended.saved import load, save
 
 __all__ = [
     "MLP",
+    "Batched",
     "Extended",
     "FixedPoint",
     "FloatingPoint",
@@ -19,6 +21,7 @@ __all__ = [
     "linear",
     "load",
     "perceptron",
+    "perceptron_on_batches",
     "perceptron_rule",
     "save",
 ]

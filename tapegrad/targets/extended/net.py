@@ -181,7 +181,7 @@ class Training:
                     advice="Raise the number of steps, or check that it halts on these data.",
                 )
             if engine == "fast" and carry.steps >= due and compared < SAMPLED:
-                self._compare_gradients(carry)
+                self.compare_gradients(carry)
                 compared += 1
                 due = 8 * carry.steps if compared < SAMPLED else steps
             ahead = min(CHUNK[engine], max(due - carry.steps, 1), steps - carry.steps)
@@ -220,8 +220,9 @@ class Training:
         """The primary network alone."""
         return np.asarray(_primary_alone(self.extended.primary, np.asarray(theta, float), self.x))
 
-    def _compare_gradients(self, carry: Descent) -> None:
-        """Double precision may differ in its last digits; a wrong slope differs by 1 at least."""
+    def compare_gradients(self, carry: Descent) -> None:
+        """The fast engine's with those of automatic differentiation; a difference is an error.
+        Double precision may differ in its last digits; a wrong slope differs by 1 at least."""
         names = zip(Weights._fields, self.net.fast_gradient(carry), self.net.gradient(carry), strict=True)
         for name, ours, reference in names:
             if not np.allclose(ours, reference, rtol=1e-12, atol=1e-9):

@@ -18,6 +18,7 @@ x the head of the data halves the weight as often. So no state counts anything: 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -87,6 +88,25 @@ def perceptron_machine() -> TuringMachine:
         return Rule(write, (act.data, act.weights, act.sum), str(act.to)), act.to
 
     return followed(rule, "perceptron rule")
+
+
+ASKING = "first sample"
+"""The state that ends a round of `batch_machine`, with the data's head at the blank before the first sample:
+neither this cell nor the next depends on the data, so that others may come in their place."""
+
+
+@cache
+def batch_machine() -> TuringMachine:
+    """The same machine, for which the data of every round are another batch: a round without a mistake is not
+    the last."""
+    machine = perceptron_machine()
+    rules = {
+        (state, read): replace(machine.rules[state, (*read[:SUM], "1")], write=read)
+        if state == "was there a mistake" and read[SUM] != "1"
+        else rule
+        for (state, read), rule in machine.rules.items()
+    }
+    return replace(machine, rules=rules, name="perceptron rule, batch after batch")
 
 
 def _act(state: State, d: str, w: str, p: str) -> Act | None:

@@ -18,6 +18,8 @@ from tapegrad_papers.wei import (
     hidden,
     margins,
     remarks,
+    residual,
+    residual_layers,
     samples,
     section_2,
     section_3,
@@ -183,17 +185,38 @@ def test_a_lemma_that_asks_for_another_number_of_samples(monkeypatch, factor):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("name", "old", "new"),
     [
-        ("alpha * math.sqrt(math.log(parameters) / n)", "2 * alpha * math.sqrt(math.log(parameters) / n)"),
-        ("math.sqrt(math.log(parameters) / n)", "math.sqrt(1 / n)"),
-        ("1 / margin**2", "1 / margin"),
-        ("math.log(1 / failure) + math.log(n)", "math.log(1 / failure)"),
-        ("/ math.sqrt(n)", "/ n"),
+        ("nearest_average", "alpha / math.sqrt(max(k, 1))", "alpha / math.sqrt(2 * max(k, 1))"),
+        ("nearest_average", "alpha / math.sqrt(max(k, 1))", "2 * alpha / math.sqrt(max(k, 1))"),
+        ("share_within_reach", "2 * nearest_average", "nearest_average"),
+        ("share_within_reach", "2 * nearest_average", "4 * nearest_average"),
+        (
+            "share_by_mean_square",
+            "(2 * nearest_average(alpha, k)) ** 2",
+            "2 * nearest_average(alpha, k) ** 2",
+        ),
+        (
+            "share_by_mean_square",
+            "(2 * nearest_average(alpha, k)) ** 2",
+            "8 * nearest_average(alpha, k) ** 2",
+        ),
+        ("nats_of_averages", "math.log(4 * parameters + 2)", "math.log(2 * parameters + 1)"),
+        ("nats_of_averages", "math.log(2 / failure)", "math.log(1 / failure)"),
+        ("largest_mean", "math.sqrt(2 * share * nats)", "math.sqrt(share * nats)"),
+        ("largest_mean", "math.sqrt(2 * share * nats)", "math.sqrt(4 * share * nats)"),
+        ("largest_mean", " + nats", ""),
+        ("largest_mean", " + nats", " + 2 * nats"),
+        ("closed_corollary", "11 * t", "5.5 * t"),
+        ("closed_corollary", "11 * t", "22 * t"),
+        ("closed_corollary", "2 * math.log(2 / failure)", "math.log(2 / failure)"),
+        ("closed_corollary", "2 * math.log(2 / failure)", "4 * math.log(2 / failure)"),
+        ("closed_corollary", "mean_square * math.log(4 * parameters + 2)", "mean_square"),
+        ("closed_corollary", "mean_square * math.log(4 * parameters + 2)", "math.log(4 * parameters + 2)"),
     ],
 )
-def test_a_corollary_of_other_terms(monkeypatch, old, new):
-    broken(monkeypatch, old, new, samples, name="corollary_a_1")
+def test_a_corollary_of_other_steps(monkeypatch, name, old, new):
+    broken(monkeypatch, old, new, samples, name=name)
     assert fails("Corollary A.1")
 
 
@@ -339,19 +362,66 @@ def test_softmax_at_another_temperature(monkeypatch, factor):
     assert fails("Softmax (section 4.1)")
 
 
-def test_a_residual_layer_that_does_not_take_h_away(monkeypatch):
-    right = remarks._residual
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("difference.weight, -one, one", "difference.weight, -one / 2, one"),
+        ("difference.weight, -one, one", "difference.weight, -one, 0 * one"),
+        ("first.weight, one, -one", "first.weight, one, one"),
+    ],
+)
+def test_a_residual_layer_that_does_not_take_h_away(monkeypatch, old, new):
+    broken(monkeypatch, old, new, residual, residual_layers, name="residual")
+    assert fails("Residual layers (section 4.1)")
 
-    def added(block):
-        found = right(block)
-        *layers, last = found.feed_forward
-        matrix = last.map.dense()
-        weight = np.array(matrix.weight)
-        width = len(weight)
-        weight[:, width : 2 * width] /= 2
-        return replace(found, feed_forward=(*layers, replace(last, map=replace(matrix, weight=weight))))
 
-    monkeypatch.setattr(remarks, "_residual", added)
+@HALF_AND_TWICE
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (residual.ResidualBlock, "noise"),
+        (residual.ResidualBlock, "gain"),
+        (residual.ResidualCorrection, "kappa"),
+        (residual.ResidualChain, "lambda_"),
+    ],
+)
+def test_residual_layers_that_err_otherwise(monkeypatch, owner, name, factor):
+    times(monkeypatch, owner, name, factor)
+    assert fails("Residual layers (section 4.1)")
+
+
+@HALF_AND_TWICE
+def test_residual_layers_that_are_corrected_from_elsewhere(monkeypatch, factor):
+    times(monkeypatch, Correction, "radius", factor)
+    assert fails("Residual layers (section 4.1)")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        # u is left out: of the pair that f_i gives, of its norm, of what is carried
+        (residual.ResidualBlock, "_slope", lambda self, s: self.first.norm + s),
+        (residual.ResidualChain, "lambda_", Chain.lambda_),
+        (residual.ResidualCorrection, "kappa", Correction.kappa),
+    ],
+)
+def test_residual_layers_without_the_residual(monkeypatch, owner, name, wrong):
+    monkeypatch.setattr(owner, name, wrong)
+    assert fails("Residual layers (section 4.1)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("math.hypot(self.difference.norm, math.sqrt(2))", "self.difference.norm"),
+        ("* last, math.sqrt(2), units", "* last, units"),
+        (", units, 1)", ", 1)"),
+        ("math.hypot(math.sqrt(2) * (1 + s) * last", "math.hypot((1 + s) * last"),
+    ],
+)
+def test_residual_corrections_with_terms_left_out(monkeypatch, old, new):
+    kappa = mutated(residual.ResidualCorrection.kappa, old, new)
+    monkeypatch.setattr(residual.ResidualCorrection, "kappa", kappa)
     assert fails("Residual layers (section 4.1)")
 
 

@@ -73,10 +73,18 @@ def test_lemma_2_3_returns_the_least_number_of_samples():
 
 def test_corollary_a_1_with_equal_margins():
     bound = corollary_a_1([0.5] * 400, alpha=2, parameters=100)
-    assert bound.leading == pytest.approx(2 * math.sqrt(math.log(100)) / 20 / 0.5)
-    assert bound.low_order == pytest.approx((math.log(100) + math.log(400)) / 20)
+    assert bound.leading == pytest.approx(11 * 2 * math.sqrt(math.log(402)) / 20 / 0.5)
+    assert bound.low_order == pytest.approx(2 * math.log(200) / 400)
     with pytest.raises(InputError, match="predicted right"):
         corollary_a_1([0.5, 0], alpha=2, parameters=100)
+
+
+def test_corollary_a_1_where_no_margin_is_within_reach():
+    """With k = 64 corners an average is within 2 / 8, and no margin is below twice that: only the number of
+    averages counts. Other k are worse: k = 32 has all samples within reach."""
+    n = 10**6
+    bound = corollary_a_1(np.full(n, 0.501), alpha=2, parameters=100)
+    assert bound.by_averages == pytest.approx((64 * math.log(402) + math.log(200)) / n, rel=1e-9)
 
 
 @pytest.fixture(scope="module")

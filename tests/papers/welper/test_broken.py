@@ -13,9 +13,9 @@ import pytest
 from tapegrad import _optimise
 from tapegrad.lowering import tables
 from tapegrad.targets.descent import loss
+from tapegrad.targets.extended import batches, formats, rosenblatt, whole
 from tapegrad.targets.extended import build as extended_build
-from tapegrad.targets.extended import formats, rosenblatt, whole
-from tapegrad.targets.extended.net import Extended, Training
+from tapegrad.targets.extended.net import Extended
 from tapegrad.targets.extended.primary import Connected, OfVertices
 from tapegrad.targets.simplex import build as simplex_build
 from tapegrad.targets.simplex.loss import ChosenLoss, SimplexLoss
@@ -42,6 +42,7 @@ def _forget() -> None:
     jax.clear_caches()
     build.choose.cache_clear()
     rosenblatt.perceptron_machine.cache_clear()
+    rosenblatt.batch_machine.cache_clear()
 
 
 def mutate(monkeypatch, owner: Any, name: str, old: str, new: str) -> None:
@@ -84,7 +85,12 @@ MUTANTS = {
         (loss, "directed", "- skew(x_v, x_w)", "- skew(x_v, x_w) + 0 * relu(x_v) + 0 * relu(x_w)"),
     ],
     "Remark 2.4": [
-        (Training, "start", "._replace(T=self.after.weights.weights.T)", ""),
+        (batches.BatchNetwork, "traced", "z**2) / 2", "z**2) / 4"),
+        (batches.BatchNetwork, "traced", "z**2) / 2", "z**2)"),
+        (batches.BatchNetwork, "traced", " + asks * jnp.sum(weights.z**2) / 2", ""),
+        (batches.BatchNetwork, "traced", "stop_gradient(weights.s)", "weights.s"),
+        (batches, "_vertices", " & blank", ""),
+        (rosenblatt, "batch_machine", 'read[SUM] != "1"', "False"),
         (rosenblatt, "_updating", "_added(w, change * x, change * carry)", "_added(w, x, carry)"),
         (rosenblatt, "_deciding", "sign == (1 if label else -1)", "sign != (-1 if label else 1)"),
         (rosenblatt, "_multiplying", "-1 if last else 1", "1"),
