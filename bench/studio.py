@@ -1,9 +1,11 @@
-"""How soon the studio answers: `python -m bench.studio`. With `--all`, every ready source on every target, in
-one warm worker: how long it took, and whether it was refused or failed; names after it choose sources."""
+"""How soon the studio answers: `python -m bench.studio`; with `--fresh`, as the first time after an install,
+when nothing is compiled yet. With `--all`, every ready source on every target, in one warm worker: how long
+it took, and whether it was refused or failed; names after it choose sources."""
 
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tapegrad._sources import ready_names
-from tapegrad.show.gallery import BEGIN
+from tapegrad.show.gallery import BEGIN, Entry
 from tapegrad.show.studio import Worker
 from tapegrad.targets import all_targets
 
@@ -21,9 +23,9 @@ SECONDS = 120.0
 """After which a worker hangs."""
 
 
-def request(source: str, target: str, input: str = "", options: str = "") -> bytes:
+def request(source: str, target: str) -> bytes:
     """As the page sends it."""
-    return json.dumps({"source": source, "target": target, "input": input, "options": options}).encode()
+    return Entry("", "", source, target).request()
 
 
 def answered(worker: Worker, asked: bytes) -> tuple[dict[str, Any] | None, float]:
@@ -35,9 +37,9 @@ def answered(worker: Worker, asked: bytes) -> tuple[dict[str, Any] | None, float
     return json.loads(content) if content else None, time.perf_counter() - begin
 
 
-def started() -> float:
-    """Seconds from the command to the page."""
-    begin = time.perf_counter()
+def started() -> tuple[float, float, float]:
+    """Seconds from the command to the page, to its first result, and of processor time until then."""
+    begin, before = time.perf_counter(), _children()
     command = [Path(sys.executable).parent / "tapegrad", "studio"]
     studio = subprocess.Popen(
         command,
@@ -52,23 +54,36 @@ def started() -> float:
         url = studio.stdout.readline().split()[1]
         with urllib.request.urlopen(url) as page:
             page.read()
-        return time.perf_counter() - begin
+        there = time.perf_counter() - begin
+        host, token = url.split("/?token=")
+        asked = urllib.request.Request(f"{host}/run?token={token}", BEGIN[0].request(), {"Origin": host})
+        with urllib.request.urlopen(asked) as answer:
+            assert json.loads(answer.read())["recording"]["agreed"]
+        shown = time.perf_counter() - begin
     finally:
-        studio.terminate()
+        studio.send_signal(signal.SIGINT)
         studio.wait()
+    return there, shown, _children() - before
+
+
+def _children() -> float:
+    """Processor time of processes that have ended."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
 
 
 def speed(folder: str) -> None:
     """Start, and each idea of the gallery for the first and for the second time."""
-    print(f"start, until the page is there: {started():.2f} s")
+    there, shown, spent = started()
+    load = os.getloadavg()[0]
+    print(f"start, until the page is there: {there:.2f} s, with its first result: {shown:.2f} s")
+    print(f"({spent:.2f} s of processor time up to its end, load {load:.1f} on {os.cpu_count()} cores)")
     worker = Worker(folder)
     try:
-        _, seconds = answered(worker, request("1RB1LB_1LA1RZ", "tape"))
-        print(f"a worker from nothing to its first answer: {seconds:.2f} s\n")
-        print("| run | first | again |\n|---|---:|---:|")
+        print("\n| run | first | again |\n|---|---:|---:|")
+        answered(worker, BEGIN[0].request())
         for entry in BEGIN:
-            asked = request(entry.source, entry.target, entry.input, entry.options)
-            first, again = (answered(worker, asked)[1] for _ in range(2))
+            first, again = (answered(worker, entry.request())[1] for _ in range(2))
             print(f"| {entry.title} (`{entry.target}`) | {first:.2f} s | {again:.2f} s |", flush=True)
     finally:
         worker.end()
@@ -107,4 +122,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as own:
         if arguments[:1] == ["--all"]:
             sys.exit(everything(own, arguments[1:]) > 0)
+        if arguments[:1] == ["--fresh"]:
+            os.environ |= {"XDG_CACHE_HOME": own, "NUMBA_CACHE_DIR": own}
         speed(own)

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 import tapegrad
+from tapegrad._kept import keep_compiled
 from tapegrad.commands import (
     campaign,
     conformance,
@@ -136,6 +137,7 @@ app.add_typer(conformance.app, name="conformance")
 
 def main() -> None:
     """Runs the command line, behind the one boundary that no exception passes."""
+    keep_compiled()
     sys.exit(guarded(_run, as_json="--json" in sys.argv))
 
 

@@ -36,6 +36,7 @@ SEQUENCES = [
 ]
 WAYS = ["tests/check/test_ways_of_circuits.py"]
 CLOCKED = ["tests/check/test_clocked.py", *WAYS]
+FILTERS = ["tests/check/test_filters.py", "tests/check/test_refusals.py"]
 STOCK = ["tests/check/test_stock.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check": [
@@ -73,7 +74,9 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.rasp.heads": SEQUENCES,
     "tapegrad_check.sources.rasp": SEQUENCES,
     "tapegrad_check.rasp.tables": SEQUENCES,
-    "tapegrad_check.targets.rcnn": CHECK,
+    "tapegrad_check.targets.rcnn": FILTERS,
+    "tapegrad_check.targets.filters": FILTERS,
+    "tapegrad_check.targets.ternary_filters": FILTERS,
     "tapegrad_check.in_tokens.records": ["tests/check/test_refusals_of_texts.py"],
     "tapegrad_check.targets.relu": CHECK,
     "tapegrad_check.instructions.rv32": PAGE,

@@ -139,6 +139,7 @@ class Plane:
         self.coding = _Coding(machine, len(machine.alphabet), max_cells)
         self.on_grid = isinstance(machine, GridMachine)
         self.guard = GRID_GUARD if self.on_grid else TAPE_GUARD
+        self.taken = 0
         cells, head = _as_plane(start)
         top, left = (min(cell[i] for cell in (head, *cells)) for i in (0, 1))
         bottom, right = (max(cell[i] for cell in (head, *cells)) for i in (0, 1))
@@ -169,19 +170,22 @@ class Plane:
         self.offset = (self.moves @ np.array([self.cells.shape[1], 1])).astype(np.uint64)
 
     def advance(self, limit: int) -> tuple[int, int]:
-        """Take up to `limit` steps; how many it took and why it stopped."""
+        """Take some steps, at most `limit`; how many it took and why it stopped."""
         width = self.cells.shape[1]
-        steps, position, base, outcome = plane_steps(
-            self.cells.ravel(),
-            self.row * width + self.column,
-            self.base,
-            self.following,
-            self.write,
-            self.offset,
-            width,
-            limit,
-            self.guard,
-        )
+        loop, limit = _loop(plane_steps, self.taken, limit)
+        with np.errstate(over="ignore"):  # offsets wrap around
+            steps, position, base, outcome = loop(
+                self.cells.ravel(),
+                self.row * width + self.column,
+                self.base,
+                self.following,
+                self.write,
+                self.offset,
+                width,
+                limit,
+                self.guard,
+            )
+        self.taken += int(steps)
         self.row, self.column = divmod(int(position), width)
         self.base = int(base)
         return int(steps), outcome
@@ -262,6 +266,7 @@ class Tapes:
     guard = TAPE_GUARD
 
     def __init__(self, machine: TuringMachine, start: Configuration, max_cells: int) -> None:
+        self.taken = 0
         self.symbols = len(machine.alphabet)
         self.coding = coding = _Coding(machine, self.symbols**machine.tapes, max_cells)
         places = [*start.heads, *(cell for tape in start.tapes for cell in tape)]
@@ -275,18 +280,21 @@ class Tapes:
         self.following, self.write, self.moves = _tabulated(machine, coding)
 
     def advance(self, limit: int) -> tuple[int, int]:
-        """Take up to `limit` steps; how many it took and why it stopped."""
-        steps, base, outcome = tapes_steps(
-            self.cells,
-            self.heads,
-            self.base,
-            self.following,
-            self.write,
-            self.moves,
-            self.symbols,
-            limit,
-            self.guard,
-        )
+        """Take some steps, at most `limit`; how many it took and why it stopped."""
+        loop, limit = _loop(tapes_steps, self.taken, limit)
+        with np.errstate(over="ignore"):  # offsets wrap around
+            steps, base, outcome = loop(
+                self.cells,
+                self.heads,
+                self.base,
+                self.following,
+                self.write,
+                self.moves,
+                self.symbols,
+                limit,
+                self.guard,
+            )
+        self.taken += int(steps)
         self.base = int(base)
         return int(steps), outcome
 
@@ -312,6 +320,17 @@ class Tapes:
             tapes.append(dict(zip(across, symbols, strict=True)))
         heads = tuple(head - self.origin for head in self.heads.tolist())
         return Configuration(self.coding.state(self.base), tuple(tapes), heads)
+
+
+FEW = 1000
+"""Steps at the beginning of a run that the same loop takes in Python: to load machine code takes as long as a
+hundred million steps."""
+
+
+def _loop(compiled: Any, taken: int, limit: int) -> tuple[Any, int]:
+    """The loop to go on with after so many steps, and how many it may take."""
+    plain = getattr(compiled, "py_func", None)  # none where numba was told to compile nothing
+    return (compiled, limit) if plain is None or taken >= FEW else (plain, min(limit, FEW - taken))
 
 
 CHUNK = 1 << 24

@@ -1,5 +1,6 @@
 """Runs to begin with: one for each idea, then an example of each format, then everything that is ready."""
 
+import json
 from dataclasses import dataclass
 
 from tapegrad._sources import all_kinds, ready_names
@@ -24,6 +25,11 @@ class Entry:
     target: str
     input: str = ""
     options: str = ""
+
+    def request(self) -> bytes:
+        """What the page asks for when the form is filled with this."""
+        asked = {"source": self.source, "target": self.target, "input": self.input, "options": self.options}
+        return json.dumps(asked).encode()
 
 
 IDEAS = "One for each idea"

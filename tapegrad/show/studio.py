@@ -11,7 +11,6 @@ wrote it, with all that its author may do.
 import contextlib
 import html
 import json
-import os
 import queue
 import secrets
 import select
@@ -121,14 +120,12 @@ class Worker:
     that it was allowed to run is not its own doing."""
 
     def __init__(self, folder: str, python: bool = False) -> None:
-        quiet = {"PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tapegrad.show.studio_job", *(["--python"] if python else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=folder,
-            env=os.environ | quiet,
         )
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._listen, daemon=True)

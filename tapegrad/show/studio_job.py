@@ -9,17 +9,21 @@ import json
 import os
 import queue
 import re
+import subprocess
 import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tapegrad._files import no_files
+from tapegrad._kept import keep_compiled, kept_in
 from tapegrad._python import last_defined
 from tapegrad._sources import Found, as_source, find_text, parse_options
 from tapegrad.errors import FormatError, InputError, Refused, TapegradError
+from tapegrad.show.gallery import BEGIN, Entry
 from tapegrad.show.recorder import EXAMPLE, MOST_STEPS, compiled_example, compiled_source, record
 
 MOST_FRAMES = 300
@@ -117,15 +121,51 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (wanted, most))
 
 
-WARM_UP = [
-    {"source": "1RB1LB_1LA1RZ", "target": "tape", "input": "", "options": ""},
-    *({"source": EXAMPLE, "target": t, "input": "", "options": ""} for t in ("relu", "simplex", "rcnn")),
-    {"source": "adder8", "target": "relu", "input": "a=1 b=2", "options": ""},
-    *({"source": "increment", "target": t, "input": "1", "options": ""} for t in ("transformer", "decoder")),
-    {"source": EXAMPLE, "target": "emulator", "input": "", "options": ""},
-]
-"""Small runs, made before anyone asks: what they import and compile is what most runs need. The first comes
-before all requests, the others while there are none."""
+EVERYDAY = ("tape", "relu", "transformer", "decoder", "simplex", "rcnn", "emulator")
+FILL_OPTION = "--fill"
+
+
+def warm_up() -> Iterator[bytes]:
+    """Runs that are made while nobody asks, so that those to come find what they need imported and compiled:
+    first the one that the page opens with, then one for each idea, and a small one on each target."""
+    yield from (entry.request() for entry in BEGIN)
+    yield from (Entry("", "", "increment", target, "1").request() for target in EVERYDAY)
+
+
+def idle_runs() -> Iterator[bytes]:
+    """What to do while nobody asks. To compile takes seconds, in which someone may ask after all: where there
+    is no compiled code yet, another process sees to it, which writes it where this one finds it."""
+    first, *others = warm_up()
+    yield first
+    mark = _mark()
+    if mark is None or mark.exists():
+        yield from others
+    else:
+        command = [sys.executable, "-m", "tapegrad.show.studio_job", FILL_OPTION]
+        nowhere = subprocess.DEVNULL
+        _filling.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere))
+
+
+_filling: list[subprocess.Popen[bytes]] = []
+"""The process that compiles. Its standard input ends with this one, and so does it."""
+
+
+def _fill() -> None:
+    """Makes all those runs, behind everything else that wants the processor, and leaves a mark."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+    for asked in warm_up():
+        answer(asked)
+    if (mark := _mark()) is not None:
+        mark.write_text("Everything that the studio warms up with is compiled.\n", encoding="utf-8")
+
+
+def _mark() -> Path | None:
+    """The file that says so, for these sources; None where compiled code is not kept."""
+    from tapegrad._jit import sources_stamp  # which loads numba
+
+    folder = kept_in()
+    return None if folder is None else folder / f"warm-{sources_stamp()[:16]}"
 
 
 def _requests() -> "queue.SimpleQueue[bytes]":
@@ -144,17 +184,20 @@ def _requests() -> "queue.SimpleQueue[bytes]":
 
 
 if __name__ == "__main__":
+    keep_compiled()
     _limit_memory()
     requests = _requests()
+    if FILL_OPTION in sys.argv[1:]:
+        _fill()
+        sys.exit()
     # Requests and answers have streams of their own: what a typed function prints or reads is none of them.
     answers = os.fdopen(os.dup(1), "w")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1):
         os.dup2(nothing, stream)
-    first, *others = WARM_UP
-    answer(json.dumps(first).encode())
+    idle = idle_runs()
     while True:
-        while others and requests.empty():
-            answer(json.dumps(others.pop(0)).encode())
+        while requests.empty() and (small := next(idle, None)):
+            answer(small)
         answers.write(json.dumps(answer(requests.get()), allow_nan=False) + "\n")
         answers.flush()

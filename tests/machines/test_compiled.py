@@ -24,10 +24,15 @@ from tests.machines.strategies import machines_with_words
 STEPS = st.sampled_from([0, 1, 7, 60])
 
 
-@pytest.fixture(params=["roomy", "cramped"])
+@pytest.fixture(params=["in Python", "roomy", "cramped"])
 def guards(request, monkeypatch):
-    """Once as shipped, and once with tapes that must grow after every few steps and chunks of five steps."""
+    """Once as shipped, where the first thousand steps are taken in Python; once in machine code from the
+    beginning; and once with tapes that must grow after every few steps, chunks of five steps, and machine
+    code after seven."""
+    if request.param == "roomy":
+        monkeypatch.setattr(compiled, "FEW", 0)
     if request.param == "cramped":
+        monkeypatch.setattr(compiled, "FEW", 7)
         monkeypatch.setattr(compiled, "TAPE_GUARD", 1)
         monkeypatch.setattr(compiled, "GRID_GUARD", 1)
         monkeypatch.setattr(compiled.Tapes, "guard", 1)

@@ -15,7 +15,7 @@ import pytest
 
 from tapegrad.errors import InputError
 from tapegrad.show import studio_job
-from tapegrad.show.gallery import gallery
+from tapegrad.show.gallery import BEGIN, gallery
 from tapegrad.show.studio import LARGEST_REQUEST, Studio
 
 BEAVER = {"source": "1RB1LB_1LA1RZ", "target": "tape", "input": "", "options": "cells=16"}
@@ -306,6 +306,36 @@ def test_a_job_ends_with_its_studio():
     )
     out, _ = job.communicate((json.dumps(BEAVER | ENDLESS) + "\n").encode(), timeout=30)
     assert (job.returncode, out) == (1, b"")
+
+
+def test_what_is_not_compiled_yet_is_left_to_another_process(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(studio_job, "_mark", lambda: tmp_path / "warm")
+    monkeypatch.setattr(
+        studio_job.subprocess, "Popen", lambda command, **streams: begun.append((command, streams))
+    )
+    assert list(studio_job.idle_runs()) == [BEGIN[0].request()]
+    ((command, streams),) = begun
+    assert command[-1] == studio_job.FILL_OPTION
+    assert streams["stdin"] == subprocess.PIPE  # which ends with the worker
+    asked = []
+    monkeypatch.setattr(studio_job, "answer", asked.append)
+    monkeypatch.setattr(studio_job.os, "nice", lambda more: None)
+    studio_job._fill()
+    assert asked == list(studio_job.warm_up())
+    assert list(studio_job.idle_runs()) == asked  # once the mark is there, they are cheap
+    assert len(begun) == 1
+
+
+def test_the_process_that_compiles_ends_with_its_worker():
+    command = [sys.executable, "-m", "tapegrad.show.studio_job", studio_job.FILL_OPTION]
+    assert subprocess.run(command, stdin=subprocess.DEVNULL, timeout=30).returncode == 1
+
+
+@pytest.mark.slow
+def test_everything_that_it_warms_up_with_runs():
+    for asked in list(studio_job.warm_up())[-len(studio_job.EVERYDAY) :]:
+        assert studio_job.answer(asked)["recording"]["agreed"]
 
 
 def test_many_pages_are_served_at_once(studio):
