@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tapegrad._sizing import left_open, suiting, typical, typical_inputs, way
+from tapegrad._sizing import SIGHT, for_own_run, left_open, suiting, typical, typical_inputs, way
 from tapegrad._sources import Found, as_source, example_of, kind_of, parse_inputs
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import Call, Rewriting, Source, State, imported
@@ -27,7 +28,7 @@ Progress = Callable[[int], None]
 """Called now and then with the number of steps taken so far."""
 Watch = Callable[[State], None]
 """Is shown states of the user's own source while a net runs, as often as they are looked at."""
-MOST_STEPS_OF_A_CALL, STEPS_WITHOUT_AN_END, STEPS_TO_BUILD_FOR = 100_000_000, 1_000_000, 10_000
+MOST_STEPS_OF_A_CALL, STEPS_WITHOUT_AN_END, STEPS_TO_BUILD_FOR = SIGHT, 1_000_000, 10_000
 FEW_SYMBOLS = 8
 """There are not many short words over so many."""
 AUTO = "auto"
@@ -284,19 +285,24 @@ def compile(given: Given, target: str, **options: Any) -> Compiled:
         return replace(
             compile_for(source, target, own, MOST_STEPS_OF_A_CALL, **options), given=frozenset(options)
         )
-    sized = _sized(given, source, target, options)
-    chosen, passes, settings = _prepared(source, target, sized)
+    sized, chosen, passes, settings = _sized(given, source, target, options)
     lowered = passes[-1].after if passes else source
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, sized, frozenset(options))
 
 
-def _sized(given: Given, source: Source, target: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, and values for those that were left open."""
+def _sized(
+    given: Given, source: Source, target: str, options: dict[str, Any]
+) -> tuple[dict[str, Any], Target, tuple[Rewriting, ...], dict[str, Any]]:
+    """The options with values for those that were left open, and what `_prepared` makes of them."""
     refuse_early(source, target, None, options)
-    chosen = target_named(target)
-    if not left_open(source, chosen, options):
-        return dict(options)
-    return typical(source, chosen, example_of(given, source), options) | options
+    chosen, own, sized = target_named(target), example_of(given, source), dict(options)
+    if left_open(source, chosen, options):
+        sized = typical(source, chosen, own, options) | options
+    _, passes, settings = _prepared(source, target, sized)
+    lowered = passes[-1].after if passes else source
+    open_ones = {name: value for name, value in settings.items() if name not in sized}
+    larger = for_own_run(source, own, chosen, lowered, partial(_encoded, passes), open_ones)
+    return sized | larger, chosen, passes, settings | larger
 
 
 def _built_for(
@@ -351,7 +357,7 @@ def estimate(given: Given, target: str, **options: Any) -> Estimate:
     source = as_source(given)
     if (own := _built_for(given, source, target, options)) is not None:
         return estimate_for(source, target, own, MOST_STEPS_OF_A_CALL, **options)
-    chosen, passes, settings = _prepared(source, target, _sized(given, source, target, options))
+    _, chosen, passes, settings = _sized(given, source, target, options)
     return chosen.estimate(passes[-1].after if passes else source, **settings)
 
 

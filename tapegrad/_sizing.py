@@ -4,7 +4,7 @@ A circuit made of a machine holds so many steps and cells, a language model so m
 to know these numbers beforehand: the source itself is run, by its compiled interpreter, and says them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -12,13 +12,16 @@ import numpy as np
 
 from tapegrad._sources import kind_of, route
 from tapegrad.errors import InputError, Refused
-from tapegrad.source import Lowering, Source, State
+from tapegrad.source import Lowering, Source, State, imported
 from tapegrad.targets import Target
 
 TYPICAL_INPUTS = 32
 """Inputs of which a net of open size is to take as many as it can."""
 LONG_RUN, SHORT_RUN = 1_000, 64
 """A typical run ends within so many steps; of one that does not, so many are taken."""
+SIGHT = 100_000_000
+"""The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
+run for fewer steps, unless more are asked for."""
 MOST_CELLS_TIMES_STEPS = 1 << 14
 """An input for which more than that would be needed is not typical, unless it came with the source."""
 
@@ -74,6 +77,35 @@ def typical(
             continue
         found |= larger
     return {name: value for name, value in found.items() if name in missing or name not in options}
+
+
+def ends(source: Source, words: tuple[Any, ...]) -> bool:
+    """Whether the run on this input is known to end, however long it is."""
+    interpreter = kind_of(source).compiled_run
+    try:
+        return bool(interpreter and imported(interpreter)(source, source.start(*words), SIGHT).halted)
+    except Refused:  # it takes too much memory, or its table does
+        return False
+
+
+def for_own_run(
+    source: Source,
+    own: tuple[Any, ...],
+    target: Target,
+    lowered: Source,
+    encode: Callable[[State], State],
+    settings: Mapping[str, Any],
+) -> dict[str, int]:
+    """Options of the target that its usual values are too small for: a net that is saved takes no larger
+    form later, and has to get to the end of the run on the source's own input, or without one."""
+    if (not own and kind_of(source).input_needed) or not ends(source, own):
+        return {}
+    try:
+        needs = target.fitted(lowered, encode(source.start(*own)), SIGHT)
+    except Refused:  # no size is enough
+        return {}
+    usual = {name: value for name, value in settings.items() if isinstance(value, int)}
+    return {name: value for name, value in needs.items() if name in usual and value > usual[name]}
 
 
 def typical_inputs(source: Source, own: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

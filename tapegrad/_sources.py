@@ -68,8 +68,9 @@ def kind_of(source: Source | type) -> SourceKind:
 
 def _no_source(of: type) -> InputError:
     names = ", ".join(kind.name for kind in all_kinds())
+    article = "an" if of.__name__[0] in "aeiou" else "a"
     return InputError(
-        f"a {of.__name__} is not a source",
+        f"{article} {of.__name__} is not a source",
         advice=f"Kinds of source: {names}; also a Python function with types, a name, or a file.",
     )
 
@@ -137,12 +138,21 @@ def find(text: str) -> Found:
         return _called(found, Path(text).stem or text) if found.source.name in _UNNAMED else found
     if "\n" not in text and (os.sep in text or Path(text).suffix in _ENDINGS):
         if os.path.isdir(text):  # which no length of a name makes fail
-            raise InputError(
-                f"{text!r} is a folder",
-                advice="Give a file; `run`, `verify` and `check` also take the folder of a saved net.",
-            )
+            raise _folder(text)
         raise InputError(f"there is no file {text!r}")
-    return find_text(text)
+    try:
+        return find_text(text)
+    except FormatError:
+        if os.path.isdir(text):
+            raise _folder(text) from None
+        raise
+
+
+def _folder(text: str) -> InputError:
+    return InputError(
+        f"{text!r} is a folder",
+        advice="Give a file; `run`, `verify` and `check` also take the folder of a saved net.",
+    )
 
 
 def find_text(text: str) -> Found:
@@ -201,6 +211,15 @@ _ENDINGS = {
     ".v", ".sv",
 }  # fmt: skip
 
+_MEANT = {
+    ".c": "A C program has a function `main`, as in int main(void) { return 0; }.",
+    ".v": "Verilog has a module, from `module` to `endmodule`.",
+    ".sv": "Verilog has a module, from `module` to `endmodule`.",
+    ".rasp": "A RASP program begins with a line `rasp NAME`.",
+    ".blif": "BLIF begins with `.model` or `.inputs`.",
+}
+"""What a file with this ending needs, for its format to be recognised."""
+
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
@@ -225,13 +244,21 @@ def _parsed(data: bytes, origin: str, folder: Path | None = None) -> Found:
                 with _without_collecting():
                     source, inputs = kind.found(known.read(data, **options))
                 return Found(source, f"{origin}, {known.name}", inputs)
+    raise _unknown(data, origin)
+
+
+def _unknown(data: bytes, origin: str) -> FormatError:
+    """What is said of a text that is in no format; a file is at least there."""
+    text = data[:60].decode(errors="replace")
     listed = ", ".join(known.name for known in all_formats())
-    shown = repr(data[:60].decode(errors="replace")) if origin == "text" else origin
-    near = get_close_matches(data[:60].decode(errors="replace"), ready_names(), 1) if origin == "text" else ()
-    raise FormatError(
-        f"{shown} is neither a ready name, nor a file, nor a text in a known format",
-        advice=(f"Did you mean {near[0]!r}? " if near else "")
-        + f"Formats: {listed}. `tapegrad formats` shows an example of each and the ready names.",
+    advice = f"Formats: {listed}. `tapegrad formats` shows an example of each and the ready names."
+    if origin != "text":
+        what = f"{origin} is empty" if not data.strip() else f"the text of {origin} is in no known format"
+        return FormatError(what, advice=_MEANT.get(Path(origin).suffix, advice))
+    near = get_close_matches(text, ready_names(), 1)
+    return FormatError(
+        f"{text!r} is neither a ready name, nor a file, nor a text in a known format",
+        advice=(f"Did you mean {near[0]!r}? " if near else "") + advice,
     )
 
 

@@ -15,7 +15,8 @@ class TapegradError(Exception):
         self.what, self.where, self.advice = what, where, advice
         position = f" ({where})" if where else ""
         sentence = what.rstrip(".") + position + "."
-        super().__init__(f"{sentence} {advice}".rstrip())
+        between = "" if advice.startswith("\n") else " "
+        super().__init__(f"{sentence}{between}{advice}".rstrip())
 
 
 class FormatError(TapegradError):

@@ -210,6 +210,34 @@ def test_sizes_are_found_by_running_the_machine(target: str, tmp_path: Path) -> 
     assert json.loads(ran.stdout)["output"]["tapes"] == ["1100"]
 
 
+COUNT_DOWN = "_start: li t0, 150\nnext: addi t0, t0, -1\n bnez t0, next\n li a0, 7\n li a7, 93\n ecall\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "size"),
+    [
+        ("count.s", "decoder", "tokens"),  # 303 instructions of 144 tokens, and the usual horizon is 16,384
+        ("1RB1LB_1LA0LC_1RZ1LD_1RD0RA", "tape", None),  # whose usual cells are enough
+        ("busy-beaver-2x4", "tape", "cells"),
+        ("busy-beaver-2x4", "transformer", "steps"),
+    ],
+)
+def test_a_saved_net_has_room_for_the_run_of_its_source(
+    source: str, target: str, size: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "count.s").write_text(COUNT_DOWN)
+    made = tapegrad("compile", source, "-t", target, "-o", "s.net", "--json", cwd=tmp_path)
+    assert set(json.loads(made.stdout)["chosen"]) == ({size} if size else set())
+    ran = json.loads(tapegrad("run", "s.net", "--json", cwd=tmp_path).stdout)
+    assert ran["halted"]
+    assert ran["verified"]
+
+
+def test_a_saved_net_of_a_source_without_an_end_has_the_usual_size(tmp_path: Path) -> None:
+    made = tapegrad("compile", "1RA1RA_1RA1RA", "-t", "tape", "-o", "s.net", "--json", cwd=tmp_path)
+    assert json.loads(made.stdout)["chosen"] == {}
+
+
 def test_numbers_in_order_for_a_circuit() -> None:
     done = tapegrad("run", "adder8", "-t", "relu", "200", "100", "--json")
     assert json.loads(done.stdout)["output"] == {"out": 300}

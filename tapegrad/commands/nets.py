@@ -92,7 +92,7 @@ def compile(
         markup=False,
     )
     for name, value in chosen.items():
-        why = "typical inputs" if input is None else "this input"
+        why = "typical inputs" if texts is None else "this input"
         console.print(f"    {name} {value:,}, chosen for {why}", markup=False)
     console.print(f"written to {output}; now try: tapegrad check {output}", markup=False)
 

@@ -24,10 +24,10 @@ from rich.text import Text
 from tapegrad._compile import Compiled
 from tapegrad._compile import Progress as Report
 from tapegrad._saved import load
-from tapegrad._sizing import SHORT_RUN, left_open
-from tapegrad._sources import kind_of, ready_names
-from tapegrad.errors import InputError, Refused
-from tapegrad.source import Source, imported
+from tapegrad._sizing import SHORT_RUN, SIGHT, ends, left_open
+from tapegrad._sources import ready_names
+from tapegrad.errors import InputError
+from tapegrad.source import Source
 from tapegrad.targets import target_named, target_names
 from tapegrad_check.boundary import print_json as print_json  # commands have it from here
 from tapegrad_check.boundary import printable, silence
@@ -178,22 +178,12 @@ SetOption = Annotated[
 ]
 
 
-SIGHT = 100_000_000
-"""The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
-run for fewer steps, unless more are asked for."""
-
-
 def horizon_of(source: Source, words: tuple[Any, ...], target: str, given: Mapping[str, Any]) -> int:
     """How far to look: as far as one can, if the source ends there, else not so far; and for few steps where
     the net has room for all cells at every one of them."""
-    interpreter = kind_of(source).compiled_run
-    try:
-        ends = interpreter and imported(interpreter)(source, source.start(*words), SIGHT).halted
-    except Refused:  # it takes too much memory, or its table does
-        ends = False
     chosen = target_named(target)
     blind = SHORT_RUN if {"steps", "cells"} <= left_open(source, chosen, given) else chosen.blind
-    return SIGHT if ends else blind
+    return SIGHT if ends(source, words) else blind
 
 
 def saved_net(source: str, target: str | None, settings: Sequence[str] | None) -> Compiled | None:

@@ -10,11 +10,11 @@ import typer
 
 from tapegrad._compile import AUTO, Compiled, compile_for, refuse_early
 from tapegrad._lockstep import Ahead, at_the_pace_of_the_net, engine_for, looked_ahead
+from tapegrad._sizing import SIGHT
 from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
 from tapegrad._verify import run_and_verify
 from tapegrad.commands.output import (
     DISAGREED,
-    SIGHT,
     SUCCESS,
     UNFINISHED,
     AsJson,

@@ -134,9 +134,16 @@ def _not_compiled(message: str, folder: str) -> FormatError:
         advice = f"There are {_headers()}, and files in the folder of the program."
     if len(shown) > LONGEST_MESSAGE:
         shown = shown[:LONGEST_MESSAGE] + "..."
-    place = re.match(r"program\.c:(\d+):(\d+):", shown)
-    where = f"line {place[1]}, column {place[2]}" if place else ""
-    return FormatError(f"the C program does not compile: {shown}", where=where, advice=advice)
+    place = re.match(r"program\.c:(\d+):(\d+): (?:fatal )?error: (.*)", shown)
+    if place is None:
+        return FormatError(f"the C program does not compile: {shown}", advice=advice)
+    # The line itself, with a mark below, and further mistakes.
+    more = re.sub(
+        r"^program\.c:(\d+):(\d+): ", r"line \1, column \2: ", shown[place.end() :], flags=re.MULTILINE
+    )
+    where = f"line {place[1]}, column {place[2]}"
+    advice = f"{advice}{more}".rstrip()
+    return FormatError(f"the C program does not compile: {place[3]}", where=where, advice=advice)
 
 
 def _headers() -> str:

@@ -65,7 +65,7 @@ def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> P
     return Program(data["name"], machine, image.tobytes(), int(data["entry"]), symbols, source)
 
 
-_MAIN = re.compile(r"^[ \t]*(?:\w+[ \t*]+)*main\s*\([^;{}]*\)\s*\{", re.MULTILINE)
+_MAIN = re.compile(r"(?:^|[;}/])[ \t]*(?:\w+[ \t*]+)*main\s*\([^;{}]*\)\s*\{", re.MULTILINE)
 _ASSEMBLER = re.compile(
     r"^[ \t]*(?:[A-Za-z_.$][\w.$]*:[ \t]*|\d+:[ \t]*)*"
     rf"(?:[a-z.]+[ \t]+(?:{'|'.join(NUMBERS)})[ \t]*,|(?:nop|ret|ecall|ebreak)[ \t]*(?:[#;/]|$)"

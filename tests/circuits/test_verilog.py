@@ -27,6 +27,18 @@ def test_without_yosys_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         tg.read(str(EXAMPLES / "uart.v"))
 
 
+@pytest.mark.parametrize(("patience", "told"), [(0.05, True), (30.0, False)])
+def test_whoever_waits_is_told_why(
+    patience: float, told: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verilog, "find_spec", lambda name: True)
+    monkeypatch.setattr(verilog, "_RUN", "import time; time.sleep(0.5)")
+    monkeypatch.setattr(verilog, "PATIENCE", patience)
+    with pytest.raises(FormatError):  # the stand-in writes no circuit
+        verilog.read_verilog(verilog.EXAMPLE.encode())
+    assert ("the first time" in capsys.readouterr().err) == told
+
+
 def test_verilog_is_recognised() -> None:
     assert verilog.looks_like_verilog(verilog.EXAMPLE.encode())
     assert verilog.looks_like_verilog(b"// x\n`default_nettype none\n  module m;\nendmodule")

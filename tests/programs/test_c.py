@@ -154,6 +154,11 @@ def test_c_that_does_not_compile(source, where, message):
         read_c(source.encode())
     if where and "zig" in " ".join((compiler.compiler() or ([], []))[0]):
         assert caught.value.where == where
+        # The compiler's name for the file is not the user's; the wrong line stands below the sentence.
+        assert "program.c" not in str(caught.value)
+        assert (
+            str(caught.value).splitlines()[1].endswith(source.splitlines()[int(where.split(",")[0][5:]) - 1])
+        )
     assert "/tmp" not in str(caught.value)
 
 

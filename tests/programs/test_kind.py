@@ -56,6 +56,28 @@ def test_read(tmp_path):
         tg.read("missing.c")
 
 
+def test_a_file_that_is_no_program_is_still_a_file(tmp_path):
+    file = tmp_path / "library.c"
+    file.write_text("int helper(int x) { return x + 1; }\n")
+    with pytest.raises(
+        FormatError, match=r"the text of .*library.c is in no known format. .* has a function `main`"
+    ):
+        tg.read(file)
+    file.write_text("\n")
+    with pytest.raises(FormatError, match=r"library\.c is empty"):
+        tg.read(file)
+    with pytest.raises(InputError, match="is a folder"):
+        tg.read(tmp_path)
+
+
+@pytest.mark.parametrize("before", ["int f(void);", "int f(void) { return 2; } static ", "/* one line */ "])
+def test_main_may_stand_in_any_place_of_a_line(before):
+    detects = {
+        known.name for known in all_formats() if known.detect(f"{before}int main(void) {{ }}".encode())
+    }
+    assert detects == {"C"}
+
+
 def test_formats_know_their_own():
     """No other format takes a program for its own, and no program's format takes another's."""
     for format in PROGRAM.formats:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,9 @@ endmodule
 SECONDS, LONGEST_WAIT = 120, 900
 """Of the processor that yosys may use, and by the clock, on a machine that is busy. The first time it is
 translated to machine code, which takes a minute of the processor."""
+PATIENCE = 5.0
+"""Seconds, after which whoever waits is told why."""
+AT_WORK = "yosys is at work; the first time it is translated to machine code, which takes about a minute"
 LONGEST_MESSAGE = 1500
 _MODULE = re.compile(r"^[ \t]*(?:\(\*.*?\*\)\s*)?(?:module|macromodule)\s+[A-Za-z_\\][^\s(;#]*", re.MULTILINE)
 _RUN = """
@@ -71,6 +75,8 @@ def read_verilog(data: bytes, folder: Path | None = None) -> Circuit | Sequentia
         if folder is not None and files_are_read() and ":" not in str(folder.absolute()):  # it parts mounts
             mounts.append(f"/near={folder.absolute()}")
         script = _SCRIPT.format(include="-I/near" if len(mounts) > 1 else "")
+        notice = threading.Timer(PATIENCE, print, [AT_WORK], {"file": sys.stderr, "flush": True})
+        notice.start()
         try:
             done = subprocess.run(
                 [sys.executable, "-c", _RUN, str(SECONDS), "-q", "-p", script],
@@ -82,6 +88,8 @@ def read_verilog(data: bytes, folder: Path | None = None) -> Circuit | Sequentia
             )
         except subprocess.TimeoutExpired as error:
             raise _too_long(f"{LONGEST_WAIT} seconds") from error
+        finally:
+            notice.cancel()
         if done.returncode == -getattr(signal, "SIGXCPU", 0) < 0:
             raise _too_long(f"{SECONDS} seconds of processor time")
         written = Path(own, "design.blif")
