@@ -175,21 +175,30 @@ TRANSFORMER = PlainWords(
     WEI,
 )
 MEMORY = PlainWords(
-    "A transformer, the kind of network behind language models, runs a machine with registers and memories: "
-    "each position that it writes is one step, and attention finds what was written where.",
+    "A transformer, the kind of network behind language models, runs a circuit, a program or a machine. Each "
+    "position that it writes is one cycle, instruction or step; attention finds the words that it needs.",
     (
         (
             SEEN,
-            "On the side of the source, its own interpreter after so many steps. On the side of the network, "
-            "what the newest position of the transformer means, read from its numbers alone.",
+            "In the middle is the position that is being computed, from what the step before has handed on to "
+            "what this one hands on. A circle is a bit that ReLU units compute from one or two others: ∧ ∨ ⊕ ¬ "
+            "are and, or, exclusive or, not. Of a large network there is a bar for each layer instead. Above "
+            "are positions written before, below tokens of the input. Arrows lead from heads of attention to "
+            "what they copy.",
         ),
         (
             STEP,
-            "The transformer writes one more position: an instruction of a program, a step of a machine or "
+            "The transformer computes one more position: an instruction of a program, a step of a machine or "
             "a cycle of a circuit. For each word of memory that it needs, attention looks for the last "
-            "position that wrote there, or else to the input.",
+            "step that wrote there, or else to the input. A circuit without a clock takes one position; its "
+            "layers are then shown one by one.",
         ),
-        (CURVE, "How far the numbers of the network are from the exact ones."),
+        (CURVE, "How many of the bits computed so far in this position are 1."),
+        (
+            COLOURS,
+            "Blue bits are 1, white ones are 0. Orange is what was computed just now. Orange arrows lead to "
+            "earlier positions, blue ones to tokens.",
+        ),
     ),
     WEI,
 )

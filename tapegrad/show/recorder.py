@@ -16,7 +16,7 @@ from tapegrad._sources import Found, inputs_for, kind_of, route
 from tapegrad.machines.model import TuringMachine
 from tapegrad.show.drawing.states import MOST_STATES
 from tapegrad.show.plain_words import plain_words
-from tapegrad.show.views import Heights, RunsInThePage, described, net_view
+from tapegrad.show.views import Heights, InStages, RunsInThePage, described, net_view
 from tapegrad.source import Source
 from tapegrad.targets import target_named
 
@@ -116,12 +116,16 @@ def record(
         last = late or run.ended or run.steps >= steps or (leaps and not run.agrees)
         keep = last or run.steps % stride == 0
         if keep or network.sees_every_step:
-            values, heights = network.frame(run.carry)
+            staged = isinstance(network, InStages)
+            stages = network.stages(run.carry) if staged else [network.frame(run.carry)]
             if keep:
                 states = [run.source_state, *([run.lowered_state] if isinstance(run, Lockstep) else ())]
                 shown = [view.frame(state) for (_, view), state in zip(views, states, strict=False)]
                 source_step = run.steps if leaps else max(0, run.states - 1)
-                kept.append(_Moment(run.steps, source_step, heights, run.agrees, [*shown, values]))
+                kept += [
+                    _Moment(run.steps, source_step, heights, run.agrees, [*shown, values])
+                    for values, heights in stages
+                ]
         if last:
             break
         if len(kept) > frames:

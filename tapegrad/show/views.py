@@ -25,6 +25,11 @@ OTHERS = {
         "the forward pass of a ReLU network with skip connections, layer by layer",
         "Wei, Chen, Ma, section 3",
     ),
+    "MemoryNet": (
+        "tapegrad.show.views_memory:MemoryView",
+        "a decoder step is an instruction, a cycle or a step of the source; attention finds what it reads",
+        "after Wei, Chen, Ma, section 4",
+    ),
     "SequenceNet": (
         "tapegrad.show.views_sequences:SequencesView",
         "a transformer that reads its input once and gives the program's output at every position",
@@ -52,6 +57,15 @@ class NetView(Protocol):
 
     def frame(self, carry: Carry) -> tuple[list[Any], Heights]:
         """What each panel shows, and how high each curve is."""
+        ...
+
+
+@runtime_checkable
+class InStages(Protocol):
+    """A view that may show what happens within a step."""
+
+    def stages(self, carry: Carry) -> list[tuple[list[Any], Heights]]:
+        """Frames of one step, in order; the last is what `frame` gives."""
         ...
 
 

@@ -70,7 +70,8 @@ def state_text(source: SequentialCircuit, state: SequentialState) -> str:
         + (" ..." if len(part) > MOST_FIELDS else "")
         for part in parts
     ]
-    return f"after {state.cycle:,} cycles\noutputs {rows[0] or 'none'}\nregisters {rows[1] or 'none'}"
+    cycles = "1 cycle" if state.cycle == 1 else f"{state.cycle:,} cycles"
+    return f"after {cycles}\noutputs {rows[0] or 'none'}\nregisters {rows[1] or 'none'}"
 
 
 def history(source: SequentialCircuit, state: SequentialState, seen: int) -> tuple[int, list[Any]]:

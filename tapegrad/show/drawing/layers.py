@@ -1,5 +1,6 @@
 """A network that computes layer by layer: units and the edges between, or, of a large one, its layers."""
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ MOST_NODES, MOST_EDGES = 420, 1400
 UNIT, FONT, TALL_FONT = 20.0, 11.0, 12.0
 GAP = 7.0
 PAD = 12.0
+NARROW = 420.0
+"""A layer that is wider than this in the narrow arrangement is staggered."""
+MOST_ROWS = 3
 MOST_LAYERS = 400
 
 
@@ -42,6 +46,7 @@ def _arranged(units: Units, font: float, downwards: bool) -> Arrangement:
     boxes = [_size(node, font) for node in units.nodes]
     across = [w if downwards else h for w, h in boxes]
     layers = max(units.layer_of, default=0)
+    rows = _staggered(units.layer_of, across) if downwards else [1] * (layers + 1)
     depth = max((h if downwards else w for w, h in boxes), default=UNIT)
     # The drawing should have the shape of the window: a narrow one gets wider gaps, a short one longer steps.
     ratio, least = (1.2, 26.0) if downwards else (1.5, max(26.0, 0.75 * depth + 6))
@@ -53,22 +58,60 @@ def _arranged(units: Units, font: float, downwards: bool) -> Arrangement:
     step = min(max(laid.extent * ratio / max(1, layers), least), 84.0)
     if not downwards:
         step = max(step, _clear_step(units, laid.across, boxes))
-    start = PAD + depth / 2
-    along = [start + step * layer for layer in range(layers + 1)]
-    length, breadth = along[-1] + depth / 2 + PAD, laid.extent + 2 * PAD
+    along = [PAD + depth / 2]
+    for count in rows[:-1]:
+        along.append(along[-1] + step + (count - 1) * (UNIT + GAP))
+    own = _own_along(units.layer_of, laid.across, along, rows)
+    length = along[-1] + (rows[-1] - 1) * (UNIT + GAP) + depth / 2 + PAD
+    # Nodes of a staggered layer are wider than the room they were given.
+    wide = [w if downwards else h for w, h in boxes]
+    first = min((place - own / 2 for place, own in zip(laid.across, wide, strict=True)), default=0.0)
+    end = max((place + own / 2 for place, own in zip(laid.across, wide, strict=True)), default=0.0)
+    left = PAD - min(0.0, first)
+    breadth = left + max(laid.extent, end) + PAD
     places: list[Place] = []
-    for place, layer, (w, h) in zip(laid.across, units.layer_of, boxes, strict=True):
-        x, y = (PAD + place, along[layer]) if downwards else (along[layer], PAD + place)
+    for place, at, (w, h) in zip(laid.across, own, boxes, strict=True):
+        x, y = (left + place, at) if downwards else (at, left + place)
         places.append((x, y, w, h))
     paths = []
     for (a, b), route in zip(units.ends, laid.routes, strict=True):
-        points = [(along[units.layer_of[a] + i], PAD + place) for i, place in enumerate(route)]
+        points = [(along[units.layer_of[a] + i], left + place) for i, place in enumerate(route)]
         from_, to = (boxes[a][1], boxes[b][1]) if downwards else (boxes[a][0], boxes[b][0])
-        points[0] = (points[0][0] + from_ / 2, points[0][1])
-        points[-1] = (points[-1][0] - to / 2, points[-1][1])
+        points[0] = (own[a] + from_ / 2, points[0][1])
+        points[-1] = (own[b] - to / 2, points[-1][1])
         paths.append(_curve(points, downwards))
     width, height = (breadth, length) if downwards else (length, breadth)
     return Arrangement(width, height, font, places, paths, [(0.0, 0.0)] * len(paths))
+
+
+def _staggered(layer_of: Sequence[int], across: list[float]) -> list[int]:
+    """In how many rows each layer stands. The nodes of a wide one get a share of the room that the widest of
+    them takes, for their neighbours stand above and below."""
+    nodes: list[list[int]] = [[] for _ in range(max(layer_of, default=0) + 1)]
+    for node, layer in enumerate(layer_of):
+        nodes[layer].append(node)
+    rows = []
+    for own in nodes:
+        wide = sum(across[node] + GAP for node in own)
+        rows.append(min(MOST_ROWS, max(1, math.ceil(wide / NARROW))))
+        if rows[-1] > 1:
+            share = max(across[node] for node in own) / rows[-1]
+            for node in own:
+                across[node] = share
+    return rows
+
+
+def _own_along(
+    layer_of: Sequence[int], across: Sequence[float], along: Sequence[float], rows: Sequence[int]
+) -> list[float]:
+    """For each node where it stands along the layers: in a staggered one by turns in each of its rows."""
+    own = [along[layer] for layer in layer_of]
+    turn = [0] * len(along)
+    for node in sorted(range(len(across)), key=across.__getitem__):
+        layer = layer_of[node]
+        own[node] += turn[layer] % rows[layer] * (UNIT + GAP)
+        turn[layer] += 1
+    return own
 
 
 def _clear_step(units: Units, across: Sequence[float], boxes: Sequence[tuple[float, float]]) -> float:

@@ -89,15 +89,15 @@ class Text:
         return widths if self.record > 1 and fits else []
 
     def _arranged(self, texts: Sequence[str], width: float, widths: Sequence[float]) -> Arrangement:
-        places = _lines(texts, width, WIDEST_GAP)
-        lines = len({y for _, y, *_ in places})
+        places = lines(texts, width, WIDEST_GAP)
+        rows = len({y for _, y, *_ in places})
         if widths:
             width = min(WIDTHS)
             places = _columns(len(texts), widths, (width - sum(widths) - 5 * len(widths)) / 2)
-        elif lines > 4:
-            places = _lines(texts, width, max(LEAST_GAP, WIDEST_GAP - 4 * (lines - 4)))
+        elif rows > 4:
+            places = lines(texts, width, max(LEAST_GAP, WIDEST_GAP - 4 * (rows - 4)))
         bottom = places[-1][1] + HIGH / 2 if places else 0.0
-        own = _lines([cut(text, LONGEST) for text in self.inputs], width, LEAST_GAP)
+        own = lines([cut(text, LONGEST) for text in self.inputs], width, LEAST_GAP)
         inputs = [(x, bottom + 6 + y, w, h) for x, y, w, h in own]
         used = [*places, *inputs] or [(0.0, 0.0, 0.0, 0.0)]
         return Arrangement(width, max(y for _, y, *_ in used) + HIGH / 2 + PAD, FONT, used)
@@ -131,7 +131,7 @@ def _columns(count: int, widths: Sequence[float], left: float) -> list[Place]:
     return places
 
 
-def _lines(texts: Sequence[str], width: float, between: float) -> list[Place]:
+def lines(texts: Sequence[str], width: float, between: float) -> list[Place]:
     """Places of tokens one after the other, line by line, like words."""
     places: list[Place] = []
     x, y = PAD, PAD + between + HIGH / 2
