@@ -81,7 +81,8 @@ def test_states_that_differ_in_the_heads_they_send_out_are_not_merged():
 
 
 def test_a_machine_that_forks_nowhere_is_a_grid_machine():
-    def walk(b):
+    builders = GridBuilder("add", symbols="01", blank="."), ManyHeadBuilder("add", symbols="01", blank=".")
+    for b in builders:
         b.seek("right", ".")
         b.move("left")
         with b.while_("1"):
@@ -89,9 +90,7 @@ def test_a_machine_that_forks_nowhere_is_a_grid_machine():
             b.move("left")
         b.write("1")
         b.halt("done")
-        return b.machine()
-
-    one, many = (walk(kind("add", symbols="01", blank=".")) for kind in (GridBuilder, ManyHeadBuilder))
+    one, many = builders[0].machine(), builders[1].machine()
     assert many.states == one.states
     assert {key: (rule.write, rule.heads) for key, rule in many.rules.items()} == {
         key: (rule.write, rule.heads) for key, rule in one.rules.items()

@@ -21,10 +21,10 @@ LEARNER = parity()
 def answer(X, y, x):
     """What the machine leaves in the main grid, if no head leaves the frame and one is left at the end."""
     m, d = X.shape
-    for now in LEARNER.machine.run(start(LEARNER.machine, X, y, x)):  # refuses heads that meet
-        assert all(-1 <= r <= m + 1 and -1 <= c <= d + 1 for r, c in now.heads)
-    assert now.heads == {(0, 0): "done"}
-    return {cell: sign for cell, sign in now.cells.items() if 0 <= cell[0] <= m and 0 <= cell[1] <= d}
+    run = list(LEARNER.machine.run(start(LEARNER.machine, X, y, x)))  # refuses heads that meet
+    assert all(-1 <= r <= m + 1 and -1 <= c <= d + 1 for now in run for r, c in now.heads)
+    assert run[-1].heads == {(0, 0): "done"}
+    return {cell: sign for cell, sign in run[-1].cells.items() if 0 <= cell[0] <= m and 0 <= cell[1] <= d}
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,8 @@ def test_no_heads_meet_and_the_answer_is_right_on_every_input(m, d):
 def test_random_inputs_of_many_shapes():
     rng = np.random.default_rng(11)
     for _ in range(150):
-        X, y, x = problem("parity", *rng.integers(1, 14, 2), rng)
+        m, d = rng.integers(1, 14, 2)
+        X, y, x = problem("parity", m, d, rng)
         assert answer(X, y, x) == {(0, 0): "+" if ORACLES["parity"](X, y, x) > 0 else "-"}
 
 
