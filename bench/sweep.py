@@ -27,10 +27,11 @@ from tapegrad._sources import all_kinds, ready_names
 from tapegrad.show.gallery import UNPRINTABLE
 from tapegrad.targets import target_names
 
-SECONDS = 60.0
-"""After which a command hangs."""
-SOON = 15.0
-"""Seconds in which a refusal should come."""
+SECONDS = 180.0
+"""After which a command is stopped, however busy the machine is."""
+LONG, SOON = 60.0, 10.0
+"""Seconds of processor time after which a command counts as one that hangs, and within which a refusal should
+come."""
 AT_ONCE = 40
 """Commands that one process carries out."""
 OUTCOMES = {0: "verified", 1: "DISAGREES", 2: "refused", 3: "unfinished"}
@@ -68,8 +69,9 @@ class Runner:
         seconds = time.perf_counter() - begin
         if not answer:
             self.end()
+        code, spent = json.loads(answer) if answer else (None, None)
         text = said.read_text(errors="replace") if said.exists() else ""
-        return {"code": json.loads(answer) if answer else None, "said": text[-2000:], "seconds": seconds}
+        return {"code": code, "said": text[-2000:], "seconds": seconds, "processor": spent}
 
     def end(self) -> None:
         """Ends the process."""
@@ -87,7 +89,7 @@ def serve() -> None:
         file = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for stream in (1, 2):
             os.dup2(file, stream)
-        sys.argv = ["tapegrad", *arguments]
+        sys.argv, began = ["tapegrad", *arguments], time.process_time()
         try:
             main()
             code: Any = 0
@@ -96,7 +98,7 @@ def serve() -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os.close(file)
-        answers.write(json.dumps(code) + "\n")
+        answers.write(json.dumps([code, time.process_time() - began]) + "\n")
         answers.flush()
 
 
@@ -113,14 +115,14 @@ def sources(folder: Path) -> Iterator[str]:
 
 def outcome(result: Result) -> str:
     """In a word."""
-    if result["code"] is None:
+    if result["code"] is None or result["processor"] > LONG:
         return "HANGS OR DIES"
     if "Traceback" in result["said"] or "went wrong inside" in result["said"]:
         return "TRACEBACK"
     found = OUTCOMES.get(result["code"], f"EXIT CODE {result['code']}")
     if found == "verified" and result["command"] == "show":
         return "shown"
-    return "refused late" if found == "refused" and result["seconds"] > SOON else found
+    return "refused late" if found == "refused" and result["processor"] > SOON else found
 
 
 def table(results: list[Result]) -> str:
