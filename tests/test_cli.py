@@ -16,6 +16,8 @@ import pytest
 
 from tapegrad import cli
 from tapegrad._sources import parse_options
+from tapegrad.commands import run as run_command
+from tapegrad.errors import Refused
 
 
 def tapegrad(*words: str, cwd: Path | str = ".") -> CompletedProcess[str]:
@@ -320,3 +322,21 @@ def test_a_circuit_runs_to_its_end_however_long_its_machine_takes() -> None:
     done = tapegrad("run", "interrupts9", "--target", "rcnn", "--input", "01" * 18)
     assert "stopped at the step limit" not in done.stdout
     assert "verified    agreed at every" in done.stdout, done.stdout
+
+
+def test_a_run_that_would_take_hours_is_refused_once_its_pace_is_known(monkeypatch):
+    """Half a step a second: 7,200 steps take two hours, 800 take less than half an hour."""
+    now, heard = [0.0], []
+    monkeypatch.setattr(run_command.time, "monotonic", lambda: now[0])
+    for steps, refused in ((800, False), (7200, True)):
+        told, now[0] = run_command.in_reason(heard.append, steps), 0.0
+        for taken in range(3):
+            now[0] = 100.0 + 2 * taken  # what is compiled before the first step does not count
+            told(taken)
+        now[0] += 2
+        if refused:
+            with pytest.raises(Refused, match=r"7,200 steps of this run take 4\.0 hours"):
+                told(3)
+        else:
+            told(3)
+    assert heard == [0, 1, 2, 3] * 2

@@ -1,5 +1,6 @@
 """`tapegrad run`: compile a source, run the network, and check every step against the source."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import groupby
@@ -8,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tapegrad._compile import AUTO, Compiled, compile_for, refuse_early
+from tapegrad._compile import AUTO, Compiled, Progress, compile_for, refuse_early
 from tapegrad._lockstep import Ahead, at_the_pace_of_the_net, engine_for, looked_ahead
 from tapegrad._sizing import SIGHT
 from tapegrad._sources import Found, find, inputs_for, kind_of, parse_options
@@ -52,6 +53,8 @@ DRAWN = 2_000
 STEPS_HELP = (
     f"Most steps of the network. Default: to its end; {Target.blind:,} at most where that is not in sight."
 )
+LOOK, PATIENCE = 5.0, 1800.0
+"""Seconds after which the pace of a run is known, and that it may take if nobody asked for its length."""
 ROWS = 12
 """Different outputs in a row that are printed."""
 LAST_STEPS = 16
@@ -89,7 +92,7 @@ def run(
 
     Exit code: 0 ran and agreed, 1 network and source disagree, 2 bad input, 3 stopped at the step limit.
     """
-    texts = with_values(input, values)
+    texts, whole = with_values(input, values), steps is None
     saved, given = saved_net(source, target, settings), parse_options(settings)
     if saved is not None:
         found = Found(saved.source, "saved net")
@@ -147,7 +150,9 @@ def run(
     rows = None if kind.history is None else _Rows(found.source, kind.history)
     watch = output or rows
     limit = min(steps, chosen.get("steps", steps))
-    with steps_progress("running", limit) as progress:
+    with steps_progress("running", limit) as report_steps:
+        known = "steps" in chosen or (ahead is not None and ahead.halted)
+        progress = in_reason(report_steps, limit) if whole and known else report_steps
         if check:
             outcome, report = run_and_verify(
                 compiled, *words, steps=steps, engine=engine, every=every, progress=progress, watch=watch
@@ -199,6 +204,29 @@ def run(
     if agreed is False:
         raise typer.Exit(DISAGREED)
     raise typer.Exit(SUCCESS if outcome.halted else UNFINISHED)
+
+
+def in_reason(report: Progress, steps: int) -> Progress:
+    """Tells of the steps as `report` does, and refuses to go on with a run that nobody asked for at this
+    length, once it is known to take longer than anyone waits. The first report starts the clock, for code is
+    compiled before it."""
+    first: list[tuple[float, int]] = []
+
+    def told(taken: int) -> None:
+        report(taken)
+        now = time.monotonic()
+        if not first:
+            first.append((now, taken))
+        began, before = first[0]
+        if taken > before and now - began > LOOK:
+            left = (steps - taken) * (now - began) / (taken - before)
+            if left > PATIENCE:
+                raise Refused(
+                    f"at this pace, {steps:,} steps of this run take {left / 3600:,.1f} hours",
+                    advice=f"Take a part of it, as in `--steps 100`; `--steps {steps}` takes the time.",
+                )
+
+    return told
 
 
 class _Output:

@@ -57,8 +57,6 @@ class Contents:
         self.first = np.array([self._first(symbol) for symbol in range(symbols)])
         self.heads = np.array([*(self.head(state)[1] for state in range(states)), 0.0])
         """What symbols, and the head in each state and nowhere, add to the ternary number of a cell."""
-        self.silent = self.number(0, 0, 1)
-        """A blank cell that computes, without the head."""
         data = [self.number(0, a, 0) for a in range(1, min(symbols, 3))]
         self.memorising = [self.number(0, 0, 0), *data, self.memory, self.number(1, 0, 0)]
         """Empty, written, memorising and the frame."""

@@ -26,7 +26,6 @@ from tapegrad_check.targets.filters import (
     Contents,
     Filter,
     Numbers,
-    Places,
     channel_filter,
     spread,
     summed,
@@ -115,7 +114,8 @@ def _rules(filter: Filter, contents: Contents, rules: NDArray[np.int64]) -> None
     """While all cells compute: the sum over cells of what each contributes is the machine's step.
 
     Both sides are lists of numbers that are not 0, with cell, content and channel: what the filter gives for
-    a content, less what it gives for a blank one, and what the rules say. Their difference must vanish.
+    a content beside what it gives for every patch, and what the rules say. Their difference must vanish; so
+    a neighbour that does not send the head here adds nothing, nor does the padding.
     """
     own, width = filter.active, contents.width
     which, weight = filter.out.beyond(own.unit)
@@ -123,9 +123,6 @@ def _rules(filter: Filter, contents: Contents, rules: NDArray[np.int64]) -> None
     keys, values = summed(keys, own.more[which] * filter.out.value[weight])
     units, weight = filter.out.beyond(np.arange(len(own.base)))
     constant = totals(filter.out.row[weight], own.base[units] * filter.out.value[weight], width)
-    blank = keys // width % contents.count == contents.silent
-    beside = blank & (keys // width >= contents.count)
-    np.add.at(constant, keys[beside] % width, values[beside])
     numbers = contents.computing
     _, symbol, state = contents.facts(numbers)
     rule = np.where((state >= 0)[:, None], rules[state, symbol], -1)
@@ -134,17 +131,16 @@ def _rules(filter: Filter, contents: Contents, rules: NDArray[np.int64]) -> None
     work = contents.facts(numbers)[0]
     new = contents.numbers(work, np.where(acts, rule[:, 0], symbol), np.where(stays >= 0, 2 + stays, 1))
     place, row, value = contents.entries(new)
-    expected = [(numbers[place] * width + row, value), _everywhere(numbers, width, -constant)]
+    rows = np.flatnonzero(constant)
+    which, everywhere = spread(np.zeros(len(rows), np.int64), np.full(len(rows), len(numbers)))
+    given = numbers[everywhere] * width + rows[which]
+    expected = [(numbers[place] * width + row, value), (given, -constant[rows[which]])]
     heads = np.array([contents.head(q) for q in range(contents.states)]).reshape(-1, 2)
     for number, at in enumerate(NEIGHBOURS, start=1):
         comes = acts & (-way == at).all(axis=1)
         first = number * contents.count
         head = heads[rule[comes, 2]]
         expected.append(((first + numbers[comes]) * width + head[:, 0].astype(np.int64), head[:, 1]))
-        usual = np.zeros(width)
-        mine = blank & (keys // width // contents.count == number)
-        usual[keys[mine] % width] = values[mine]
-        expected.append(_everywhere(first + np.append(numbers, contents.outside), width, usual))
     all_keys = np.concatenate([keys, *(part for part, _ in expected)])
     different, left = summed(all_keys, np.concatenate([values, *(-part for _, part in expected)]))
     wrong = np.flatnonzero(~(np.abs(left) <= filter.close))
@@ -154,13 +150,6 @@ def _rules(filter: Filter, contents: Contents, rules: NDArray[np.int64]) -> None
             f"the filter gives a value that is off by {left[wrong[0]]:.3g}",
             where=f"{contents.describe(content)} at {CELLS[cell]}",
         )
-
-
-def _everywhere(numbers: Places, width: int, usual: Numbers) -> tuple[Places, Numbers]:
-    """The same numbers for all of these contents."""
-    rows = np.flatnonzero(usual)
-    which, place = spread(np.zeros(len(rows), np.int64), np.full(len(rows), len(numbers)))
-    return numbers[place] * width + rows[which], usual[rows[which]]
 
 
 def _halting(filter: Filter, contents: Contents, rules: NDArray[np.int64], units: NDArray[np.int64]) -> None:

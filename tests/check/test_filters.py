@@ -118,6 +118,29 @@ def test_each_content_has_its_numbers() -> None:
                 assert np.allclose(contents.value(number), without, atol=1e-15)
 
 
+def test_the_largest_number_that_a_unit_sees_is_that_of_some_content() -> None:
+    random = np.random.default_rng(0)
+    contents = Contents(4, 3, "channels")
+    view = random.integers(-5, 6, (200, contents.width)).astype(np.float32)
+    values = np.array([contents.value(number) for number in range(contents.count)])
+    assert np.array_equal(filters._most(view, contents), (view @ values.T).max(axis=1))
+    assert [contents.describe(number)[:13] for number in (0, 1, 2)] == [
+        "the padding",
+        "a memorising ",
+        "content (work",
+    ]
+
+
+def test_only_the_four_neighbours_may_be_read() -> None:
+    for place in range(9):
+        used = np.arange(9).reshape(3, 3) == place
+        if place in (0, 2, 6, 8):
+            with pytest.raises(CheckError, match="diagonal"):
+                filters.only_neighbours(used)
+        else:
+            filters.only_neighbours(used)
+
+
 @pytest.mark.parametrize("name", ["rcnn", "rcnn ternary"])
 def test_every_patch_that_can_occur_while_memorising_is_checked(name: str) -> None:
     """Cells are empty (e), written (w), memorising (m) or frame (f). A message comes from one side only, has
@@ -243,6 +266,14 @@ def heard_rounding(net: Net) -> None:
     add_unit(net, {}, 0.5, 1, -1.0)
 
 
+def heard_from_two(net: Net) -> None:
+    """The same where two questions are heard with opposite signs."""
+    one, other = question(net, 4), question(net, 4, 0)
+    add_unit(net, {one: 1.0, other: -1.0}, -0.5, 1, 1.0)
+    add_unit(net, {one: 1.0}, -0.25, 1, -1.0)
+    add_unit(net, {one: 1.0}, -0.75, 1, 1.0)
+
+
 def steep(net: Net) -> None:
     """An answer that is 1 at a value of a computing cell, but not flat there."""
     contents = Contents(3, len(net.config["states"]), "ternary")
@@ -263,6 +294,7 @@ FORGED: list[tuple[str, Change]] = [
     ("rounding of the answers", same_at_the_ends),
     ("off by|running wrongly", constant_question),
     ("rounding of the answers", heard_rounding),
+    ("rounding of the answers", heard_from_two),
     ("not flat", steep),
     ("running wrongly", lambda net: net.add("V3.bias", net.arrays["rule_units"][100], -0.5)),
     ("running wrongly", lambda net: net.arrays.update(rule_units=net.arrays["rule_units"][:-1])),

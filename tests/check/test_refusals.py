@@ -327,6 +327,8 @@ TERNARY: list[tuple[str, Change]] = [
     ("claims bump_rounding", claims(bump_rounding=0.6)),
     ("asks about two cells", lambda net: net.put("V1.columns", 0, 5 - net.arrays["V1.columns"][0])),
     ("have a bias", add("V4.bias", 0, 1)),
+    ("have a bias", add("V5.bias", 0, 1)),
+    ("not answered by 0 or 1", lambda net: net.put("V1.bias", 0, -100.0)),
     ("the filter gives", add("V5.values", 0, 0.01)),
 ]
 
