@@ -10,13 +10,13 @@ from itertools import product
 from tapegrad.learners.on_grid import (
     BLANK,
     MINUS,
-    PLUS,
     SIGNS,
     GridLearner,
     answer_at_mark,
     flip,
     mark_corner,
     times,
+    to_pivot,
 )
 from tapegrad.machines.many_heads import ManyHeadBuilder, ManyHeadMachine
 
@@ -36,14 +36,8 @@ def parity() -> GridLearner[ManyHeadMachine]:
     _undo_xor_form(b)
     b.move("left")
     mark_corner(b)
-    with b.loop() as columns:  # from the top of the first column that is left
-        b.move("right")
-        with b.if_(BLANK):  # it is that of the labels
-            b.break_(columns)
-        b.move("left")
-        with b.while_(PLUS):
-            b.write(BLANK)
-            b.move("down")
+    with b.loop() as columns:
+        to_pivot(b, columns)
         with b.if_(MINUS):  # a pivot; in the test row it has no row below it, and is only erased
             b.write(BLANK)
             b.move("down")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError
-from tapegrad.machines.builder import ControlFlow, GridBuilder
+from tapegrad.machines.builder import ControlFlow, GridBuilder, Loop
 from tapegrad.machines.many_heads import HeadsConfiguration, ManyHeadMachine
 from tapegrad.machines.model import GridConfiguration, GridMachine, GridRule
 
@@ -33,14 +33,14 @@ class Frame(NamedTuple):
     right: int = 1
 
 
-OnGrid = TypeVar("OnGrid", bound=GridMachine | ManyHeadMachine, covariant=True)
+Machine = TypeVar("Machine", bound=GridMachine | ManyHeadMachine, covariant=True)
 
 
 @dataclass(frozen=True)
-class GridLearner(Generic[OnGrid]):
+class GridLearner(Generic[Machine]):
     """A learning machine, and the frame of work cells that it needs around the main grid."""
 
-    machine: OnGrid
+    machine: Machine
     frame: Frame = Frame()  # noqa: RUF009
     features: int | None = None
     """How many features it is made for; None if for any number."""
@@ -295,14 +295,8 @@ def parity() -> GridLearner[GridMachine]:
     b.seek("left", BLANK)
     b.move("up")
     mark_corner(b)
-    with b.loop() as columns:  # from the top of the first column that is left
-        b.move("right")
-        with b.if_(BLANK):  # it is that of the labels
-            b.break_(columns)
-        b.move("left")
-        with b.while_(PLUS):
-            b.write(BLANK)
-            b.move("down")
+    with b.loop() as columns:
+        to_pivot(b, columns)
         with b.if_(MINUS):
             b.move("down")
             with b.if_(BLANK):  # in the test row, so there is no pivot
@@ -323,6 +317,18 @@ def mark_corner(b: ControlFlow) -> None:
     """From the cell above and before the top left one to that one, which is found again by a mark there."""
     b.write(PLUS)
     b.move("right", "down")
+
+
+def to_pivot(b: ControlFlow, columns: Loop) -> None:
+    """From the top of the first column that is left to its first -, or below it, over signs that are erased;
+    out of the loop if it is the column of the labels."""
+    b.move("right")
+    with b.if_(BLANK):
+        b.break_(columns)
+    b.move("left")
+    with b.while_(PLUS):
+        b.write(BLANK)
+        b.move("down")
 
 
 def answer_at_mark(b: ControlFlow) -> None:

@@ -8,11 +8,10 @@ form. So this is the same kind of network, with weights from the same set, and t
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from tapegrad.errors import Refused, SourceError
 from tapegrad.machines.builder import ControlFlow
-from tapegrad.machines.model import MOVES, Cell, GridMachine
+from tapegrad.machines.model import MOVES, Cell, OnGrid
 from tapegrad.machines.program import GONE, Fork, Vanish
 
 
@@ -35,40 +34,24 @@ class HeadsConfiguration:
 
 
 @dataclass(frozen=True)
-class ManyHeadMachine:
+class ManyHeadMachine(OnGrid):
     """A deterministic machine on a grid. A head halts where `rules` has no entry, and the machine where all
     its heads do. Two heads that come to one cell are a mistake of the machine, which `step` reports."""
 
     rules: Mapping[tuple[str, str], HeadsRule]
-    start_state: str
-    blank: str = "0"
-    name: str = "machine with many heads"
-    alphabet: tuple[str, ...] = ()
-    states: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        rules = dict(self.rules)
-        states = dict.fromkeys([self.start_state, *self.states])
-        alphabet = dict.fromkeys([self.blank, *self.alphabet])
-        for (state, read), rule in rules.items():
-            moves = [move for move, _ in rule.heads]
-            if not set(moves) <= set(MOVES) or len(set(moves)) < len(moves):
+        super().__post_init__()
+        for (state, read), rule in self.rules.items():
+            if len(dict(rule.heads)) < len(rule.heads):
                 raise SourceError(
-                    f"heads cannot go {', '.join(moves)}",
-                    where=f"rule for state {state!r} reading {read!r}",
-                    advice=f"Moves are {', '.join(MOVES)}, each for one head at most.",
+                    "two heads make the same move", where=f"rule for state {state!r} reading {read!r}"
                 )
-            states.update(dict.fromkeys([state, *(then for _, then in rule.heads)]))
-            alphabet.update(dict.fromkeys([read, rule.write]))
-        object.__setattr__(self, "rules", MappingProxyType(rules))
-        object.__setattr__(self, "states", tuple(states))
-        object.__setattr__(self, "alphabet", tuple(alphabet))
 
     def start(self, rows: Sequence[Sequence[str]] = (), head: Cell = (0, 0)) -> HeadsConfiguration:
         """The first configuration, with one head: `rows` laid out from cell (0, 0) downwards and to the
         right."""
-        plain = GridMachine({}, self.start_state, self.blank, self.name, self.alphabet)
-        return HeadsConfiguration(plain.start(rows).cells, {head: self.start_state})
+        return HeadsConfiguration(self.laid_out(rows), {head: self.start_state})
 
     def step(self, configuration: HeadsConfiguration) -> HeadsConfiguration | None:
         """The next configuration, or None if every head has halted."""

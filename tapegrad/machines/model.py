@@ -201,7 +201,7 @@ def refuse_if_huge(rules: int, what: str, advice: str) -> None:
         raise Refused(f"{what} would need {rules:,} rules; the limit is {MOST_RULES:,}", advice=advice)
 
 
-# Machines with one head on one two-dimensional tape, infinite in all four directions.
+# Machines on one two-dimensional tape, infinite in all four directions.
 
 
 Cell = tuple[int, int]
@@ -236,10 +236,10 @@ class GridConfiguration:
 
 
 @dataclass(frozen=True)
-class GridMachine:
-    """A deterministic machine on a grid. It halts, without taking a step, where `rules` has no entry."""
+class OnGrid:
+    """What all machines on a grid have in common: rules that say what is written, and how `heads` go on."""
 
-    rules: Mapping[tuple[str, str], GridRule]
+    rules: Mapping[tuple[str, str], Any]
     start_state: str
     blank: str = "0"
     name: str = "grid machine"
@@ -251,13 +251,15 @@ class GridMachine:
         states = dict.fromkeys([self.start_state, *self.states])
         alphabet = dict.fromkeys([self.blank, *self.alphabet])
         for (state, read), rule in rules.items():
-            if rule.move not in MOVES:
-                raise SourceError(
-                    f"{rule.move!r} is no move",
-                    where=f"rule for state {state!r} reading {read!r}",
-                    advice=f"Moves are {', '.join(MOVES)}.",
-                )
-            states.update(dict.fromkeys([state, rule.state]))
+            states.setdefault(state)
+            for move, then in rule.heads:
+                if move not in MOVES:
+                    raise SourceError(
+                        f"{move!r} is no move",
+                        where=f"rule for state {state!r} reading {read!r}",
+                        advice=f"Moves are {', '.join(MOVES)}.",
+                    )
+                states.setdefault(then)
             alphabet.update(dict.fromkeys([read, rule.write]))
         object.__setattr__(self, "rules", MappingProxyType(rules))
         object.__setattr__(self, "states", tuple(states))
@@ -266,15 +268,10 @@ class GridMachine:
     def __reduce__(self) -> tuple[Any, ...]:
         """For `copy` and for users who pickle: the fields, as a read-only view of rules cannot be copied."""
         fields = self.start_state, self.blank, self.name, self.alphabet, self.states
-        return GridMachine, (dict(self.rules), *fields)
+        return type(self), (dict(self.rules), *fields)
 
-    def start(
-        self, rows: Sequence[Sequence[str]] | GridConfiguration = (), head: Cell = (0, 0)
-    ) -> GridConfiguration:
-        """The first configuration: `rows` laid out from cell (0, 0) downwards and to the right. A
-        configuration may be given in place of the rows, to start from anywhere."""
-        if isinstance(rows, GridConfiguration):
-            return rows
+    def laid_out(self, rows: Sequence[Sequence[str]]) -> dict[Cell, str]:
+        """The cells of these rows that are not blank, from cell (0, 0) downwards and to the right."""
         cells, known = {}, frozenset(self.alphabet)
         for r, row in enumerate(rows):
             for c, symbol in enumerate(row):
@@ -283,7 +280,24 @@ class GridMachine:
                     raise unknown_symbol(self.name, symbol, where, self.alphabet)
                 if symbol != self.blank:
                     cells[r, c] = symbol
-        return GridConfiguration(self.start_state, cells, head)
+        return cells
+
+
+@dataclass(frozen=True)
+class GridMachine(OnGrid):
+    """A deterministic machine on a grid, with one head. It halts, without taking a step, where `rules` has no
+    entry."""
+
+    rules: Mapping[tuple[str, str], GridRule]
+
+    def start(
+        self, rows: Sequence[Sequence[str]] | GridConfiguration = (), head: Cell = (0, 0)
+    ) -> GridConfiguration:
+        """The first configuration: `rows` laid out from cell (0, 0) downwards and to the right. A
+        configuration may be given in place of the rows, to start from anywhere."""
+        if isinstance(rows, GridConfiguration):
+            return rows
+        return GridConfiguration(self.start_state, self.laid_out(rows), head)
 
     def step(self, configuration: GridConfiguration) -> GridConfiguration | None:
         """The next configuration, or None if the machine has halted."""

@@ -5,10 +5,14 @@ from copy import deepcopy
 
 import pytest
 
+from tapegrad.machines.many_heads import HeadsRule, ManyHeadMachine
 from tapegrad.machines.model import GridMachine, GridRule, Rule, TuringMachine
 
 MACHINES = [
     GridMachine({("A", "0"): GridRule("1", "right", "B")}, "A", name="g", alphabet=("z",), states=("C",)),
+    ManyHeadMachine(
+        {("A", "0"): HeadsRule("1", (("right", "B"), ("up", "A")))}, "A", name="h", alphabet=("z",)
+    ),
     TuringMachine({}, "a", tapes=3),
     TuringMachine(
         {("a", ("x", " ")): Rule((" ", "x"), (1, -1), "yes")},

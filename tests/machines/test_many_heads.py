@@ -112,9 +112,12 @@ def test_two_heads_in_one_cell_are_refused():
         list(islice(machine.run(machine.start()), 10))
 
 
-@pytest.mark.parametrize("heads", [(("north", "a"),), (("up", "a"), ("up", "b"))])
-def test_heads_go_one_of_five_ways_and_each_another(heads):
-    with pytest.raises(SourceError, match="each for one head at most"):
+@pytest.mark.parametrize(
+    ("heads", "why"),
+    [((("north", "a"),), "'north' is no move"), ((("up", "a"), ("up", "b")), "two heads make the same move")],
+)
+def test_heads_go_one_of_five_ways_and_each_another(heads, why):
+    with pytest.raises(SourceError, match=why):
         ManyHeadMachine({("a", "0"): HeadsRule("0", heads)}, "a")
 
 
