@@ -4,6 +4,7 @@ machine code. It ends where `TuringMachine.run` and `GridMachine.run` end, some 
 
 import math
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +128,38 @@ class _Coding:
         return np.zeros(shape, self.cell_type)
 
 
-class Plane:
+FEW = 1000
+"""Steps at the beginning of a run that the same loop takes in Python: to load machine code takes as long as a
+hundred million steps."""
+
+
+class Engine(ABC):
+    """A run by arrays: the first few steps in Python, all others compiled."""
+
+    taken = 0
+
+    def advance(self, limit: int) -> tuple[int, int]:
+        """Take up to `limit` steps; how many it took and why it stopped."""
+        steps, outcome = 0, RUNNING
+        while outcome == RUNNING and steps < limit:
+            more, outcome = self._some_steps(limit - steps)
+            steps += more
+            self.taken += more
+        return steps, outcome
+
+    @abstractmethod
+    def _some_steps(self, limit: int) -> tuple[int, int]:
+        """At most so many of them, by one of the two loops."""
+
+    def _loop(self, compiled: Any, limit: int) -> tuple[Any, int]:
+        """The loop to go on with, and how many steps it may take."""
+        plain = getattr(compiled, "py_func", None)  # none where numba was told to compile nothing
+        if plain is None or self.taken >= FEW:
+            return compiled, limit
+        return plain, min(limit, FEW - self.taken)
+
+
+class Plane(Engine):
     """One head on a grid, or on a single tape."""
 
     def __init__(
@@ -139,7 +171,6 @@ class Plane:
         self.coding = _Coding(machine, len(machine.alphabet), max_cells)
         self.on_grid = isinstance(machine, GridMachine)
         self.guard = GRID_GUARD if self.on_grid else TAPE_GUARD
-        self.taken = 0
         cells, head = _as_plane(start)
         top, left = (min(cell[i] for cell in (head, *cells)) for i in (0, 1))
         bottom, right = (max(cell[i] for cell in (head, *cells)) for i in (0, 1))
@@ -169,10 +200,9 @@ class Plane:
         """Moves as distances in the flattened array, for its present width; negative ones wrap around."""
         self.offset = (self.moves @ np.array([self.cells.shape[1], 1])).astype(np.uint64)
 
-    def advance(self, limit: int) -> tuple[int, int]:
-        """Take some steps, at most `limit`; how many it took and why it stopped."""
+    def _some_steps(self, limit: int) -> tuple[int, int]:
         width = self.cells.shape[1]
-        loop, limit = _loop(plane_steps, self.taken, limit)
+        loop, limit = self._loop(plane_steps, limit)
         with np.errstate(over="ignore"):  # offsets wrap around
             steps, position, base, outcome = loop(
                 self.cells.ravel(),
@@ -185,7 +215,6 @@ class Plane:
                 limit,
                 self.guard,
             )
-        self.taken += int(steps)
         self.row, self.column = divmod(int(position), width)
         self.base = int(base)
         return int(steps), outcome
@@ -260,13 +289,12 @@ def _tabulated(machine: TuringMachine, coding: _Coding) -> _Table:
     return following, write, moves
 
 
-class Tapes:
+class Tapes(Engine):
     """Several tapes, as rows of one array. Column `origin` holds cell 0 of each."""
 
     guard = TAPE_GUARD
 
     def __init__(self, machine: TuringMachine, start: Configuration, max_cells: int) -> None:
-        self.taken = 0
         self.symbols = len(machine.alphabet)
         self.coding = coding = _Coding(machine, self.symbols**machine.tapes, max_cells)
         places = [*start.heads, *(cell for tape in start.tapes for cell in tape)]
@@ -279,9 +307,8 @@ class Tapes:
         self.base = coding.base[start.state]
         self.following, self.write, self.moves = _tabulated(machine, coding)
 
-    def advance(self, limit: int) -> tuple[int, int]:
-        """Take some steps, at most `limit`; how many it took and why it stopped."""
-        loop, limit = _loop(tapes_steps, self.taken, limit)
+    def _some_steps(self, limit: int) -> tuple[int, int]:
+        loop, limit = self._loop(tapes_steps, limit)
         with np.errstate(over="ignore"):  # offsets wrap around
             steps, base, outcome = loop(
                 self.cells,
@@ -294,7 +321,6 @@ class Tapes:
                 limit,
                 self.guard,
             )
-        self.taken += int(steps)
         self.base = int(base)
         return int(steps), outcome
 
@@ -320,17 +346,6 @@ class Tapes:
             tapes.append(dict(zip(across, symbols, strict=True)))
         heads = tuple(head - self.origin for head in self.heads.tolist())
         return Configuration(self.coding.state(self.base), tuple(tapes), heads)
-
-
-FEW = 1000
-"""Steps at the beginning of a run that the same loop takes in Python: to load machine code takes as long as a
-hundred million steps."""
-
-
-def _loop(compiled: Any, taken: int, limit: int) -> tuple[Any, int]:
-    """The loop to go on with after so many steps, and how many it may take."""
-    plain = getattr(compiled, "py_func", None)  # none where numba was told to compile nothing
-    return (compiled, limit) if plain is None or taken >= FEW else (plain, min(limit, FEW - taken))
 
 
 CHUNK = 1 << 24
