@@ -146,7 +146,7 @@ def test_functions_of_a_python_file(folder: Path) -> None:
         ("mine.py", "mine.py:clamped. It defines clamped, described, untyped"),
         ("mine.py:", "name the function"),
         ("mine.py:nothing", "defines no 'nothing'"),
-        ("mine.py:number", "a int is not a source"),
+        ("mine.py:number", "an int is not a source"),
         ("mine.py:untyped", "'a' has no type"),
         ("none.py:f", "no file 'none.py'"),
         ("broken.py:f", "SyntaxError.*line 2"),
