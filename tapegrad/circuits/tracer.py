@@ -97,7 +97,13 @@ class Traced:
     def encode(self, *arguments: Any) -> list[int]:
         """The circuit's input bits for these arguments."""
         pairs = zip(self._matched(arguments), arguments, strict=True)
-        return [bit for layout, argument in pairs for bit in to_bits(layout, argument)]
+        found: list[int] = []
+        for name, (layout, argument) in zip(self.inputs, pairs, strict=True):
+            try:
+                found.extend(to_bits(layout, argument))
+            except InputError as error:
+                raise InputError(error.what, where=f"argument {name!r}", advice=error.advice) from error
+        return found
 
     def decode(self, bits: Any) -> Any:
         """The result that these output bits stand for."""
