@@ -50,6 +50,19 @@ def test_functions_take_and_give_their_own_values(net: tg.Compiled) -> None:
     assert net(np.array([[1] * 8 + [0] * 8])).tolist() == [255]  # a matrix of bits, as circuits take it
 
 
+class Foreign:
+    """An array as other packages have them, such as a tensor of PyTorch's."""
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        return np.array([1, 2, 250])
+
+
+@pytest.mark.parametrize("many", [[1, 2, 250], (1, 2, 250), Foreign(), np.array([1, 2, 250], np.uint8)])
+def test_a_batch_is_any_row_of_numbers(net: tg.Compiled, many: Any) -> None:
+    assert net(many, 10).tolist() == net(b=[10, 10, 10], a=many).tolist() == [11, 12, 255]
+    assert tg.compile("adder8", "relu")(many, 10).tolist() == [11, 12, 260]
+
+
 def test_results_are_as_the_function_has_them() -> None:
     def function(v: tg.Array(tg.Int(4), 2), c: tg.Bit):  # type: ignore[valid-type]
         return {"swapped": tg.array([v[1], v[0]]), "both": (-v[0], ~c)}
@@ -66,11 +79,14 @@ def test_results_are_as_the_function_has_them() -> None:
     [
         ((300, 1), {}, "300 does not fit UInt\\(8\\)"),
         ((1,), {}, "no value for b"),
-        ((1, 2, 3), {}, "3 inputs were given instead of 2. clamped takes a, b"),
+        ((1, 2, 3), {}, r"3 inputs were given instead of 2. clamped takes a: UInt\(8\), b: UInt\(8\)"),
         ((1,), {"c": 2}, "no input 'c'"),
         ((1, 2), {"a": 2}, "'a' was given twice"),
         ((1.5, 2), {}, "no integer"),
         ((np.array([1, 2]), np.array([1, 2, 3])), {}, "batches of 2 and 3"),
+        ((1, 300), {}, r"300 does not fit .*\(argument 'b'\)"),
+        ((np.array([[1, 2], [3, 4]]), 1), {}, r"shape \(2, 2\) has too many axes \(input 'a'\)"),
+        (([[1, 2], [3]], 1), {}, r"\(input 'a'\)"),
     ],
 )
 def test_wrong_arguments_are_one_sentence(
@@ -146,7 +162,7 @@ def test_functions_of_a_python_file(folder: Path) -> None:
         ("mine.py", "mine.py:clamped. It defines clamped, described, untyped"),
         ("mine.py:", "name the function"),
         ("mine.py:nothing", "defines no 'nothing'"),
-        ("mine.py:number", "a int is not a source"),
+        ("mine.py:number", "an int is not a source"),
         ("mine.py:untyped", "'a' has no type"),
         ("none.py:f", "no file 'none.py'"),
         ("broken.py:f", "SyntaxError.*line 2"),
@@ -184,7 +200,7 @@ def test_run_takes_functions_and_saved_nets(folder: Path) -> None:
     assert "Leave out --target" in said("run", "saved.net", "7", "8", "-t", "relu", code=2)
     assert "Choose one" in said("run", "increment", code=2)
     assert "no list" in said("run", "mine.py:described", "[1,", "-t", "relu", code=2)
-    assert "not a number" in said("run", "mine.py:described", "1,x,3", "-t", "relu", code=2)
+    assert "not a whole number" in said("run", "mine.py:described", "1,x,3", "-t", "relu", code=2)
 
 
 @pytest.mark.parametrize("target", ["tape", "simplex", "relu", "emulator", "transformer"])

@@ -14,7 +14,14 @@ from tapegrad.errors import calling_frame
 IN_GENERAL = (
     "Use `where(condition, a, b)` instead, & | ~ instead of and, or, not, and `smallest`, `largest`, `sort`."
 )
-LOOKUP = "Use `where(condition, a, b)` to choose, `array(table)[x]` to look x up in a table."
+LOOKUP = (
+    "Use `where(condition, a, b)` to choose, `array(table)[x]` to look x up in a table; a loop takes a fixed "
+    "number of rounds, as in `for i in range(8)`."
+)
+LOOP = (
+    "Loop a fixed number of times instead, as often as it can be needed, as in `for i in range(8):`, and let "
+    "every value that changes be `where({test}, new, old)`."
+)
 LARGEST_FILE = 1 << 20
 """Characters; in larger files nothing is looked for."""
 FUNCTIONS = {"min": "smallest", "max": "largest", "sorted": "sort", "any": "any_of", "all": "all_of"}
@@ -34,11 +41,12 @@ def rewritten_lookup(otherwise: str = LOOKUP) -> str:
 
 def _advice(otherwise: str) -> str:
     frame = calling_frame()
-    line = _rewritten(frame) if frame is not None else None
-    return f"Write `{line}` instead." if line and len(line) <= LONGEST else otherwise
+    said = _rewritten(frame) if frame is not None else None
+    return said if said and len(said) <= LONGEST + len(LOOP) else otherwise
 
 
 def _rewritten(frame: FrameType) -> str | None:
+    """The sentence with the line as it can be written, or on how to loop."""
     text = "".join(linecache.getlines(frame.f_code.co_filename, frame.f_globals))
     place = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     if not text or len(text) > LARGEST_FILE:
@@ -50,8 +58,10 @@ def _rewritten(frame: FrameType) -> str | None:
     for statements in _blocks(tree):
         for number, statement in enumerate(statements):
             following = statements[number + 1] if number + 1 < len(statements) else None
+            if isinstance(statement, ast.While) and _asks(statement, place):
+                return LOOP.format(test=ast.unparse(statement.test))
             if line := _statement(statement, following, place):
-                return line
+                return f"Write `{line}` instead."
     return None
 
 
@@ -67,8 +77,8 @@ def _blocks(tree: ast.AST) -> list[list[ast.stmt]]:
 
 
 def _statement(statement: ast.stmt, following: ast.stmt | None, place: tuple[int | None, ...]) -> str | None:
-    if isinstance(statement, ast.If | ast.While) and _at(statement.test, place):
-        return _chosen(statement, following) if isinstance(statement, ast.If) else None
+    if isinstance(statement, ast.If) and _asks(statement, place):
+        return _chosen(statement, following)
     if not any(_branches(node, place) for node in ast.walk(statement)):
         return None
     if isinstance(statement, ast.If | ast.While):
@@ -82,10 +92,15 @@ def _at(node: ast.AST, place: tuple[int | None, ...]) -> bool:
     return tuple(own) == tuple(place)
 
 
+def _asks(node: ast.If | ast.While | ast.IfExp, place: tuple[int | None, ...]) -> bool:
+    """Whether the jump of this node is here: it has the place of a comparison, else that of the whole."""
+    return _at(node.test, place) or _at(node, place)
+
+
 def _branches(node: ast.AST, place: tuple[int | None, ...]) -> bool:
     """Whether it is this node that asks for a truth."""
     if isinstance(node, ast.IfExp):
-        return _at(node.test, place)
+        return _asks(node, place)
     if isinstance(node, ast.BoolOp):
         return _at(node, place) or any(_at(value, place) for value in node.values)
     if isinstance(node, ast.UnaryOp):
@@ -151,6 +166,9 @@ def _chosen(statement: ast.If, following: ast.stmt | None) -> str | None:
         other = other if statement.orelse else following
         if one.value and isinstance(other, ast.Return) and other.value:
             return ast.unparse(ast.Return(_call("where", statement.test, one.value, other.value)))
+    if isinstance(one, ast.AugAssign) and not statement.orelse:
+        value = ast.parse(ast.unparse(one.target), mode="eval").body
+        one = ast.Assign([one.target], ast.BinOp(value, one.op, one.value))
     if isinstance(one, ast.Assign) and len(one.targets) == 1:
         (target,) = one.targets
         if not statement.orelse:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.tracer import Traced
-from tapegrad.circuits.types import Array, BitType, IntType, Layout, ScalarType
+from tapegrad.circuits.types import Array, BitType, IntType, Layout, ScalarType, parts
 from tapegrad.errors import InputError
 from tapegrad.source import Call
 
@@ -36,6 +36,9 @@ def named_bits(names: Sequence[str], row: np.ndarray) -> dict[str, int]:
     return values
 
 
+LONGEST_EXAMPLE = 80
+"""Characters of an input that is shown as an example."""
+
 # Circuits.
 
 
@@ -46,7 +49,7 @@ def call_circuit(circuit: Circuit, given: tuple[Any, ...], named: Mapping[str, A
     if len(given) == 1 and not named and (len(widths) > 1 or np.ndim(given[0]) > 0):
         bits = circuit.start(given[0])
         return Call((bits,), lambda rows: _outputs(circuit, rows, batch=np.ndim(given[0]) > 1))
-    values = _bound(circuit.name, list(widths), given, named)
+    values = _bound(circuit.name, {name: name for name in widths}, given, named)
     batch, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(circuit.inputs, widths, own))
     return Call((rows,), lambda result: _outputs(circuit, result, batch))
 
@@ -55,7 +58,9 @@ def cycles_by_name(inputs: Sequence[str], name: str, named: Mapping[str, Any]) -
     """The row of bits of every cycle, from a number for each input and cycle; a single number holds for all
     of them."""
     widths = _widths(inputs)
-    values = {own: np.asarray(value) for own, value in _bound(name, list(widths), (), named).items()}
+    values = {
+        own: np.asarray(value) for own, value in _bound(name, {own: own for own in widths}, (), named).items()
+    }
     _, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(inputs, widths, own))
     return rows
 
@@ -67,7 +72,8 @@ def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8
     numbers_in_order = len(texts) == len(widths) and (not bits or len(digits) != len(circuit.inputs))
     if by_name or (numbers_in_order and len(texts) > 1):
         given = () if by_name else tuple(texts)
-        values = _bound(circuit.name, list(widths), given, dict(map(_pair, texts)) if by_name else {})
+        named = dict(map(_pair, texts)) if by_name else {}
+        values = _bound(circuit.name, {name: name for name in widths}, given, named)
         numbers = {name: _number(text, f"input {name!r}") for name, text in values.items()}
         return (np.array([_bits(circuit.inputs, widths, numbers)], np.uint8),)
     if not bits:
@@ -128,7 +134,7 @@ def call_function(traced: Traced, given: tuple[Any, ...], named: Mapping[str, An
     """The arguments of the function, in order or by name; what comes back is its result."""
     if len(given) == 1 and not named and traced.takes_bits(given[0]):
         return Call(given, lambda rows: _stacked([traced.decode(row) for row in rows]))
-    values = _bound(traced.name, list(traced.inputs), given, named)
+    values = _bound(traced.name, _described(traced), given, named)
     depths = {name: _axes(layout) for name, layout in traced.inputs.items()}
     batch, rows = _rows(values, depths, lambda own: traced.encode(*own.values()))
     if batch:
@@ -142,9 +148,37 @@ def parse_arguments(traced: Traced, texts: Sequence[str]) -> tuple[NDArray[np.ui
     given = tuple(text for text in texts if "=" not in text)
     if len(given) == 1 and len(traced.inputs) > 1:
         given = tuple(given[0].split())
-    values = _bound(traced.name, list(traced.inputs), given, dict(map(_pair, assigned)))
+    values = _bound(traced.name, _described(traced), given, dict(map(_pair, assigned)))
     parsed = [_parsed(traced.inputs[name], text, f"argument {name!r}") for name, text in values.items()]
     return (np.array([traced.encode(*parsed)], np.uint8),)
+
+
+def _described(traced: Traced) -> dict[str, str]:
+    """Every parameter with its type, where a name alone does not say how to write a value."""
+    return {name: f"{name}: {of}" for name, of in traced.inputs.items()}
+
+
+def typed_arguments(traced: Traced) -> str:
+    """A value for each parameter, as it is typed; nothing where there are too many for that."""
+    example = " ".join(map(_typed, traced.inputs.values()))
+    return f" For this one: --input {example}" if 0 < len(example) <= LONGEST_EXAMPLE else ""
+
+
+def _typed(layout: Layout) -> str:
+    """The number 1, so often as the layout has places: `1`, `1,1,1` or a list or dictionary of JSON's."""
+    if isinstance(layout, ScalarType):
+        return "1"
+    if isinstance(layout, Array) and isinstance(layout.element, ScalarType):
+        return ",".join(["1"] * layout.length)
+    return f"'{json.dumps(_ones(layout))}'"
+
+
+def _ones(layout: Layout) -> Any:
+    if isinstance(layout, ScalarType):
+        return 1
+    if isinstance(layout, dict):
+        return {key: _ones(part) for key, part in layout.items()}
+    return [_ones(part) for _, part in parts(layout, "")]
 
 
 def result_json(traced: Traced, rows: Bits) -> Any:
@@ -184,10 +218,12 @@ def _axes(layout: Layout) -> int:
 
 
 def _bound(
-    name: str, wanted: Sequence[str], given: tuple[Any, ...], named: Mapping[str, Any]
+    name: str, wanted: Mapping[str, str], given: tuple[Any, ...], named: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Every name with its value, in order."""
-    advice = f"{name} takes {', '.join(wanted)}."
+    """Every name with its value, in order; `wanted` has them with what is said of each."""
+    advice = f"{name} takes {', '.join(wanted.values())}."
+    if any(": Array" in said for said in wanted.values()):
+        advice += " An array is one value: [1, 2, 3] in Python, 1,2,3 on the command line."
     if unknown := named.keys() - set(wanted):
         raise InputError(f"there is no input {min(unknown)!r}", advice=advice)
     if len(given) > len(wanted):
@@ -203,6 +239,7 @@ def _bound(
 
 def _rows(values: Mapping[str, Any], axes: Mapping[str, int], bits: Any) -> tuple[bool, NDArray[np.uint8]]:
     """Whether these are batches; and the bits of every pattern. What is no batch is the same in all."""
+    values = {name: _as_array(own, name, axes[name]) for name, own in values.items()}
     batches = {n for n, own in values.items() if isinstance(own, np.ndarray) and own.ndim == axes[n] + 1}
     sizes = {len(values[name]) for name in batches}
     if len(sizes) > 1:
@@ -214,6 +251,24 @@ def _rows(values: Mapping[str, Any], axes: Mapping[str, int], bits: Any) -> tupl
     )
     rows = np.array([bits(pattern) for pattern in patterns], np.uint8)
     return bool(batches), rows.reshape(count, -1)
+
+
+def _as_array(value: Any, name: str, axes: int) -> Any:
+    """A list of single values, and arrays of other packages (PyTorch, JAX, pandas), as NumPy's; anything
+    else as it is."""
+    several = isinstance(value, list | tuple) and axes == 0
+    if several or (hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic)):
+        try:
+            value = np.asarray(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"{error}", where=f"input {name!r}") from error
+    if isinstance(value, np.ndarray) and axes + 1 < value.ndim:
+        raise InputError(
+            f"an array of shape {value.shape} has too many axes",
+            where=f"input {name!r}",
+            advice="A batch has one axis more than a single value; `.ravel()` makes one axis of many.",
+        )
+    return value
 
 
 def _stacked(results: Sequence[Any]) -> Any:
@@ -244,4 +299,4 @@ def _number(text: str, where: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise InputError(f"{text[:60]!r} is not a number", where=where) from None
+        raise InputError(f"{text[:60]!r} is not a whole number", where=where) from None

@@ -18,6 +18,7 @@ from tapegrad.circuits.inputs import (
     parse_arguments,
     parse_bits,
     result_json,
+    typed_arguments,
     typed_example,
 )
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
@@ -289,6 +290,7 @@ FUNCTION = SourceKind(
     ),
     parse_input=parse_arguments,
     input_needed="Write a value for each parameter, in order or as name=value.",
+    input_example=typed_arguments,
     call=call_function,
     default_inputs=_default_arguments,
     sample=random_function,

@@ -60,7 +60,14 @@ class Scalar(NotForNumpy):
     wires of a traced one, least significant first; `build` is the circuit that is being traced."""
 
     __slots__ = ("build", "raw", "type")
-    __hash__ = None  # type: ignore[assignment]
+
+    def __hash__(self) -> int:
+        raise SourceError(
+            "the key of a dictionary or the element of a set must be known, and it depends on the arguments",
+            where=calling_line(),
+            advice="Use `array(table)[x]` to look x up in a table, and `any_of(array([1, 3]) == x)` for "
+            "x in {1, 3}.",
+        )
 
     def __init__(self, type: Any, raw: Any, build: CircuitBuilder | None = None) -> None:
         self.type: Any = type
@@ -71,7 +78,7 @@ class Scalar(NotForNumpy):
         """The Python number of a concrete value."""
         if self.build is not None:
             raise SourceError(
-                "a traced value has no number yet: it differs from run to run",
+                "this needs a number that is known, and what comes from the arguments is not known yet",
                 where=calling_line(),
                 advice=rewritten_lookup(),
             )
@@ -89,7 +96,8 @@ class Scalar(NotForNumpy):
         if self.build is None:
             return self.number != 0
         raise SourceError(
-            "the traced function branches (if, while, and, or, not, min, max) on a traced value",
+            "the way to go here (if, while, and, or, not, min, max) depends on the arguments, which are not "
+            "known while the function is turned into a circuit",
             where=calling_line(),
             advice=rewritten_branch(),
         )

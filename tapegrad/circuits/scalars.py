@@ -39,6 +39,11 @@ class ScalarType:
     def __call__(self, value: Any = 0) -> Any:
         return self.value(self, self.residue(value))
 
+    def __getitem__(self, length: Any) -> Any:
+        raise SourceError(
+            f"{self}[{length}] is no type", advice=f"Write Array({self}, {length}) for an array."
+        )
+
     def residue(self, value: Any) -> int:
         """The bits of a Python number, which must fit."""
         raise NotImplementedError

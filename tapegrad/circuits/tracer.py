@@ -10,7 +10,10 @@ traced.plain(3, 200)    # 200, by running the function itself on concrete values
 """
 
 import inspect
+import re
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,7 +97,13 @@ class Traced:
     def encode(self, *arguments: Any) -> list[int]:
         """The circuit's input bits for these arguments."""
         pairs = zip(self._matched(arguments), arguments, strict=True)
-        return [bit for layout, argument in pairs for bit in to_bits(layout, argument)]
+        found: list[int] = []
+        for name, (layout, argument) in zip(self.inputs, pairs, strict=True):
+            try:
+                found.extend(to_bits(layout, argument))
+            except InputError as error:
+                raise InputError(error.what, where=f"argument {name!r}", advice=error.advice) from error
+        return found
 
     def decode(self, bits: Any) -> Any:
         """The result that these output bits stand for."""
@@ -116,24 +125,60 @@ def trace(function: Callable[..., Any], *layouts: Layout, name: str = "", **by_n
     `tapegrad.circuits.types` for what they are and how bits are named. The result is called `out`, or, if
     it is a dictionary, by its keys.
     """
-    inputs = _parameters(function, layouts, by_name)
-    build = CircuitBuilder()
-    arguments = [_traced(build, layout, parameter) for parameter, layout in inputs.items()]
     title = name or getattr(function, "__name__", "function")
-    try:
-        result = function(*arguments)
-    except (TapegradError, MemoryError):
-        raise
-    except Exception as error:
-        raise SourceError(
-            f"{title!r} ends in {type(error).__name__}: {error}", where=raising_line(error)
-        ) from error
-    output = _layout(result, "the result")
+    with _worded_for(function):
+        inputs = _parameters(function, layouts, by_name)
+        build = CircuitBuilder()
+        arguments = [_traced(build, layout, parameter) for parameter, layout in inputs.items()]
+        result = _result(function, arguments, title)
+        output = _layout(result, "the result")
     wires = [wire for leaf in _leaves(output, result) for wire in leaf.wires(build)]
     outputs = names(output, "" if isinstance(output, dict) else "out")
     for bit, wire in zip(outputs, wires, strict=True):
         build.output(bit, wire)
     return Traced(function, build.circuit(title), inputs, output)
+
+
+def _result(function: Callable[..., Any], arguments: list[Any], title: str) -> Any:
+    """What the function gives for traced arguments; its own mistakes are told with their line."""
+    try:
+        result = function(*arguments)
+    except (TapegradError, MemoryError):
+        raise
+    except Exception as error:
+        endless = "A function that calls itself ends by an `if`, which it cannot ask here: loop instead."
+        raise SourceError(
+            f"{title!r} ends in {type(error).__name__}: {error}",
+            where=raising_line(error),
+            advice=endless if isinstance(error, RecursionError) else "",
+        ) from error
+    if result is None:
+        raise SourceError(f"{title!r} gives back nothing", advice="End it with `return` and a value.")
+    return result
+
+
+_OFFERED = re.compile(
+    r"(?<![\w.])(?:where|array|smallest|largest|sort|any_of|all_of|count_ones|trace|Bit|UInt|Int|Fixed|Float16"
+    r"|Array)(?=[(`])"
+)
+"""Names of this package in a piece of advice."""
+
+
+@contextmanager
+def _worded_for(function: Callable[..., Any]) -> Iterator[None]:
+    """Advice in the names that the user's file has for things: `tg.where` after `import tapegrad as tg`."""
+    try:
+        yield
+    except SourceError as error:
+        known = getattr(inspect.unwrap(function), "__globals__", {})
+        package = sys.modules[__name__.partition(".")[0]]
+        alias = next((own for own, value in known.items() if value is package), None)
+        if alias is None:
+            raise
+        advice = _OFFERED.sub(
+            lambda name: name[0] if name[0] in known else f"{alias}.{name[0]}", error.advice
+        )
+        raise SourceError(error.what, where=error.where, advice=advice) from error.__cause__
 
 
 def _parameters(
@@ -153,12 +198,20 @@ def _parameters(
     given = dict(zip((p.name for p in taken), layouts, strict=False)) | by_name
     inputs = {p.name: given.get(p.name, p.annotation) for p in taken}
     for parameter, layout in inputs.items():
-        if layout is inspect.Parameter.empty or isinstance(layout, str):
-            raise SourceError(
-                f"parameter {parameter!r} has no type",
-                advice=f"Pass one, such as trace(function, {parameter}=UInt(8)).",
-            )
+        if isinstance(layout, str):
+            raise SourceError(f"the type of parameter {parameter!r} is {layout!r}, which stands for nothing")
+        if layout is inspect.Parameter.empty:
+            raise SourceError(f"parameter {parameter!r} has no type", advice=_with_types(function, taken))
     return inputs
+
+
+def _with_types(function: Callable[..., Any], parameters: list[inspect.Parameter]) -> str:
+    """How to write the function with types; a `lambda` has no place for them."""
+    name = getattr(function, "__name__", "")
+    if name.isidentifier():
+        typed = (f"{p.name}: UInt(8)" if p.annotation is p.empty else str(p) for p in parameters)
+        return f"Say how many bits each has, as in def {name}({', '.join(typed)}): for 8."
+    return f"Give trace(function, {parameters[0].name}=UInt(8)), or write a `def` with types."
 
 
 def _signature(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -203,7 +256,7 @@ def _layout(value: Any, place: str) -> Layout:
     if isinstance(value, dict):
         return {str(key): _layout(item, f"{place}.{key}") for key, item in value.items()}
     raise SourceError(
-        f"the traced function gives {value!r}, which is no bit, number or array with a type",
+        f"the function gives {value!r}, which is no bit, number or array with a type",
         where=place,
         advice="Give plain numbers a type, such as UInt(8)(3).",
     )

@@ -101,12 +101,29 @@ def parts(layout: Layout, name: str) -> Iterator[tuple[str, Layout]]:
     elif isinstance(layout, dict):
         yield from ((f"{name}.{key}" if name else str(key), part) for key, part in layout.items())
     else:
-        raise SourceError(
-            f"{layout.__name__ if isinstance(layout, type) else repr(layout)} is no type for bits",
-            where=name,
-            advice="Use Bit, UInt(8), Int(16), Fixed(8, 8), Float16, Array(UInt(8), 4) or tuples, lists and "
+        raise _no_type(layout, name)
+
+
+_INSTEAD = {
+    int: "An integer has a width here: write UInt(8) for 0 to 255, Int(8) for -128 to 127, or other widths.",
+    bool: "Write `Bit` for a single bit.",
+    float: "Write Fixed(8, 8) for 8 bits before the point and 8 after it, or `Float16`.",
+    list: "A list has a fixed length here: write Array(UInt(8), 4) for four integers of 8 bits.",
+}
+"""For types of Python's own: what to write."""
+
+
+def _no_type(layout: Any, name: str) -> SourceError:
+    plain = isinstance(layout, type) and not hasattr(layout, "__origin__")  # list[int] is a type and is not
+    return SourceError(
+        f"{layout.__name__ if plain else repr(layout)} is no type for bits",
+        where=name,
+        advice=_INSTEAD.get(
+            getattr(layout, "__origin__", layout),
+            "Use `Bit`, UInt(8), Int(16), Fixed(8, 8), `Float16`, Array(UInt(8), 4) or tuples, lists and "
             "dictionaries of them.",
-        )
+        ),
+    )
 
 
 def names(layout: Layout, name: str) -> Iterator[str]:

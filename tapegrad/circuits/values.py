@@ -106,7 +106,8 @@ class BitValue(_Logic):
         raise SourceError(
             "bits have no arithmetic of their own",
             where=calling_line(),
-            advice="Use count_ones, ^ or &, or give the bit a width with .to(UInt(8)).",
+            advice="Use `count_ones`, ^ or &; or give the bit a width, x.to(UInt(8)), or the number that it "
+            "is added to, as in n = UInt(8)(0).",
         )
 
     def _left_to_numbers(self, other: Any) -> Any:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -30,8 +30,13 @@ TRAINED_ON = 0.8
 
 def train_with(
     example: Annotated[
-        str | None, typer.Argument(help="A ready example, or a table, FILE.csv; left out, they are listed.")
+        str | None,
+        typer.Argument(
+            help="A ready example, or a table, FILE.csv, or a learner with a table behind it; left out, "
+            "examples are listed."
+        ),
     ] = None,
+    file: Annotated[str | None, typer.Argument(help="The table, behind a learner.")] = None,
     learner: Annotated[
         str,
         typer.Option(
@@ -42,6 +47,10 @@ def train_with(
     label: Annotated[
         str | None,
         typer.Option(help="For a table: the column of labels, a name or number; default: the last."),
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="For a table: a column to leave out, a name or number; repeatable."),
     ] = None,
     positive: Annotated[
         str | None, typer.Option(help="For a table: the label to tell from all others, if there are several.")
@@ -65,13 +74,18 @@ def train_with(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a primary network inside an extended one, whose gradient descent runs an algorithm.
+    """Train a network by gradient descent that carries out an algorithm, such as a perceptron, on a table.
 
-    Examples: tapegrad train-with xor -o xor.net; tapegrad train-with iris.csv --positive setosa;
-    tapegrad train-with iris.csv --positive setosa --learner naive-bayes
+    Examples: tapegrad train-with naive-bayes iris.csv --positive setosa
+
+    tapegrad train-with iris.csv --label kind --without name --learner tree
+
+    tapegrad train-with xor -o xor.net    (a ready example)
     """
+    if file is not None and example is not None:
+        learner, example = example, file
     if example is not None and example.endswith(".csv"):
-        table = Table.read(example, label, positive).split(rows, seed)
+        table = Table.read(example, label, positive, without or ()).split(rows, seed)
         return _trained_on(table, learner, (epochs, bits, cuts), engine, output, as_json)
     if learner != PERCEPTRON:
         raise InputError("--learner is for a table", advice="Give a FILE.csv with it.")
@@ -211,23 +225,38 @@ class Table:
     """Rows that are not trained on."""
 
     @classmethod
-    def read(cls, file: str, label: str | None = None, positive: str | None = None) -> Self:
-        """A file of comma-separated values; a first row without numbers has the names of the columns. With
-        `positive`, every other label becomes "other"."""
+    def read(
+        cls, file: str, label: str | None = None, positive: str | None = None, without: Sequence[str] = ()
+    ) -> Self:
+        """A file of values between commas, semicolons or tabs; a first row without numbers has the names of
+        the columns, of which those `without` are left out. With `positive`, every other label becomes
+        "other"."""
         content = content_of(file)
         if content is None:
             raise InputError(f"there is no file {file}")
         try:
-            rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8-sig"))) if row]
+            text = content.decode("utf-8-sig")
+            between = next((mark for mark in ";\t" if mark in text.partition("\n")[0]), ",")
+            rows = [row for row in csv.reader(io.StringIO(text), delimiter=between) if row]
         except (UnicodeDecodeError, csv.Error) as error:
             raise DataError(f"{file} is no table of comma-separated values: {error}") from error
         named = bool(rows) and not any(_number(entry) is not None for entry in rows[0])
         names = [entry.strip() for entry in rows.pop(0)] if named else []
         if not 2 <= len(rows) <= MOST_ROWS:
-            raise DataError(f"{file} has {len(rows):,} rows", advice=f"Training takes 2 to {MOST_ROWS:,}.")
+            raise DataError(
+                f"{file} has {_counted(len(rows), 'row')}", advice=f"Training takes 2 to {MOST_ROWS:,}."
+            )
         width = len(names or rows[0])
-        at = _column(file, names, width, label)
-        features = [_features(file, row, width, at, line) for line, row in enumerate(rows, 1 + named)]
+        if width < 2:
+            raise DataError(f"{file} has one column", advice="A table has features and labels.")
+        at = width - 1 if label is None else _column(file, names, width, label)
+        left_out = {at, *(_column(file, names, width, column) for column in without)}
+        if len(left_out) == width:
+            raise InputError(f"{file} has no features left", advice="Leave fewer columns out.")
+        titles = names or [str(number) for number in range(1, width + 1)]
+        features = [
+            _features(file, row, titles, at, left_out, line) for line, row in enumerate(rows, 1 + named)
+        ]
         labels = np.array([row[at].strip() for row in rows])
         return cls(Path(file).name, np.array(features), _two_labels(file, labels, positive))
 
@@ -244,20 +273,26 @@ class Table:
         return replace(first, others=rest if count > rows else None)
 
 
-def _features(file: str, row: list[str], width: int, label_at: int, line: int) -> list[float]:
-    if len(row) != width:
-        raise DataError(f"{file} has {len(row)} entries in a row, not {width}", where=f"line {line}")
+def _features(
+    file: str, row: list[str], titles: list[str], label_at: int, left_out: set[int], line: int
+) -> list[float]:
+    if len(row) != len(titles):
+        raise DataError(f"{file} has {len(row)} entries in a row, not {len(titles)}", where=f"line {line}")
     if not row[label_at].strip():
         raise DataError(f"{file} has a row without a label", where=f"line {line}")
-    entries = [entry for column, entry in enumerate(row) if column != label_at]
-    wrong = next((entry for entry in entries if not _is_finite(_number(entry))), None)
-    if wrong is not None:
-        raise DataError(
-            f"{file} has {wrong!r} where a feature should be a finite number",
-            where=f"line {line}",
-            advice="Name the column of labels with --label, and leave out columns that are no numbers.",
-        )
-    return [float(entry) for entry in entries]
+    entries = [(title, row[at]) for at, title in enumerate(titles) if at not in left_out]
+    for title, entry in entries:
+        if not _is_finite(_number(entry)):
+            raise DataError(
+                f"{file} has {entry!r} in column {title!r}, where a feature should be a finite number",
+                where=f"line {line}",
+                advice=f"Leave the column out with --without {title!r}, or name the labels' with --label.",
+            )
+    return [float(entry) for _, entry in entries]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _is_finite(number: float | None) -> bool:
@@ -271,12 +306,8 @@ def _number(entry: str) -> float | None:
         return None
 
 
-def _column(name: str, names: list[str], width: int, label: str | None) -> int:
-    """Which column has the labels."""
-    if width < 2:
-        raise DataError(f"{name} has one column", advice="A table has features and labels.")
-    if label is None:
-        return width - 1
+def _column(name: str, names: list[str], width: int, label: str) -> int:
+    """Which column is meant, by its name or number."""
     if label in names:
         return names.index(label)
     if label.isdecimal() and 1 <= int(label) <= width:
@@ -293,8 +324,9 @@ def _two_labels(name: str, labels: NDArray[Any], positive: str | None) -> NDArra
         labels = np.where(labels == positive, positive, "other")
         found = sorted(set(labels.tolist()))
     if len(found) != 2:
+        choose = f"Choose one to tell from the others, as in --positive {found[0]!r}."
         raise DataError(
-            f"{name} has {len(found):,} labels, and training tells two apart",
-            advice=f"Choose one to tell from the others, as in --positive {found[0]!r}.",
+            f"{name} has {_counted(len(found), 'label')}, and training tells two apart",
+            advice=choose if len(found) > 2 else "Name the column of labels with --label.",
         )
     return labels

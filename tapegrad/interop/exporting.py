@@ -70,6 +70,11 @@ def to_onnx(compiled: "Compiled | Net") -> "ModelProto":
 
 def net_of(compiled: "Compiled | Net") -> "Net":
     """The net itself, of a compiled one too."""
+    if not isinstance(compiled, Compiled) and not hasattr(compiled, "arrays"):
+        raise InputError(
+            f"a network is exported, and this is {type(compiled).__name__} {compiled!r:.60}",
+            advice='Compile it first, as in tg.compile(source, "relu").',
+        )
     return compiled.net if isinstance(compiled, Compiled) else compiled
 
 
@@ -80,9 +85,13 @@ MODEL, CONFIG = "model.safetensors", "config.json"
 HUGGINGFACE, FAMILY = "huggingface", "gpt2"
 """The form that comes in families, and the one that is meant where none is named."""
 MOVED = {
+    "transformers": f"Use --to {HUGGINGFACE}: transformers opens that folder.",
+    "gpt2": f"Use --to {HUGGINGFACE} --family gpt2.",
+    "llama": f"Use --to {HUGGINGFACE} --family llama.",
+    "pytorch": "Use --to torch.",
     "transformer-lens": f"Use --target decoder --to {HUGGINGFACE}: TransformerLens opens that folder.",
 }
-"""Forms of earlier versions, and what is in their place."""
+"""Forms of earlier versions, and other names for those that there are: what is in their place."""
 
 LARGEST_DENSE = 1 << 28
 """Most entries of the matrices of a network that is written as PyTorch's own layers."""

@@ -36,6 +36,11 @@ def layer_net(compiled: Compiled, gradient: str) -> CompactNet | ReluNet:
         raise InputError(
             f"there is no gradient {gradient!r}", advice=f"Choose one of {', '.join(GRADIENTS)}."
         )
+    if not isinstance(compiled, Compiled):
+        raise InputError(
+            f"a layer is made of a compiled net, and this is {type(compiled).__name__} {compiled!r:.60}",
+            advice='Compile it first, with tg.compile(source, "relu").',
+        )
     if not isinstance(compiled.net, CompactNet | ReluNet):
         raise Refused(
             f"a net of target {compiled.target.name!r} takes steps of its own, and is no layer that "
@@ -43,6 +48,17 @@ def layer_net(compiled: Compiled, gradient: str) -> CompactNet | ReluNet:
             advice='Compile for a layer with tg.compile(source, "relu").',
         )
     return compiled.net
+
+
+def rows_of(x: Any, inputs: tuple[str, ...]) -> Any:
+    """A row for each pattern; refused where the last axis has not a place for each input."""
+    if x.ndim == 0 or x.shape[-1] != len(inputs):
+        ends = inputs if len(inputs) < 3 else (inputs[0], "...", inputs[-1])
+        raise InputError(
+            f"the layer takes arrays of shape (..., {len(inputs)}), and was given {tuple(x.shape)}",
+            advice=f"The last axis has a place for each bit, {' '.join(ends)}, the lowest of a number first.",
+        )
+    return x.reshape(-1, len(inputs))
 
 
 class _Units(eqx.Module):
@@ -114,11 +130,12 @@ class EquinoxLayer(eqx.Module):
     net: _Units | _Layers
     gradient: str = eqx.field(static=True)
     precision: str = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
         net = layer_net(compiled, gradient)
         self.net = _Units(net, trainable) if isinstance(net, CompactNet) else _Layers(net, trainable)
-        self.gradient = gradient
+        self.gradient, self.inputs = gradient, tuple(net.input_names)
         self.precision = net.dtype.name if isinstance(self.net, _Units) else self.net.kind
 
     def bits(self, x: Array) -> Array:
@@ -128,7 +145,7 @@ class EquinoxLayer(eqx.Module):
         return (jax.lax.stop_gradient(found) > 0).astype(found.dtype) + nothing
 
     def __call__(self, x: Array) -> Array:
-        rows = x.reshape(-1, x.shape[-1])
+        rows = rows_of(x, self.inputs)
         hard = jax.lax.stop_gradient(rows > 0.5).astype(self.precision)
         found = self.bits(hard)
         if self.gradient == "flips":

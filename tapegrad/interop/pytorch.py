@@ -16,7 +16,7 @@ from torch import Tensor, nn, relu
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.interop.layers import flipped, layer_net
+from tapegrad.interop.layers import flipped, layer_net, rows_of
 from tapegrad.networks.language_pytorch import LanguageModule
 from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, SkipsModule, StackModule, convolution
 from tapegrad.targets.decoder import sequences
@@ -380,7 +380,7 @@ class TorchLayer(nn.Module):
 
     def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
         super().__init__()
-        layer_net(compiled, gradient)
+        self.inputs = tuple(layer_net(compiled, gradient).input_names)
         self.net, self.gradient = to_torch(compiled, trainable=trainable), gradient
 
     def bits(self, hard: Tensor) -> Tensor:
@@ -389,7 +389,7 @@ class TorchLayer(nn.Module):
         return (found.detach() > 0).to(found.dtype) + (found - found.detach()) / 2
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = x.reshape(-1, x.shape[-1])
+        rows = rows_of(x, self.inputs)
         hard = (rows.detach() > 0.5).to(next(self.net.parameters()).dtype)
         found = self.bits(hard)
         if self.gradient == "flips" and x.requires_grad and torch.is_grad_enabled():

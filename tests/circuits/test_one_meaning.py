@@ -5,11 +5,13 @@ import operator
 import random
 from collections.abc import Callable, Sequence
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tapegrad import read
 from tapegrad.circuits import (
     Array,
     Bit,
@@ -422,9 +424,47 @@ def test_branches_are_refused_with_the_line_rewritten(function: Operation, says:
     assert f"Write `{says}` instead." in str(caught.value)
 
 
-def test_branches_that_have_no_such_line_get_advice_in_general() -> None:
-    with pytest.raises(SourceError, match="Use `where"):
+def counts_up(a, b):
+    if a & 4:
+        b += 3
+    return b
+
+
+def test_a_sum_in_a_branch_is_rewritten() -> None:
+    """A test that is no comparison has the place of the whole statement."""
+    with pytest.raises(SourceError, match=r"Write `b = where\(a & 4, b \+ 3, b\)` instead"):
+        trace(counts_up, UInt(4), UInt(4))
+
+
+def test_a_loop_gets_advice_with_its_own_test() -> None:
+    with pytest.raises(SourceError, match=r"Loop a fixed number of times .*`where\(a < b, new, old\)`"):
         trace(loops, UInt(4), UInt(4))
+
+
+FILES = {
+    "import tapegrad as tg\ndef f(a: tg.UInt(4)):\n    return max(a, 3)\n": "Write `return tg.largest([a",
+    "from tapegrad import UInt, largest\ndef f(a: UInt(4)):\n    return max(a, 3)\n": "`return largest([a",
+    "import tapegrad\ndef f(a):\n    return a\n": "as in def f(a: tapegrad.UInt(8)): for 8",
+    "import tapegrad as tg\ndef f(a: list[tg.UInt(4)]):\n    return a\n": "write tg.Array(tg.UInt(8), 4)",
+    "import tapegrad as tg\ndef f(a: int):\n    return a\n": "write tg.UInt(8) for 0 to 255",
+    "import tapegrad as tg\ndef f(a: 'UInt(8)'):\n    return a\n": "'UInt(8)', which stands for nothing",
+    "import tapegrad as tg\ndef f(a: tg.UInt(4)):\n    a + 1\n": "'f' gives back nothing",
+    "import tapegrad as tg\ndef f(a: tg.UInt(4)):\n    return {1: 2}[a]\n": "Use `tg.array(table)[x]`",
+    "import tapegrad as tg\ndef f(a: tg.UInt(4)):\n    return f(a - 1)\n": "RecursionError",
+    "import tapegrad as tg\ndef f(a: tg.UInt(4)[3]):\n    return a\n": "Write Array(UInt(4), 3)",
+}
+
+
+@pytest.mark.parametrize("text", FILES)
+def test_advice_can_be_typed_as_it_stands(text: str, tmp_path: Path) -> None:
+    """In the names that the file has: what it imported the package as, or the names themselves."""
+    (tmp_path / "own.py").write_text(text)
+    with pytest.raises(TapegradError) as caught:
+        read(f"{tmp_path / 'own.py'}:f")
+    assert FILES[text] in str(caught.value)
+
+
+def test_branches_that_have_no_such_line_get_advice_in_general() -> None:
     with pytest.raises(SourceError, match="Use `where"):
         trace(eval("lambda a: 1 if a else 0"), Bit)  # a function without a file
 

@@ -329,7 +329,7 @@ def test_branching_names_where_and_the_line(function, types):
         (lambda a: array([None, a])[a], [Bit], "single values"),
         (lambda a, b: a, [Bit], "no type"),
         (lambda a: a, [Bit, Bit], "do not match"),
-        (lambda a: a, ["Bit"], "no type"),
+        (lambda a: a, ["Bit"], "stands for nothing"),
         (lambda a: a, [7], "is no type"),
         (lambda a, b: a + b, [Array(UInt(3), 2), Array(UInt(3), 3)], "do not go together"),
         (lambda a: total([a, a]), [Bit], "count_ones"),

@@ -1,5 +1,6 @@
 """Compiled nets as layers of other people's models."""
 
+import re
 import subprocess
 import sys
 from itertools import product
@@ -70,6 +71,23 @@ def test_frozen_and_trainable_weights_in_equinox(adder) -> None:
 def test_what_is_no_layer_is_refused(source: str, target: str) -> None:
     with pytest.raises(Refused, match=r"no layer that maps bits to bits.*\"relu\""):
         tg.to_equinox(tg.compile(source, target))
+
+
+@pytest.mark.parametrize("shape", [(2, 7), (), (4, 3)])
+def test_the_last_axis_has_a_place_for_each_bit(adder, shape: tuple[int, ...]) -> None:
+    says = rf"shape \(..., 4\), and was given {re.escape(str(shape))}.*a\[0\] ... b\[1\]"
+    with pytest.raises(InputError, match=says):
+        tg.to_equinox(adder)(jnp.zeros(shape))
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InputError, match=says):
+        tg.to_layer(adder)(torch.zeros(shape))
+
+
+def test_a_source_is_compiled_first() -> None:
+    with pytest.raises(InputError, match="a layer is made of a compiled net, and this is str 'adder2'"):
+        tg.to_equinox("adder2")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a network is exported, and this is str 'adder2'"):
+        tg.to_onnx("adder2")  # type: ignore[arg-type]
 
 
 def test_no_other_gradient() -> None:

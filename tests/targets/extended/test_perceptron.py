@@ -215,10 +215,10 @@ def test_tables(tmp_path):
     [
         ("a,b,c\n1,2,x\n1,2,y\n1,2,z\n", "3 labels.*--positive 'x'"),
         ("1,2,x\n1,y\n", r"2 entries in a row, not 3 \(line 2\)|line 2"),
-        ("1,2,x\n1,nan,y\n", "'nan' where a feature"),
-        ("1e400,2,x\n1,2,y\n", "'1e400' where a feature"),
+        ("1,2,x\n1,nan,y\n", "'nan' in column '2', where a feature"),
+        ("1e400,2,x\n1,2,y\n", "'1e400' in column '1', where a feature"),
         ("1,2,x\n1,2, \n", "without a label.*line 2|line 2"),
-        ("1,x\n", "1 rows"),
+        ("1,x\n", "has 1 row. "),
         ("", "0 rows"),
         ("1\n2\n", "one column"),
     ],
@@ -238,6 +238,25 @@ def test_columns_and_labels_that_are_not_there(tmp_path):
         Table.read(str(tmp_path / "none.csv"))
     with pytest.raises(InputError, match="5 rows, so that 9"):
         Table.read(file).split(9, 0)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_columns_may_be_left_out_and_parted_in_three_ways(mark, tmp_path):
+    text = "name,age,size,size,kind\nx,1,2,7,a\ny,3,4,8,b\n".replace(",", mark)
+    with pytest.raises(DataError, match=r"'x' in column 'name'.*line 2.*--without 'name'"):
+        Table.read(written(tmp_path, text))
+    table = Table.read(written(tmp_path, text), without=("name", "2"))
+    assert table.features.tolist() == [[2, 7], [4, 8]]  # two columns of one name are two
+    assert table.labels.tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="no column 'nam': its columns are name, age"):
+        Table.read(written(tmp_path, text), without=("nam",))
+    with pytest.raises(InputError, match="no features left"):
+        Table.read(written(tmp_path, text), without=("1", "2", "3", "4"))
+
+
+def test_a_learner_may_come_before_its_table(tmp_path):
+    ran = CliRunner().invoke(app, ["train-with", "naive-bays", written(tmp_path, IRIS)])
+    assert "Did you mean naive-bayes?" in str(ran.exception)
 
 
 @pytest.mark.slow
