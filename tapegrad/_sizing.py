@@ -22,6 +22,9 @@ LONG_RUN, SHORT_RUN = 1_000, 64
 SIGHT = 100_000_000
 """The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
 run for fewer steps, unless more are asked for."""
+OWN_RUN = 1_000_000
+"""So many steps of the source's own run a net is made for where nobody has said on what it is to run; to look
+so far takes no time."""
 MOST_CELLS_TIMES_STEPS = 1 << 14
 """An input for which more than that would be needed is not typical, unless it came with the source."""
 
@@ -79,11 +82,11 @@ def typical(
     return {name: value for name, value in found.items() if name in missing or name not in options}
 
 
-def ends(source: Source, words: tuple[Any, ...]) -> bool:
-    """Whether the run on this input is known to end, however long it is."""
+def ends(source: Source, words: tuple[Any, ...], within: int = SIGHT) -> bool:
+    """Whether the run on this input is known to end within so many steps."""
     interpreter = kind_of(source).compiled_run
     try:
-        return bool(interpreter and imported(interpreter)(source, source.start(*words), SIGHT).halted)
+        return bool(interpreter and imported(interpreter)(source, source.start(*words), within).halted)
     except Refused:  # it takes too much memory, or its table does
         return False
 
@@ -98,11 +101,11 @@ def for_own_run(
 ) -> dict[str, int]:
     """Options of the target that its usual values are too small for: a net that is saved takes no larger
     form later, and has to get to the end of the run on the source's own input, or without one."""
-    if (not own and kind_of(source).input_needed) or not ends(source, own):
+    if (not own and kind_of(source).input_needed) or not ends(source, own, OWN_RUN):
         return {}
     try:
-        needs = target.fitted(lowered, encode(source.start(*own)), SIGHT)
-    except Refused:  # no size is enough
+        needs = target.fitted(lowered, encode(source.start(*own)), OWN_RUN)
+    except (InputError, Refused):  # what was asked for is too small for that run, or no size is enough
         return {}
     usual = {name: value for name, value in settings.items() if isinstance(value, int)}
     return {name: value for name, value in needs.items() if name in usual and value > usual[name]}

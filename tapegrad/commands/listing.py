@@ -127,7 +127,8 @@ def show(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The page to write, or with .gif an animation.")
+        Path | None,
+        typer.Option("--output", "-o", help="The page to write; with .gif, .mp4 or .webm an animation."),
     ] = None,
     input: InputOption = None,
     steps: StepsOption = MOST_STEPS,

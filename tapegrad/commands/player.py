@@ -24,23 +24,35 @@ def write_page(
     as_json: bool,
 ) -> None:
     """Runs a source on a target, or a saved net, and writes the page of the run, or an animation of it."""
-    from tapegrad.show.animation import gif  # all of them bring what draws, which only pages need
+    from tapegrad.show.animation import MOST_FRAMES, gif  # all of them bring what draws: only pages need that
     from tapegrad.show.page import page
     from tapegrad.show.recorder import record
+    from tapegrad.show.video import CODECS, encoder, video
 
     if output is None:
         raise InputError("there is no place for the page", advice="Say where it goes, as in -o page.html.")
     kind = output.suffix.lower()
-    if kind not in (".html", ".htm", ".gif"):
+    if kind not in (".html", ".htm", ".gif", *CODECS):
         raise InputError(
             f"{output.name} is neither a page nor an animation",
-            advice="Use a name that ends in .html or in .gif; slides and video editors take a GIF.",
+            advice="Use a name that ends in .html, .gif, .mp4 or .webm.",
         )
-    animated = kind == ".gif"
+    animated = kind not in (".html", ".htm")
+    if kind in CODECS:
+        encoder()  # before the run, which may take long, and would be in vain
     compiled, inputs = _opened(source, target, input, settings, steps)
     with steps_progress("recording", steps) as progress:
         recording = record(compiled, *inputs, steps=steps, seconds=SECONDS, progress=progress)
-    content = gif(recording) if animated else page(recording).encode()
+    if animated:
+        with steps_progress("drawing", min(len(recording.frames), MOST_FRAMES)) as progress:
+            made = (
+                video(recording, kind, progress=progress)
+                if kind in CODECS
+                else gif(recording, progress=progress)
+            )
+        content = made
+    else:
+        content = page(recording).encode()
     write_atomically(output, content)
     if as_json:
         print_json(

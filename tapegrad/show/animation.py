@@ -1,7 +1,7 @@
 """A recording as an animated GIF, for slides: drawing, caption and curve, painted with Pillow.
 
-The places are those of the page (`tapegrad.show.drawing`); here they are only painted. Everything is drawn at
-twice its size and reduced, which makes lines smooth.
+The places are those of the page (`tapegrad.show.drawing`); here they are only painted. Everything is drawn
+larger than it is shown and reduced, which makes lines smooth.
 """
 
 import io
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from tapegrad._compile import Progress
 from tapegrad.errors import Refused
 from tapegrad.show.recorder import Recording
 
@@ -18,7 +19,8 @@ WIDTH, HEIGHT = 960, 600
 HEAD, FOOT, PAD = 96, 70, 20
 """Room for title and caption, for the curve, and at the sides; the drawing has the rest."""
 MOST_FRAMES = 240
-SCALE = 2
+A_SECOND, LAST = 6, 2.5
+"""Frames a second, and how many seconds the last one stays."""
 PAPER, CARD, INK, SOFT = (251, 250, 248), (255, 255, 255), (29, 33, 39), (90, 97, 107)
 EDGE, CELL, ACCENT, ON, MINUS = (185, 180, 169), (243, 241, 236), (180, 83, 9), (47, 116, 208), (183, 121, 31)
 ARCS = (ACCENT, (31, 111, 235), (24, 121, 78), (168, 85, 200), (192, 38, 45), (15, 154, 168))
@@ -27,11 +29,33 @@ _HERE, _NEXT, _FIELD, _LATER = 1, 2, 3, 4
 Colour = tuple[int, int, int]
 
 
-def gif(recording: Recording, *, a_second: float = 6.0) -> bytes:
+def gif(recording: Recording, *, progress: Progress | None = None) -> bytes:
     """The whole run; of a long one every so many frames."""
+    painter, numbers = painter_of(recording, smooth=2, size=1)
+    from PIL import Image
+
+    colours = Image.new("P", (1, 1))
+    colours.putpalette([part for colour in _palette() for part in colour])
+    # One palette for all frames: what does not change from one to the next is then not stored again.
+    images = []
+    for done, number in enumerate(numbers, 1):
+        images.append(painter.frame(number).quantize(palette=colours, dither=Image.Dither.NONE))
+        if progress is not None:
+            progress(done)
+    lasting = [round(1000 / A_SECOND)] * (len(images) - 1) + [round(1000 * LAST)]
+    content = io.BytesIO()
+    images[0].save(
+        content, "GIF", save_all=True, append_images=images[1:], duration=lasting, loop=0, optimize=True
+    )
+    return content.getvalue()
+
+
+def painter_of(recording: Recording, smooth: float, size: float) -> tuple["_Painter", list[int]]:
+    """What paints pictures of a recording, so many times as large as `WIDTH` and `HEIGHT`, from ones that are
+    `smooth` times larger still; and the frames to paint."""
     try:
         from matplotlib import get_data_path  # brings a font that has arrows and signs
-        from PIL import Image
+        from PIL import Image  # noqa: F401
     except ImportError as error:
         raise Refused(
             "an animation is drawn with Pillow and a font of matplotlib, which are not installed",
@@ -45,39 +69,31 @@ def gif(recording: Recording, *, a_second: float = 6.0) -> bytes:
         )
     every = -(-len(recording.frames) // MOST_FRAMES)
     numbers = sorted({*range(0, len(recording.frames), every), len(recording.frames) - 1})
-    painter = _Painter(recording, drawings[0], f"{get_data_path()}/fonts/ttf")
-    colours = Image.new("P", (1, 1))
-    colours.putpalette([part for colour in _palette() for part in colour])
-    # One palette for all frames: what does not change from one to the next is then not stored again.
-    images = [painter.frame(number).quantize(palette=colours, dither=Image.Dither.NONE) for number in numbers]
-    lasting = [round(1000 / a_second)] * (len(images) - 1) + [2500]
-    content = io.BytesIO()
-    images[0].save(
-        content, "GIF", save_all=True, append_images=images[1:], duration=lasting, loop=0, optimize=True
-    )
-    return content.getvalue()
+    fonts = f"{get_data_path()}/fonts/ttf"
+    return _Painter(recording, drawings[0], fonts, smooth * size, size), numbers
 
 
 class _Painter:
     """Paints frames of one recording."""
 
-    def __init__(self, recording: Recording, drawing: int, fonts: str) -> None:
+    def __init__(self, recording: Recording, drawing: int, fonts: str, scale: float, size: float) -> None:
         from PIL import Image, ImageDraw, ImageFont
 
         self.recording, self.drawing, self.fonts = recording, drawing, fonts
+        self.scale, self.size = scale, (round(WIDTH * size), round(HEIGHT * size))
         self.panel = recording.panels[drawing]
         self._image, self._draw, self._font = Image, ImageDraw, ImageFont
         self._made: dict[tuple[str, int], Any] = {}
         room = WIDTH - 2 * PAD, HEIGHT - HEAD - FOOT
         self.way = max(self.panel["arrangements"], key=lambda way: _filled(way, room))
         fit = min(room[0] / self.way["width"], room[1] / self.way["height"])
-        self.unit = fit * SCALE
-        self.left = SCALE * (WIDTH - fit * self.way["width"]) / 2
-        self.top = SCALE * (HEAD + (room[1] - fit * self.way["height"]) / 2)
+        self.unit = fit * self.scale
+        self.left = self.scale * (WIDTH - fit * self.way["width"]) / 2
+        self.top = self.scale * (HEAD + (room[1] - fit * self.way["height"]) / 2)
 
     def frame(self, number: int) -> Any:
         """One picture."""
-        image = self._image.new("RGB", (SCALE * WIDTH, SCALE * HEIGHT), PAPER)
+        image = self._image.new("RGB", (round(self.scale * WIDTH), round(self.scale * HEIGHT)), PAPER)
         self.on = self._draw.Draw(image)
         frame = self.recording.frames[number]
         shown = frame["panels"][self.drawing]
@@ -102,7 +118,7 @@ class _Painter:
         for arc, _, colour in shown["arcs"]:
             self._path(self.way["arcs"][arc], ARCS[colour % len(ARCS)], 2, True)
         self._curve(number)
-        return image.resize((WIDTH, HEIGHT), self._image.Resampling.LANCZOS)
+        return image.resize(self.size, self._image.Resampling.LANCZOS)
 
     def _edge(self, i: int, text: str, arrow: int, state: tuple[float, int] | None) -> None:
         colour, width = EDGE, 1.2
@@ -121,6 +137,8 @@ class _Painter:
         marks = [mark for _, mark, *_ in states]
         value = next((state[0] for state in reversed(states) if state[0]), 0)
         text = next((state[2] for state in reversed(states) if len(state) > 2), text)
+        if shape in ("slot", "choice") and not text:
+            return
         fill = CELL if shape in ("cell", "dot") else _mixed(ON, 0.2) if shape == "pale" else CARD
         if value:
             fill = _mixed(ON if value > 0 else MINUS, min(1.0, abs(value)))
@@ -146,7 +164,7 @@ class _Painter:
                 self.on.rounded_rectangle(box, radius, fill, line, pen)
         if text and shape != "dot":
             size = min(self.way["font"], (w - 2) / (0.62 * len(text)) if shape != "text" else math.inf)
-            self._name(x, y - h / 2 + 13 if shape == "state" else y, text, size, ink)
+            self._name(x, y - h / 2 + 13 if shape in ("state", "choice") else y, text, size, ink)
 
     def _curve(self, number: int) -> None:
         """The part of the run that is over, and where it stands; scaled as the page scales it."""
@@ -157,15 +175,16 @@ class _Painter:
         def at(i: int) -> tuple[float, float]:
             share = (min(high, max(low, values[i])) - low) / (high - low)
             x = left + (right - left) * i / max(1, len(values) - 1)
-            return SCALE * x, SCALE * (bottom - (bottom - top) * share)
+            return self.scale * x, self.scale * (bottom - (bottom - top) * share)
 
         self._text(PAD, HEIGHT - FOOT, self.recording.curve_name, 12, SOFT, "DejaVuSans", "la")
         for i, j in pairwise(range(len(values))):
             if values[i] is not None and values[j] is not None:
-                self.on.line([at(i), at(j)], ON if j <= number else _faded(ON), 2 * SCALE)
+                self.on.line([at(i), at(j)], ON if j <= number else _faded(ON), round(2 * self.scale))
         if values[number] is not None:
             x, y = at(number)
-            self.on.ellipse([x - 9, y - 9, x + 9, y + 9], ACCENT)
+            dot = 4.5 * self.scale
+            self.on.ellipse([x - dot, y - dot, x + dot, y + dot], ACCENT)
 
     def _path(self, path: Sequence[float], colour: Colour, width: float, arrow: bool) -> None:
         points = [self._at(path[0], path[1])]
@@ -189,7 +208,13 @@ class _Painter:
     def _text(
         self, x: float, y: float, text: str, size: float, colour: Colour, name: str, anchor: str
     ) -> None:
-        self.on.text((SCALE * x, SCALE * y), text, colour, self._sized(name, SCALE * size), anchor=anchor)
+        self.on.text(
+            (self.scale * x, self.scale * y),
+            text,
+            colour,
+            self._sized(name, self.scale * size),
+            anchor=anchor,
+        )
 
     def _sized(self, name: str, size: float) -> Any:
         key = name, max(1, round(size))

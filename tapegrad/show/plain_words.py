@@ -180,9 +180,9 @@ MEMORY = PlainWords(
     (
         (
             SEEN,
-            "In the middle is the position that is being computed, from what the step before has handed on to "
-            "what this one hands on. A circle is a bit that ReLU units compute from one or two others: ∧ ∨ ⊕ ¬ "
-            "are and, or, exclusive or, not. Of a large network there is a bar for each layer instead. Above "
+            "In the middle is the position that is being computed, from what the step before has handed on "
+            "to what this one hands on. A circle is a bit that ReLU units compute from one or two others: "
+            "∧ ∨ ⊕ ¬ are and, or, exclusive or, not. Of a large network there is a bar for each layer. Above "
             "are positions written before, below tokens of the input. Arrows lead from heads of attention to "
             "what they copy.",
         ),

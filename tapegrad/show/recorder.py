@@ -1,5 +1,6 @@
 """Recording a run: the net and the interpreter of its source in lockstep, a frame for each step."""
 
+import json
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,6 @@ from tapegrad._compile import Compiled, Progress, compile, compile_for
 from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_ahead
 from tapegrad._panels import plain
 from tapegrad._sources import Found, inputs_for, kind_of, route
-from tapegrad.machines.model import TuringMachine
-from tapegrad.show.drawing.states import MOST_STATES
 from tapegrad.show.plain_words import plain_words
 from tapegrad.show.views import Heights, InStages, RunsInThePage, described, net_view
 from tapegrad.source import Source
@@ -80,8 +79,18 @@ MOST_UNROLLED = 100
 """Steps of a machine that is written out as a circuit, so that the net has layers for each of them."""
 
 
+UNDRAWN = (
+    "There is no drawing of this kind of network. The tables show what its numbers mean at every step, "
+    "beside the source."
+)
+
+
 MOST_FRAMES = 400
 """A longer run is thinned: every second frame is dropped, as often as needed."""
+
+
+MOST_DATA, LEAST_FRAMES = 4_000_000, 24
+"""Characters of all frames beyond which they are thinned too, and how many remain at least."""
 
 
 def record(
@@ -135,6 +144,9 @@ def record(
             progress(run.steps)
     panels, collected = _finished([*views, ("network", network)], kept)
     chosen = _livelier(kept)
+    thinned = _thinned(collected)
+    shown = sorted({*range(0, len(kept), thinned), len(kept) - 1})
+    kept, collected, stride = [kept[i] for i in shown], [collected[i] for i in shown], thinned * stride
     notes = list(network.notes)
     if stride > 1:
         compared = " and compared" if leaps else "; all of them were compared"
@@ -150,7 +162,7 @@ def record(
         summary=summary,
         paper=paper,
         lead=words.lead,
-        undrawn="" if any(panel["kind"] == "drawing" for panel in panels) else _undrawn(compiled),
+        undrawn="" if any(panel["kind"] == "drawing" for panel in panels) else UNDRAWN,
         answers=list(words.answers),
         link=words.link,
         passes=[rewriting.name for rewriting in compiled.passes],
@@ -186,14 +198,14 @@ def _stride(compiled: Compiled, inputs: tuple[Any, ...], steps: int, frames: int
     return stride
 
 
-def _undrawn(compiled: Compiled) -> str:
-    sources = [compiled.source, *(rewriting.after for rewriting in compiled.passes)]
-    states = [len(source.states) for source in sources if isinstance(source, TuringMachine)]
-    if states and min(states) > MOST_STATES:
-        why = f"The machine has {min(states):,} states, and at most {MOST_STATES} are drawn."
-    else:
-        why = "There is no drawing of this kind of network."
-    return f"{why} The tables show what its numbers mean at every step, beside the source."
+def _thinned(collected: list[tuple[Any, ...]]) -> int:
+    """Every so many frames are kept, for the page to stay small: a power of two, found from a few frames."""
+    sample = collected[:: max(1, len(collected) // 16)]
+    size = sum(len(json.dumps(values)) for values in sample) / len(sample) * len(collected)
+    every = 1
+    while size > MOST_DATA * every and len(collected) > LEAST_FRAMES * every:
+        every *= 2
+    return every
 
 
 @dataclass(frozen=True)

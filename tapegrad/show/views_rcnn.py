@@ -18,6 +18,8 @@ NO_HEAD = "There is no head on the grid, or more than one."
 APPLIED = "Applied to the framed cells, the filter makes it write {}, move {} and enter {}."
 AT_REST = "No rule applies: the grid stays as it is from here on."
 """Captions; the page fills them in as well."""
+MOST_CHANNELS = 32
+"""Channels that have a panel of their own."""
 MOST_LIVE_WEIGHTS = 20_000
 """Weights other than 0 of a filter up to which the page can run it."""
 
@@ -37,28 +39,37 @@ class RcnnView:
         self.largest = max(1.0, float(np.abs(net.encoding.table()).max()))
         self.names = [self._title(name) for name in net.names.get("channels") or ["value"]]
         self.panels: list[Panel] = [Plane("The grid, as the network's numbers have it", net.states)]
+        self.notes = ["Channels that never change during the run are not shown."]
+        self.channels = list(range(len(self.names)))
+        if len(self.names) > MOST_CHANNELS:
+            # Nearly all are those of states; which of them is on, the grid shows as well.
+            others = [n for n, name in enumerate(self.names) if not name.startswith("head ")]
+            self.channels = others[:MOST_CHANNELS]
+            left = len(self.names) - len(self.channels)
+            self.notes.append(f"{left:,} channels, most of them for a state each, are not shown.")
         self.panels += [
             Cells(
-                f"Channel {name}",
+                f"Channel {self.names[n]}",
                 "signed",
-                default=(default / self.largest,),
+                default=(self.defaults[n] / self.largest,),
                 explain=lambda r, c, n=n: self._word(n, r, c),
                 hide_if_constant=True,
             )
-            for n, (name, default) in enumerate(zip(self.names, self.defaults, strict=True))
+            for n in self.channels
         ]
-        self.notes = ["Channels that never change during the run are not shown."]
         if self.largest > 1:
             self.notes.append(f"Numbers are divided by {self.largest:.4g}, the largest that occurs.")
 
     def frame(self, carry: Sheet) -> tuple[list[Any], Heights]:
         grid, (down, right) = np.asarray(carry.grid), carry.corner
-        # Every channel lists the cells in which any of them has something, so that all show the same window.
-        used = np.argwhere((grid != np.array(self.defaults)[:, None, None]).any(axis=0)).tolist()
-        shown = [
-            CellsFrame([(r + down, c + right, float(plane[r, c]) / self.largest) for r, c in used])
-            for plane in grid
-        ]
+        # Every channel lists two corners of what any of them uses, so that all show the same window.
+        used = np.argwhere((grid != np.array(self.defaults)[:, None, None]).any(axis=0))
+        corners = {(int(used[end, 0]), int(used[:, 1].min() if end else used[:, 1].max())) for end in (0, -1)}
+        shown = []
+        for n in self.channels:
+            own = {*map(tuple, np.argwhere(grid[n] != self.defaults[n]).tolist())} | corners
+            cells = [(r + down, c + right, float(grid[n, r, c]) / self.largest) for r, c in sorted(own)]
+            shown.append(CellsFrame(cells))
         facts = self.net.encoding.cells.facts[self.net.encoding.decode(grid)]
         moment = self._moment(carry)
         row, column = (None, None) if moment.head is None else map(float, moment.head)

@@ -39,7 +39,7 @@ class SimplexView:
         self.drawn = drawn_machine(compiled)
         first = int(np.argmax(carry.weights.s))
         self.ring = RingOfConfigurations(
-            None if self.drawn is None else self.drawn[0],
+            self.drawn[0],
             net.vertices.successor,
             first,
             self._name,
@@ -63,22 +63,19 @@ class SimplexView:
 
     def _picture(self, carry: Descent, vertex: int) -> Picture:
         if carry.steps == 0:
-            return Picture(BEGINNING, *self.ring.lit(vertex, None, None, None))
+            return self.ring.lit(BEGINNING, vertex, None, (None, None))
         meant, rule = self._meant(vertex)
         if self.net.done(carry):
-            return Picture(HALTED.format(meant and meant.state), *self.ring.lit(vertex, None, meant, None))
+            return self.ring.lit(HALTED.format(meant and meant.state), vertex, None, (meant, None))
         # The gradient, not the table of successors, says where s goes.
         towards = int(self.net.fast_gradient(carry).s.argmin())
         caption = STEEPEST.format(towards, self._name(towards), self._says(rule))
-        return Picture(caption, *self.ring.lit(vertex, towards, meant, rule))
+        return self.ring.lit(caption, vertex, towards, (meant, rule))
 
     def _meant(self, vertex: int) -> tuple[Configuration | None, Rule | None]:
         """The configuration of the drawn machine that a vertex stands for, and the rule that applies."""
-        meant: Configuration | None = self.net.configuration(vertex)
-        if self.drawn is None:
-            return meant, None
         machine, passes = self.drawn
-        meant = state_decoded(meant, passes)
+        meant = state_decoded(self.net.configuration(vertex), passes)
         return meant, None if meant is None else machine.rules.get((meant.state, machine.read(meant)))
 
     def _says(self, rule: Rule | None) -> str:

@@ -8,9 +8,15 @@ from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Panel, Simplex
 from tapegrad.machines.kind import rule_words
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
+from tapegrad.show.drawing.neighbourhood import COLOURS as AROUND_COLOURS
+from tapegrad.show.drawing.neighbourhood import LEGEND as AROUND_LEGEND
+from tapegrad.show.drawing.neighbourhood import Neighbourhood, Room
 from tapegrad.show.drawing.scene import HERE, NEXT, Drawing, Node, Picture
 from tapegrad.show.drawing.states import (
     BETWEEN,
+    MOST_BOXES,
+    TALL,
+    WIDE,
     StateDiagram,
     drawn_machine,
     state_decoded,
@@ -22,6 +28,7 @@ from tapegrad.targets.descent.loss import LONE_FINAL_LOSS
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.tape.net import TapeNet, state_of, symbols
 
+TITLE = "The machine, and the weights that mean its states"
 FIRST_STEP = "The first gradient step reads the labels; every later one is a step of the machine."
 BEGINNING = (
     "Training is about to begin. The first gradient step only copies the labels into the network; "
@@ -38,8 +45,10 @@ LEGEND = (
 )
 MOST_LIVE_EDGES = 4_000
 """Edges of a net up to which the page can run it."""
-MOST_SLOPES = 20_000
-"""Edges of a net up to which the gradient is computed for every frame."""
+MOST_BY_REFERENCE = 20_000
+"""Edges of a net up to which the loss is computed by the reference engine, for every frame."""
+MOST_DOTS = 16
+"""Weights that are drawn of a state with its neighbours."""
 
 
 class TapeView:
@@ -73,24 +82,22 @@ class TapeView:
             )
             for tape in range(net.tapes)
         ]
-        self.panels: list[Panel] = [*tapes, simplex]
         self.diagram: StateDiagram | None = None
-        if self.drawn is not None:
+        self.around: Neighbourhood | None = None
+        if len(self.drawn[0].states) <= MOST_BOXES:
             self.diagram, self.dots = self._diagram()
-            self.panels.insert(
-                0,
-                Drawing(
-                    "The machine, and the weights that mean its states",
-                    self.diagram.nodes,
-                    self.diagram.edges,
-                    self.diagram.arrangements,
-                    LEGEND,
-                ),
-            )
+            diagram = self.diagram
+            drawing = Drawing(TITLE, diagram.nodes, diagram.edges, diagram.arrangements, LEGEND)
+        else:
+            room = Room(dots=min(MOST_DOTS, 2**net.tapes))
+            self.around, self.dots = Neighbourhood(self.drawn[0], room, (WIDE[0], TALL[0])), {}
+            nodes, arranged = self.around.nodes, self.around.arrangements
+            drawing = Drawing(TITLE, nodes, (), arranged, AROUND_LEGEND, self.around.note, AROUND_COLOURS)
+            self.notes.append(self.around.note)
+        self.panels: list[Panel] = [drawing, *tapes, simplex]
 
     def _diagram(self) -> tuple[StateDiagram, dict[int, int]]:
         """The diagram with a dot for each vertex, and the node of each vertex."""
-        assert self.drawn is not None
         machine, passes = self.drawn
         owners: dict[str, list[int]] = {}
         meant = {state: state_meant(state, passes, self.net.tapes) or BETWEEN for state in self.net.states}
@@ -103,11 +110,11 @@ class TapeView:
         diagram = state_diagram(machine, dots)
         order = [v for state in diagram.box for v in owners.get(state, ())]
         first = len(diagram.nodes) - len(order)
-        return diagram, {} if first < len(diagram.box) else {v: first + i for i, v in enumerate(order)}
+        return diagram, {v: first + i for i, v in enumerate(order)}
 
     def frame(self, carry: Descent) -> tuple[list[Any], Heights]:
         s, H, T = np.asarray(carry.weights.s), np.asarray(carry.weights.H), self.net.all_tapes(carry)
-        shown: list[Any] = [] if self.diagram is None else [self._picture(carry, s)]
+        shown: list[Any] = [self._picture(carry, s)]
         for tape in range(self.net.tapes):
             cells = [
                 (row, int(cell) + self.net.first_cell, float(weights[cell]))
@@ -117,21 +124,33 @@ class TapeView:
             head = int(H[:, tape].argmax()) + self.net.first_cell
             shown.append(CellsFrame(cells, [(0, head), (1, head)]))
         shown.append([(int(v), float(s[v])) for v in np.flatnonzero(s)])
-        large = len(self.net.graph.edge_from) > MOST_SLOPES
+        large = len(self.net.graph.edge_from) > MOST_BY_REFERENCE
         return shown, (self.net.fast_loss(carry) if large else self.net.loss(carry),)
 
     def _picture(self, carry: Descent, s: np.ndarray) -> Picture:
-        assert self.drawn is not None
-        assert self.diagram is not None
         machine, passes = self.drawn
         meant = state_decoded(self.net.decode(carry), passes)
         rule = None if meant is None else machine.rules.get((meant.state, machine.read(meant)))
-        nodes, edges = ([], []) if meant is None else self.diagram.lit(meant.state, rule)
         vertex, towards = int(s.argmax()), self._steepest(carry)
+        caption = self._caption(carry, meant, rule, towards)
+        if self.around is not None:
+            around, arcs = self.around.lit(None if meant is None else meant.state, rule)
+            return Picture(caption, [*around, *self._dots_around(s, vertex)], (), arcs)
+        assert self.diagram is not None
+        nodes, edges = ([], []) if meant is None else self.diagram.lit(meant.state, rule)
         nodes += [(self.dots[v], float(s[v]), HERE) for v in np.flatnonzero(s).tolist() if v in self.dots]
         if towards is not None and towards != vertex and towards in self.dots:
             nodes.append((self.dots[towards], 0.0, NEXT))
-        return Picture(self._caption(carry, meant, rule, towards), nodes, edges)
+        return Picture(caption, nodes, edges)
+
+    def _dots_around(self, s: np.ndarray, vertex: int) -> list[tuple[int, float, int]]:
+        """The weights of the state that the vertex belongs to, one for each combination of symbols; of many
+        those near the vertex."""
+        assert self.around is not None
+        count, shown = 2**self.net.tapes, self.around.room.dots
+        first = vertex // count * count + vertex % count // shown * shown
+        node = self.around.first["dots"]
+        return [(node + i, float(s[first + i]), HERE) for i in range(shown) if s[first + i]]
 
     def _caption(
         self, carry: Descent, meant: Configuration | None, rule: Rule | None, towards: int | None
@@ -145,14 +164,12 @@ class TapeView:
     def _says(self, meant: Configuration | None, rule: Rule | None) -> str:
         if meant is None or rule is None:
             return ON_THE_WAY
-        assert self.drawn is not None
         reads = " ".join(self.drawn[0].read(meant))
         return f"in {meant.state}, reading {reads}, the machine will {rule_words(rule)}"
 
     def _steepest(self, carry: Descent) -> int | None:
-        """The vertex that the next gradient step moves s to; None where it moves nothing, or costs too much
-        to find."""
-        if carry.steps == 0 or len(self.net.graph.edge_from) > MOST_SLOPES or self.net.done(carry):
+        """The vertex that the next gradient step moves s to; None where it moves nothing."""
+        if carry.steps == 0 or self.net.done(carry):
             return None
         vertex, _, heads = self.net.one_hot(carry)
         places = heads + self.net.graph.moves[vertex]
@@ -163,7 +180,7 @@ class TapeView:
     def live(self) -> dict[str, Any] | None:
         """The graph, what each vertex means, and how symbols stand on the tapes, if cell by cell."""
         net, graph = self.net, self.net.graph
-        if self.diagram is None or not self.dots or len(graph.edge_from) > MOST_LIVE_EDGES or net.read_only:
+        if self.diagram is None or len(graph.edge_from) > MOST_LIVE_EDGES or net.read_only:
             return None
         symbols = cellwise(self.compiled)
         if symbols is None:
@@ -197,7 +214,6 @@ class TapeView:
     def _vertex_meant(self, vertex: int, symbols: dict[str, list[int]]) -> list[Any]:
         """The nodes of its dot and its state, the edge of its rule, the node that leads to, and what is said:
         of a machine that halts, where."""
-        assert self.drawn is not None
         assert self.diagram is not None
         machine, passes = self.drawn
         under = [{0: self.net.symbols[1]} if sign > 0 else {} for sign in self.net.graph.down[vertex]]

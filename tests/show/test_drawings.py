@@ -3,19 +3,22 @@ the interpreters say."""
 
 import json
 import re
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._sources import find, read
+from tapegrad._sources import Found, all_kinds, find, kind_of, read
+from tapegrad.errors import TapegradError
 from tapegrad.machines.model import GridMachine, Rule, TuringMachine
+from tapegrad.show import recorder
 from tapegrad.show.drawing.layers import arranged
 from tapegrad.show.drawing.scene import FIELD, HERE, NEXT, text_width
 from tapegrad.show.drawing.states import on_ellipse
 from tapegrad.show.page import page
-from tapegrad.show.recorder import Recording, compiled_example, record
+from tapegrad.show.recorder import Recording, compiled_example, compiled_source, record
 from tapegrad.targets import all_targets
 
 
@@ -23,6 +26,9 @@ def drawing(recording: Recording) -> tuple[dict, list[dict]]:
     """The one drawing of a recording, and its frames."""
     [number] = [i for i, panel in enumerate(recording.panels) if panel["kind"] == "drawing"]
     return recording.panels[number], [frame["panels"][number] for frame in recording.frames]
+
+
+LEAST_FONT = 8.0
 
 
 def overlap(a, b) -> bool:
@@ -47,7 +53,7 @@ def check(panel: dict, frames: list[dict]) -> None:
         assert not any(overlap(a, b) for a, b in combinations(solid, 2))
         for place, (text, _, shape) in zip(way["places"], panel["nodes"], strict=True):
             if shape in ("box", "state"):
-                assert text_width(text, way["font"]) <= place[2] + 0.2
+                assert text_width(text, LEAST_FONT) <= place[2] + 0.2  # the page makes it smaller to fit
         assert all(len(path) % 6 == 2 for path in (*way["paths"], *way["arcs"]))
         for (a, b), path in zip(panel["arcs"], way["arcs"], strict=True):  # from edge to edge, a pixel apart
             for (x, y, _, h), (at, down) in zip(
@@ -269,12 +275,141 @@ def test_names_in_neighbouring_layers_lie_apart_and_a_functions_values_stand_onc
     ]
 
 
+def branching(count: int) -> TuringMachine:
+    """A machine with so many states: from each, a 0 leads to the next and a 1 seven further."""
+    rules = {
+        (f"q{n}", (symbol,)): Rule((symbol,), (1,), f"q{min(count - 1, n + (7 if symbol == '1' else 1))}")
+        for n in range(count - 1)
+        for symbol in "01"
+    }
+    return TuringMachine(rules, "q0", blank="0")
+
+
+@pytest.mark.parametrize("count", [21, 300, 3_000, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_a_machine_of_any_size_is_drawn_around_its_state(count):
+    machine = branching(count)
+    word = "0110100"
+    recording = record(tg.compile(machine, "tape", cells=64), word, steps=12)
+    assert recording.agreed
+    panel, frames = drawing(recording)
+    check(panel, frames)
+    assert len(panel["nodes"]) < 100
+    data = len(json.dumps(recording.to_json(), ensure_ascii=False))
+    assert data < 200_000
+    states = list(islice(machine.run(machine.start(word)), 14))
+    number = {state: place for place, state in enumerate(machine.states)}
+    assert any(f"{count:,} states" in note for note in recording.notes)
+    for frame, shown in zip(recording.frames[1:], frames[1:], strict=True):
+        state = states[frame["source_step"]]
+        rule = machine.rules.get((state.state, machine.read(state)))
+        marked = {
+            mark: [text for _, _, m, *text in shown["nodes"] if m == mark and text] for mark in (HERE, NEXT)
+        }
+        assert [state.state] in marked[HERE]
+        assert marked[NEXT] == ([[rule.state]] if rule else [])
+        texts = {i: text[0] for i, _, _, *text in shown["nodes"] if text}
+        for arc, _, _ in shown["arcs"]:
+            a, b = (texts[node] for node in panel["arcs"][arc])
+            assert b in {rule.state for (own, _), rule in machine.rules.items() if own == a}
+        visited = {state.state for state in states[: frame["source_step"] + 1]}
+        cells = [i for i, node in enumerate(panel["nodes"]) if node[2] == "cell"]
+        lit = [i - cells[0] for i, value, *_ in shown["nodes"] if i in cells and value]
+        assert sorted(lit) == sorted({number[q] * len(cells) // count for q in visited})
+
+
+def test_a_ring_has_the_neighbours_of_the_state_inside():
+    machine = branching(40)
+    recording = record(tg.compile(machine, "simplex", inputs=[["0110100"]]), "0110100")
+    panel, frames = drawing(recording)
+    check(panel, frames)
+    count = sum(node[2] == "dot" for node in panel["nodes"])
+    for frame in frames[1:-1]:
+        for way in panel["arrangements"]:
+            labels = [way["places"][i] for i, *_, text in frame["nodes"] if count <= i < 2 * count and text]
+            assert not any(overlap(a, b) for a, b in combinations(labels, 2))
+        names = {text[0] for i, _, _, *text in frame["nodes"] if text and i >= 2 * count}
+        assert names & set(machine.states)
+
+
+def test_the_labels_of_long_states_lie_outside_the_ring_and_apart():
+    recording = record(tg.compile("palindrome", "simplex", inputs=[["abba"]]), "abba")
+    panel, frames = drawing(recording)
+    count = sum(node[2] == "dot" for node in panel["nodes"])
+    for way in panel["arrangements"]:
+        for frame in frames:
+            shown = [i for i, *_, text in frame["nodes"] if count <= i < 2 * count and text]
+            assert not any(overlap(way["places"][a], way["places"][b]) for a, b in combinations(shown, 2))
+            for label in shown:
+                assert not any(overlap(way["places"][label], way["places"][dot]) for dot in range(count))
+
+
+def test_a_page_that_would_be_large_has_fewer_frames(monkeypatch):
+    compiled, inputs = compiled_example("rcnn")
+    whole = record(compiled, *inputs)
+    size = len(json.dumps([frame["panels"] for frame in whole.frames]))
+    monkeypatch.setattr(recorder, "MOST_DATA", size / 3)
+    monkeypatch.setattr(recorder, "LEAST_FRAMES", 2)
+    few = record(compiled, *inputs)
+    assert len(json.dumps([frame["panels"] for frame in few.frames])) < size / 2
+    last = whole.frames[-1]["step"]
+    assert [frame["step"] for frame in few.frames] == sorted({*range(0, last, 4), last})
+    assert any(f"Every 4th of {last} steps is shown" in note for note in few.notes)
+    assert few.agreed
+
+
+# Every kind of source on every target.
+
+
+def sources() -> dict[str, Any]:
+    """A small one of each kind."""
+
+    def larger(a: tg.UInt(2), b: tg.UInt(2)):  # pyright: ignore[reportInvalidTypeForm]
+        return tg.where(a > b, a, b)
+
+    grid, _ = compiled_example("rcnn")
+    return {
+        "turing machine": find("increment"),
+        "grid machine": Found(grid.source, ""),
+        "circuit": find("parity8"),
+        "function": Found(tg.trace(larger), ""),
+        "sequential circuit": find("counter8"),
+        "learner": find("learn-dictator8"),
+        "program": find("subleq-hello"),
+        "rasp program": find("rasp-length"),
+    }
+
+
+NO_SUCH_NETWORK = {
+    ("sequential circuit", "simplex"): "does not halt within",
+    ("learner", "simplex"): "does not halt within",
+    ("learner", "rcnn"): "the filter would have",
+    ("program", "simplex"): "does not halt within",
+    ("program", "rcnn"): "with one head it would have",
+}
+"""What is refused, and what the refusal says."""
+
+
+def test_there_is_a_source_of_every_kind():
+    written_by_nobody = {"layered circuit"}  # what circuits become on their way
+    assert {*sources(), *written_by_nobody} == {kind.name for kind in all_kinds()}
+    for name, found in sources().items():
+        assert kind_of(found.source).name == name
+
+
 @pytest.mark.slow
-def test_a_page_without_a_drawing_says_why():
-    bits = record(tg.compile("adder2", "transformer"), [1, 0, 1, 1])
-    assert bits.undrawn.startswith("There is no drawing of this kind of network.")
-    assert "boxes" not in " ".join(answer for _, answer in bits.answers)
-    rules = {(f"q{n}", ("_",)): Rule(("_",), (1,), f"q{n + 1}") for n in range(250)}
-    long = record(tg.compile(TuringMachine(rules, "q0"), "tape"), "", steps=2)
-    assert long.undrawn.startswith("The machine has 251 states, and at most 240 are drawn.")
-    assert not record(tg.compile("busy-beaver-2x2", "tape")).undrawn
+@pytest.mark.parametrize("target", [t.name for t in all_targets()])
+@pytest.mark.parametrize("kind", sources())
+def test_every_source_on_every_target_has_a_drawing(kind, target):
+    """Unless there is no such network: then the reason is given, and no page."""
+    if (kind, target) in NO_SUCH_NETWORK:
+        with pytest.raises(TapegradError, match=NO_SUCH_NETWORK[kind, target]):
+            compiled_source(sources()[kind], target, None, {}, 12)
+        return
+    compiled, inputs = compiled_source(sources()[kind], target, None, {}, 12)
+    recording = record(compiled, *inputs, steps=12, seconds=60)
+    assert recording.agreed
+    assert not recording.undrawn
+    panel, frames = drawing(recording)
+    check(panel, frames)
+    assert len({frame["caption"] for frame in frames}) > 1
+    assert len(page(recording)) < 1_000_000 + 2 * recorder.MOST_DATA

@@ -10,7 +10,7 @@ import pytest
 import tapegrad as tg
 from tapegrad._sources import find, read
 from tapegrad.circuits.clocked.model import SequentialCircuit
-from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.programs.library import READY
 from tapegrad.show import views_memory
@@ -45,7 +45,7 @@ def test_a_circuit_is_drawn_gate_by_gate_and_layer_by_layer():
     panel, frames = drawing(recording)
     check(panel, frames)
     drawn = Counter(text for text, _, shape in panel["nodes"] if shape == "gate")
-    kinds = Counter(SIGNS[kind] for kind in map(tg.circuits.model.Gate, circuit.kinds.tolist()))
+    kinds = Counter(SIGNS[kind] for kind in map(Gate, circuit.kinds.tolist()))
     assert kinds - drawn == Counter()  # and one for the number of the cycle
     assert sum((drawn - kinds).values()) <= 2
     assert len(frames) > 15

@@ -1,5 +1,6 @@
 // The network as a drawing. Its places come with the recording; here they are painted, and lit frame by frame.
 
+const EMPTY = { box: "blank", slot: "empty", choice: "empty" };  // what a node is without text
 const MARKS = ["", "here", "next", "field", "later"];
 
 function drawingPanel(panel, say) {
@@ -87,14 +88,14 @@ function nodeOf([x, y, w, h], text, shape, parent, words, aim) {
   const body = round ? drawn("circle", { r: h / 2 }, group)
     : drawn("rect", { x: -w / 2, y: -h / 2, width: w, height: h, rx: shape === "cell" || shape === "pale" ? 1.5 : Math.min(9, h / 3) }, group);
   const label = shape === "dot" ? null : drawn("text", { class: "name" }, group);
-  if (label) label.setAttribute("y", shape === "state" ? -h / 2 + 13 : 0);  // below it are dots
+  if (label) label.setAttribute("y", shape === "state" || shape === "choice" ? -h / 2 + 13 : 0);  // below it is something else
   listen(group, words, aim);
   let seen = null;
   function set(classes, strength, shown) {
     const key = `${classes}|${strength}|${shown}`;
     if (key === seen) return;
     seen = key;
-    group.setAttribute("class", `node ${shape} ${classes}${shape === "box" && !shown ? " blank" : ""}`);
+    group.setAttribute("class", `node ${shape} ${classes}${shown || !EMPTY[shape] ? "" : ` ${EMPTY[shape]}`}`);
     body.style.setProperty("--strength", strength);
     if (label && label.textContent !== shown) {
       label.textContent = shown;

@@ -82,7 +82,8 @@ function simplexPicture(live, moment, step, visited) {
   if (running && live.vertices[moment.towards][0] >= 0) nodes.push([live.vertices[moment.towards][0], 0, NEXT]);
   for (let i = 0; i < count; i++) {
     const away = Math.min(Math.abs(i - here), count - Math.abs(i - here));
-    if (i === here || (i % live.labelled === 0 && away >= live.labelled)) nodes.push([count + i, 0, i === here ? HERE : 0, live.labels[i]]);
+    const labelled = i % live.labelled === 0 && (i === 0 || i <= count - live.labelled);
+    if (i === here || (labelled && away >= live.labelled)) nodes.push([count + i, 0, i === here ? HERE : 0, live.labels[i]]);
   }
   if (step > 0 && box >= 0) nodes.push([box, 0, HERE]);
   if (running && then >= 0 && then !== box) nodes.push([then, 0, FIELD]);

@@ -1,19 +1,32 @@
 """A ring with a dot for each configuration, in the order of a run, and the diagram of the machine inside."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
-from tapegrad.show.drawing.scene import HERE, NEXT, Arrangement, Drawing, Edge, Node, Place, text_width
+from tapegrad.show.drawing.neighbourhood import COLOURS, Neighbourhood, Room
+from tapegrad.show.drawing.scene import (
+    HERE,
+    NEXT,
+    Arrangement,
+    Drawing,
+    Edge,
+    Node,
+    Picture,
+    Place,
+    cut,
+    text_width,
+)
 from tapegrad.show.drawing.states import MOST_BOXES, StateDiagram, state_diagram
 
 SIZES = ((760.0, 540.0), (370.0, 440.0))
 MOST_DOTS = 400
-FONT = 11.0
+FONT, LEAST_FONT = 11.0, 7.5
+LONGEST_STATE = 10
 MOST_LABELS = 24
 """Labels that stand on a ring, besides that of the current dot, without covering each other."""
 LEGEND = (
@@ -23,7 +36,10 @@ LEGEND = (
     ("taken", "the rule that this step carries out"),
 )
 
-Lit = list[tuple[int, float, int]]
+INSIDE = Room(before=1, after=3, beyond=0, strip=0)
+"""Of a machine with many states there is room for so much inside the ring."""
+
+Meant = tuple[Configuration | None, Rule | None]
 
 
 class RingOfConfigurations:
@@ -32,7 +48,7 @@ class RingOfConfigurations:
 
     def __init__(
         self,
-        machine: TuringMachine | None,
+        machine: TuringMachine,
         successor: NDArray[np.integer],
         first: int,
         name: Callable[[int], str],
@@ -40,26 +56,28 @@ class RingOfConfigurations:
     ) -> None:
         self.order = _in_order(successor, first)
         self.place = {vertex: place for place, vertex in enumerate(self.order)}
-        self.diagram: StateDiagram | None = None
-        if machine is not None and len(machine.states) <= MOST_BOXES:
-            self.diagram = state_diagram(machine, {}, [_inside(width, height) for width, height in SIZES])
+        rooms = [_inside(width, height) for width, height in SIZES]
+        self.diagram = _diagram(machine, rooms)
+        self.inner = self.diagram or Neighbourhood(machine, INSIDE, [width for width, _ in rooms])
         count = len(self.order)
         names = [_short(name(vertex)) for vertex in self.order]
         dots = [Node(names[i], explain(f"s/{vertex}"), "dot") for i, vertex in enumerate(self.order)]
         labels = [Node("", "", "text") for _ in self.order]
         self.names = names
         arrangements = [self._arranged(number, *size) for number, size in enumerate(SIZES)]
-        self.labelled = max(1, -(-count // MOST_LABELS))
+        self.labelled = max(
+            -(-count // MOST_LABELS), *(_apart(way.places[count : 2 * count]) for way in arrangements)
+        )
         """Every so many dots have a label."""
-        inner = self.diagram.nodes if self.diagram else []
         part = f"{count:,} of {len(successor):,}" if count < len(successor) else f"{count:,}"
         self.drawing = Drawing(
             "The configurations, each a weight",
-            [*dots, *labels, *inner],
+            [*dots, *labels, *self.inner.nodes],
             [*(Edge() for _ in range(count - 1)), *(self.diagram.edges if self.diagram else ())],
             arrangements,
-            LEGEND,
+            LEGEND if self.diagram else LEGEND[:-1],
             f"{part} configurations, in the order in which the machine meets them.",
+            () if self.diagram else COLOURS,
         )
 
     def _arranged(self, number: int, width: float, height: float) -> Arrangement:
@@ -74,12 +92,15 @@ class RingOfConfigurations:
         dots: list[Place] = [(x, y, size, size) for x, y, _ in spots]
         labels: list[Place] = []
         for (x, y, angle), name in zip(spots, self.names, strict=True):
-            w = text_width(name, FONT)
-            labels.append((x + math.cos(angle) * (w / 2 + 9), y + math.sin(angle) * 13, w, FONT + 2))
+            # As far out along the normal of the ring as it takes for the label to lie outside.
+            w, h = text_width(name, FONT), FONT + 2
+            nx, ny = math.cos(angle) * down, math.sin(angle) * across
+            nx, ny = nx / math.hypot(nx, ny), ny / math.hypot(nx, ny)
+            out = abs(nx) * w / 2 + abs(ny) * h / 2 + size / 2 + 4
+            at = min(max(x + nx * out, w / 2), width - w / 2), min(max(y + ny * out, h / 2), height - h / 2)
+            labels.append((*at, w, h))
         lines = [[*a[:2], *a[:2], *b[:2], *b[:2]] for a, b in pairwise(spots)]
-        inner = self.diagram.arrangements[number] if self.diagram else None
-        if inner is None:
-            return Arrangement(width, height, FONT, [*dots, *labels], lines, [(0.0, 0.0)] * len(lines))
+        inner = self.inner.arrangements[number]
         room_across, room_down = _inside(width, height)
         scale = min(room_across / inner.width, room_down / inner.height)
         left, top = (width - scale * inner.width) / 2, (height - scale * inner.height) / 2
@@ -90,10 +111,8 @@ class RingOfConfigurations:
             width, height, FONT, [*dots, *labels, *moved], [*lines, *paths], [(0.0, 0.0)] * len(lines) + at
         )
 
-    def lit(
-        self, vertex: int, towards: int | None, meant: Configuration | None, rule: Rule | None
-    ) -> tuple[list[tuple[int, float, int] | tuple[int, float, int, str]], Lit]:
-        """Nodes and edges of a moment."""
+    def lit(self, caption: str, vertex: int, towards: int | None, meant: Meant) -> Picture:
+        """A moment: where s stands, where it goes, and the state and rule that the vertex means."""
         count, here = len(self.order), self.place.get(vertex, 0)
         nodes: list[tuple[int, float, int] | tuple[int, float, int, str]] = []
         nodes += [(i, 0.6, 0) for i in range(here)]
@@ -102,16 +121,23 @@ class RingOfConfigurations:
             nodes.append((self.place[towards], 0.0, NEXT))
         shown = {
             i
-            for i in range(0, count, self.labelled)
+            for i in range(0, max(1, count - self.labelled + 1), self.labelled)
             if min(abs(i - here), count - abs(i - here)) >= self.labelled
         }
         nodes += [(count + i, 0.0, HERE if i == here else 0, self.names[i]) for i in sorted({*shown, here})]
-        if self.diagram is None or meant is None:
-            return nodes, []
-        inner, edges = self.diagram.lit(meant.state, rule)
-        first = 2 * count
-        nodes += [(first + i, value, mark) for i, value, mark in inner]
-        return nodes, [(count - 1 + i, value, mark) for i, value, mark in edges]
+        first, (state, rule) = 2 * count, meant
+        if isinstance(self.inner, Neighbourhood):
+            inner, arcs = self.inner.lit(state and state.state, rule)
+            for i, value, mark, *text in inner:
+                nodes.append((first + i, value, mark, text[0]) if text else (first + i, value, mark))
+            return Picture(
+                caption, nodes, (), [(first + a, first + b, w, colour) for a, b, w, colour in arcs]
+            )
+        if state is None:
+            return Picture(caption, nodes)
+        own, edges = self.inner.lit(state.state, rule)
+        nodes += [(first + i, value, mark) for i, value, mark in own]
+        return Picture(caption, nodes, [(count - 1 + i, value, mark) for i, value, mark in edges])
 
 
 def _in_order(successor: NDArray[np.integer], first: int) -> list[int]:
@@ -124,11 +150,37 @@ def _in_order(successor: NDArray[np.integer], first: int) -> list[int]:
     return [*order, *rest]
 
 
+def _diagram(machine: TuringMachine, rooms: Sequence[tuple[float, float]]) -> StateDiagram | None:
+    """All states, if they can be read in the room that there is inside the ring."""
+    if len(machine.states) > MOST_BOXES:
+        return None
+    diagram = state_diagram(machine, {}, rooms)
+    for (width, height), way in zip(rooms, diagram.arrangements, strict=True):
+        scale = min(width / way.width, height / way.height)
+        texts = zip(diagram.nodes, way.places, strict=True)
+        if any(text_width(node.text, LEAST_FONT) > scale * wide for node, (_, _, wide, _) in texts):
+            return None
+    return diagram
+
+
+def _apart(labels: Sequence[Place]) -> int:
+    """The least distance along the ring at which no label covers another."""
+    count = len(labels)
+    covering = [
+        min(a - b, count - a + b)
+        for a, (x, y, w, h) in enumerate(labels)
+        for b, (u, v, p, q) in enumerate(labels[:a])
+        if abs(x - u) < (w + p) / 2 + 2 and abs(y - v) < (h + q) / 2
+    ]
+    return 1 + max(covering, default=0)
+
+
 def _inside(width: float, height: float) -> tuple[float, float]:
     """Room for the diagram inside the ring."""
     return 0.62 * width - 70, 0.72 * height - 40
 
 
 def _short(name: str) -> str:
-    """`A, head at -3` as `A −3`."""
-    return name.replace(", head at ", " ").replace("-", "\N{MINUS SIGN}")
+    """`A, head at -3` as `A −3`; a long state is cut."""
+    state, _, heads = name.rpartition(", head at ")
+    return f"{cut(state, LONGEST_STATE)} {heads}".replace("-", "\N{MINUS SIGN}")

@@ -155,7 +155,7 @@ def skyline(sizes: Sequence[int], words: Sequence[str]) -> tuple[list[Node], lis
         places = []
         for number, size in enumerate(sizes[: len(nodes)]):
             high = max(3.0, (height - 2 * PAD) * size / tallest)
-            places.append((PAD + step * (number + 0.5), height - PAD - high / 2, max(1.0, 0.8 * step), high))
+            places.append((PAD + step * (number + 0.5), height - PAD - high / 2, 0.8 * step, high))
         found.append(Arrangement(width, height, FONT, places))
     return nodes, found
 

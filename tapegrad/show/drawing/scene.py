@@ -23,7 +23,8 @@ Place = tuple[float, float, float, float]
 @dataclass(frozen=True)
 class Node:
     """`box` with text, `state` with its name above dots, `gate` with text in a circle, `dot`, `cell` without
-    rounding, `pale` for one that is a little blue by itself, `text` without outline."""
+    rounding, `pale` for one that is a little blue by itself, `text` without outline, `slot` for a box that is
+    there only while it has text, `choice` for one with room below its name."""
 
     text: str = ""
     words: str = ""

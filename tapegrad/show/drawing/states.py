@@ -14,8 +14,7 @@ from tapegrad.source import Rewriting
 WIDE, TALL = (780.0, 500.0), (370.0, 430.0)
 FONT, SMALL_FONT = 13.0, 12.0
 MOST_BOXES = 20
-"""States of a diagram with names and labels; one with more has dots, and the name of the current one."""
-MOST_STATES = 240
+"""States that are drawn all at once; of a machine with more there is a `Neighbourhood`."""
 MOST_LINES, LONGEST_LINE, LONGEST_NAME = 3, 14, 16
 DOT = 11.0
 """Room for a dot in a box."""
@@ -28,14 +27,13 @@ Lit = tuple[int, float, int]
 """A node or an edge, its value, its mark."""
 
 
-def drawn_machine(compiled: Compiled) -> tuple[TuringMachine, Sequence[Rewriting]] | None:
-    """The machine to draw, the first on the way from the source to the net, and the passes behind it; None
-    where there is none."""
+def drawn_machine(compiled: Compiled) -> tuple[TuringMachine, Sequence[Rewriting]]:
+    """The machine to draw, the first on the way from the source to a net of machines, and the passes behind
+    it."""
     sources = [compiled.source, *(rewriting.after for rewriting in compiled.passes)]
-    for number, source in enumerate(sources):
-        if isinstance(source, TuringMachine) and len(source.states) <= MOST_STATES:
-            return source, compiled.passes[number:]
-    return None
+    machines = ((n, source) for n, source in enumerate(sources) if isinstance(source, TuringMachine))
+    number, machine = next(machines)
+    return machine, compiled.passes[number:]
 
 
 def state_decoded(state: Configuration | None, passes: Sequence[Rewriting]) -> Configuration | None:
@@ -83,16 +81,14 @@ def state_diagram(
     ways: dict[tuple[str, str], list[tuple[tuple[str, ...], Rule]]] = {}
     for (state, read), rule in machine.rules.items():
         ways.setdefault((state, rule.state), []).append((read, rule))
-    full = len(states) <= MOST_BOXES
     edges = [
-        Edge(_label(rules) if full else "", _explained(state, rules), arrow=True)
-        for (state, _), rules in ways.items()
+        Edge(rules_label(rules), _explained(state, rules), arrow=True) for (state, _), rules in ways.items()
     ]
-    shape = "dot" if not full else "state" if dots else "box"
+    shape = "state" if dots else "box"
     boxes = [Node(cut(state, LONGEST_NAME), _role(machine, state), shape) for state in states]
     number = {state: place for place, state in enumerate(states)}
     ends = [(number[a], number[b]) for a, b in ways]
-    within = [dots.get(state, ()) if full else () for state in states]
+    within = [dots.get(state, ()) for state in states]
     arrangements = [_arranged(within, boxes, ends, edges, width, height) for width, height in sizes]
     way = {ends: place for place, ends in enumerate(ways)}
     nodes = [*boxes, *(dot for own in within for dot in own)]
@@ -108,14 +104,11 @@ def _arranged(
     height: float,
 ) -> Arrangement:
     font = FONT if width > TALL[0] else SMALL_FONT
-    if boxes[0].shape == "dot":
-        sizes = [(9.0, 9.0)] * len(boxes)
-    else:
-        sizes = [_box(node.text, len(own), font) for node, own in zip(boxes, dots, strict=True)]
+    sizes = [box_size(node.text, len(own), font) for node, own in zip(boxes, dots, strict=True)]
     laid = on_ellipse(sizes, ends, [edge.text for edge in edges], width, height, font - 1)
     places = [*laid.places]
     for (x, y, _, h), own in zip(laid.places, dots, strict=True):
-        places += _dots_in(x, y + h / 2 - 6, len(own))
+        places += dots_in(x, y + h / 2 - 6, len(own))
     return Arrangement(laid.width, laid.height, font, places, laid.paths, laid.labels)
 
 
@@ -123,13 +116,15 @@ def _columns(dots: int) -> int:
     return max(1, min(dots, 6 if dots <= 24 else 12))
 
 
-def _box(text: str, dots: int, font: float) -> tuple[float, float]:
+def box_size(text: str, dots: int, font: float) -> tuple[float, float]:
+    """Width and height of a box with a name, and dots below it."""
     rows = -(-dots // _columns(dots))
     wide = max(text_width(text, font) + 18, DOT * _columns(dots) + 14, 34)
     return wide, font + 14 + (DOT * rows + 2 if dots else 0)
 
 
-def _dots_in(x: float, bottom: float, dots: int) -> list[Place]:
+def dots_in(x: float, bottom: float, dots: int) -> list[Place]:
+    """Places of dots in rows, the last of them at the bottom of a box."""
     columns = _columns(dots)
     rows = -(-dots // columns)
     return [
@@ -143,7 +138,7 @@ def _dots_in(x: float, bottom: float, dots: int) -> list[Place]:
     ]
 
 
-def _label(rules: Sequence[tuple[tuple[str, ...], Rule]]) -> str:
+def rules_label(rules: Sequence[tuple[tuple[str, ...], Rule]]) -> str:
     """Lines such as `0→1 R`; symbols that stay as they are share one, as `a b R`."""
     kept: dict[str, list[str]] = {}
     lines = []

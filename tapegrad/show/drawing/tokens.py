@@ -148,7 +148,8 @@ def lines(texts: Sequence[str], width: float, between: float) -> list[Place]:
 # outputs on top, and lines from the positions that look to those that they look at.
 
 
-ROW_FONT = 13.0
+ROW_FONT, LEAST_FONT = 13.0, 8.0
+"""What is read easily, and what just can be."""
 COLOURS = 6
 MOST_LINES = 160
 SIZES = ((740.0, 440.0), (366.0, 420.0))
@@ -165,7 +166,12 @@ class RowsOfPositions:
         layers = sorted(set(layer_of_head))
         self.row_of_head = [layers.index(layer) for layer in layer_of_head]
         self.rows = len(layers) + 2
-        nodes = [Node(text, f"Token {place}: {text}.", "box") for place, text in enumerate([BEFORE, *words])]
+        self.longest = max(1, int(self._wide(min(SIZES)[0]) / text_width("m", LEAST_FONT)))
+        """Letters that a box has room for."""
+        nodes = [
+            Node(cut(text, self.longest), f"Token {place}: {text}.", "box")
+            for place, text in enumerate([BEFORE, *words])
+        ]
         for layer in layers:
             nodes += [Node("", f"Position {place} in layer {layer}.", "dot") for place in range(self.columns)]
         nodes.append(Node("", "", "text"))
@@ -191,16 +197,22 @@ class RowsOfPositions:
         arcs = sorted(arcs, key=lambda arc: -arc[2])[:MOST_LINES]
         top = (self.rows - 1) * self.columns
         nodes: list[Any] = [
-            (top + 1 + i, 0.0, HERE, cut(word, LONGEST_OUTPUT)) for i, word in enumerate(outputs)
+            (top + 1 + i, 0.0, HERE, cut(word, min(LONGEST_OUTPUT, self.longest)))
+            for i, word in enumerate(outputs)
         ]
         return Picture(caption, nodes, (), arcs)
+
+    def _wide(self, width: float) -> float:
+        return min(60.0, 0.9 * (width - 20) / self.columns)
 
     def _arranged(self, width: float, height: float) -> Arrangement:
         step = (width - 20) / self.columns
         places: list[Place] = []
         for row in range(self.rows):
             y = height - 24 - (height - 48) * row / (self.rows - 1)
-            high, wide = (26.0, min(60.0, 0.9 * step)) if row in (0, self.rows - 1) else (9.0, 9.0)
+            high, wide = (
+                (26.0, self._wide(width)) if row in (0, self.rows - 1) else (9.0, min(9.0, 0.9 * step))
+            )
             places += [(10 + step * (column + 0.5), y, wide, high) for column in range(self.columns)]
         ways = []
         for row in range(self.rows - 1):
