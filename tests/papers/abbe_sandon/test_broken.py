@@ -1,13 +1,14 @@
 """Constructions of this paper, broken on purpose, turn their claims to FAILED: by a factor of 2, a dropped
 term, a wrong table, an edge that is missing."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tapegrad.circuits.model import Gate
-from tapegrad.learners import functions
+from tapegrad.learners import functions, library
 from tapegrad.learners import programs as learners_programs
 from tapegrad.targets.emulator import build, net, noise, paper_nets
 from tapegrad.targets.emulator.constants import PATH, Constants, ExactConstants, gate_weight
@@ -16,10 +17,11 @@ from tapegrad_papers import abbe_sandon
 from tapegrad_papers.abbe_sandon import (
     cross_predictability,
     descent,
+    emulation,
     noisy_learning,
     tight,
 )
-from tests.papers.checking import failing
+from tests.papers.checking import failing, mutated
 
 pytestmark = pytest.mark.slow  # each runs whole claims again
 
@@ -64,6 +66,50 @@ def test_cells_that_are_too_large(monkeypatch):
     large = lambda cells, steps, precision: Constants(2.0**-5, gate_weight(cells))  # noqa: E731
     monkeypatch.setattr(net, "choose", large)
     assert fails("Section 4.3")
+
+
+# Theorem 4 and Remark 11
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("labels.append(here ^ (fresh & label))", "labels.append(here ^ (fresh & y))"),
+        ("fresh = rest[0] & ~row[0] & ~stored", "fresh = rest[0] & ~row[0]"),
+        ("rest.type(0)))  # an absent", "rest.type(0)) ^ rest)  # an absent"),
+    ],
+)
+def test_elimination_that_goes_wrong(monkeypatch, old, new):
+    monkeypatch.setattr(emulation, "parity", mutated(library.parity, old, new))
+    assert fails("Theorem 4")
+
+
+@pytest.mark.parametrize("share", [0.25, 0.75])
+def test_guesses_that_are_not_fair(monkeypatch, share):
+    """The bit r' is the label, or its opposite, more often than not."""
+    right = functions.FunctionLearner.start
+
+    def start(self, x, y, seed=0):
+        first = right(self, x, y, seed)
+        wrong = np.random.default_rng(seed).random(len(first.samples.y)) < share
+        guess = first.samples.y ^ wrong.astype(first.samples.y.dtype)
+        return replace(first, samples=replace(first.samples, guess=guess))
+
+    monkeypatch.setattr(functions.FunctionLearner, "start", start)
+    assert fails("Theorem 4", "Remark 10")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("UInt(width + 1)) << 1,", "UInt(width + 1)),"),
+        ('memory["length"] << 1)', 'memory["length"] + 1)'),
+        ('memory["root"] + 1)', 'memory["root"] + 2)'),
+    ],
+)
+def test_a_scheme_of_other_rounds(monkeypatch, old, new):
+    monkeypatch.setattr(emulation, "doubling", mutated(functions.doubling, old, new))
+    assert fails("Remark 11")
 
 
 # Definition 6
