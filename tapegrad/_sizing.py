@@ -22,9 +22,9 @@ LONG_RUN, SHORT_RUN = 1_000, 64
 SIGHT = 100_000_000
 """The compiled interpreter looks so far ahead for the end of the source. A source that does not end there is
 run for fewer steps, unless more are asked for."""
-OWN_RUN = 1_000_000
+OWN_RUN = 1 << 22
 """So many steps of the source's own run a net is made for where nobody has said on what it is to run; to look
-so far takes no time."""
+so far takes a few hundredths of a second."""
 MOST_CELLS_TIMES_STEPS = 1 << 14
 """An input for which more than that would be needed is not typical, unless it came with the source."""
 

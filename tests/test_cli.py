@@ -280,10 +280,10 @@ def test_values_follow_the_input_of_every_command(tmp_path: Path) -> None:
     assert tapegrad("show", *given, "-o", "f.html", cwd=tmp_path).returncode == 0
 
 
-def test_a_video_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    done = tapegrad("show", "increment", "-t", "tape", "-o", "run.mp4", cwd=tmp_path)
+def test_an_unknown_ending_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    done = tapegrad("show", "increment", "-t", "tape", "-o", "run.avi", cwd=tmp_path)
     assert done.returncode == 2
-    assert "ends in .html or in .gif" in done.stderr.replace("\n", " ")
+    assert "ends in .html, .gif, .mp4 or .webm" in done.stderr.replace("\n", " ")
     assert not list(tmp_path.iterdir())
 
 
