@@ -5,7 +5,8 @@
     python -m bench.sweep --table -o found.jsonl   # only what was found before
 
 For each pair `tapegrad run SOURCE -t TARGET`, then `tapegrad show SOURCE -t TARGET -o page.html`. Each must
-run and agree with its source, or be refused soon, with a sentence that says what to do. Commands are carried
+run and agree with its source, or be refused soon, with a sentence that says what to do. (A circuit needs an
+input, and `run` proposes one: that is tried then.) Commands are carried
 out one after the other in a process that stays warm, and that is replaced when one takes too long. Results
 are appended to a file, and what is in it is not done again.
 """
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,8 @@ LONG, SOON = 60.0, 10.0
 come."""
 AT_ONCE = 40
 """Commands that one process carries out."""
+ADVICE = "For this one: "
+"""What a refusal says before the input that it proposes."""
 OUTCOMES = {0: "verified", 1: "DISAGREES", 2: "refused", 3: "unfinished"}
 
 Result = dict[str, Any]
@@ -129,7 +133,7 @@ def table(results: list[Result]) -> str:
     """How many of each outcome, for each command and target; then what needs a look."""
     kinds = sorted({outcome(result) for result in results})
     lines = [f"| command | {' | '.join(kinds)} |", f"|---|{'---:|' * len(kinds)}"]
-    for command in ("run", "show"):
+    for command in ("run", "run as told", "show"):
         for target in target_names():
             own = Counter(outcome(r) for r in results if (r["command"], r["target"]) == (command, target))
             lines.append(f"| `{command} -t {target}` | {' | '.join(str(own[k]) for k in kinds)} |")
@@ -147,19 +151,26 @@ def sweep(names: list[str], output: Path, folder: str) -> list[Result]:
     results = [json.loads(line) for line in output.read_text().splitlines()] if output.exists() else []
     known = {(r["command"], r["source"], r["target"]) for r in results}
     runner = Runner(folder)
+    page = ["-o", str(Path(folder, "page.html"))]
+
+    def tried(command: str, name: str, target: str, more: list[str]) -> Result:
+        result: Result = {"command": command, "source": name, "target": target}
+        result |= runner.carry_out([command.split()[0], name, "-t", target, *more])
+        results.append(result)
+        with output.open("a") as file:
+            file.write(json.dumps(result) + "\n")
+        shown = f"{outcome(result):<14} {command} {name!r} -t {target} {' '.join(more)}"
+        print(f"{result['seconds']:6.1f} s  {shown}", flush=True)
+        return result
+
     try:
         for name in names:
             for target in target_names():
-                for command, more in (("run", []), ("show", ["-o", str(Path(folder, "page.html"))])):
-                    if (command, name, target) in known:
-                        continue
-                    result = {"command": command, "source": name, "target": target}
-                    result |= runner.carry_out([command, name, "-t", target, *more])
-                    results.append(result)
-                    with output.open("a") as file:
-                        file.write(json.dumps(result) + "\n")
-                    shown = f"{outcome(result):<14} {command} {name!r} -t {target}"
-                    print(f"{result['seconds']:6.1f} s  {shown}", flush=True)
+                for command, more in (("run", []), ("show", page)):
+                    if (command, name, target) not in known:
+                        result = tried(command, name, target, more)
+                        if (advised := result["said"].rpartition(ADVICE)[2]) != result["said"]:
+                            tried("run as told", name, target, advised.split())
     finally:
         runner.end()
     return results
@@ -175,6 +186,7 @@ if __name__ == "__main__":
     if asked.serve:
         serve()
         sys.exit()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and so end the other process too
     with tempfile.TemporaryDirectory() as own:
         examples = asked.output.with_suffix(".examples")
         if not (asked.table or asked.sources):

@@ -245,6 +245,8 @@ def _ordinal(number: int) -> str:
 # What a run that is to be shown starts from: a source, as found, compiled, and the input for it.
 
 
+TO_ITS_END = 100_000_000
+"""Steps of a run for a net that is made of all of them, however few are shown."""
 EXAMPLE = "example"
 """In place of a source: the target's own first example, with its input."""
 
@@ -267,6 +269,8 @@ def compiled_source(
         inputs = _example_inputs(found.source)
     if "steps" not in settings and _is_unrolled(found.source, target, settings):
         steps = min(steps, MOST_UNROLLED)
+    if target_named(target).built_for_inputs:
+        steps = max(steps, TO_ITS_END)
     return compile_for(found.source, target, inputs, steps, **settings), inputs
 
 

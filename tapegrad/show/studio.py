@@ -131,6 +131,11 @@ class Worker:
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
 
+    @property
+    def process_id(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def ask(self, request: bytes) -> None:
         """Hands over a request; one that has failed will answer with nothing."""
         assert self._process.stdin is not None

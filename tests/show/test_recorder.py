@@ -257,3 +257,11 @@ def test_the_curve_is_the_first_that_is_not_flat():
     recording = record(tg.compile(still, "rcnn", margin=4), "111")
     assert recording.curve_name == "column of the head"
     assert [frame["curve"] for frame in recording.frames] == [0, 1, 2, 3, 2]
+
+
+@pytest.mark.slow
+def test_a_run_of_any_length_is_shown_on_simplex_where_its_net_fits() -> None:
+    """More than the 10,000 steps that a net is made for if nothing is known of its run."""
+    compiled, inputs = compiled_source(find("rasp-planted"), "simplex", None, {}, steps=20)
+    assert compiled.options["steps"] > 10_000
+    assert record(compiled, *inputs, steps=20).agreed
