@@ -28,9 +28,10 @@ function cellsPanel(panel, say) {
   body.setAttribute("role", "img");
   const fine = columns > 40 && panel.scale !== "text";
   if (fine) body.classList.add("fine");
+  if (columns > 80) body.classList.add("finest");
   else if (columns > 15 || rows > 8 || panel.scale !== "text") body.classList.add("dense");
   if (!fine && panel.scale !== "text") body.classList.add("shrinks");
-  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(2px, 1fr)" : panel.scale === "text" ? "auto" : "minmax(5px, 1.5rem)"})`;
+  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(0, 1fr)" : panel.scale === "text" ? "auto" : "minmax(5px, 1.5rem)"})`;
   const cells = [], numbers = [], labels = [];
   for (let r = 0; r < rows; r++) {
     labels.push(element("div", "label", panel.rows[r]));
