@@ -72,7 +72,8 @@ function cellsPanel(panel, say) {
     }
     numbers.forEach((label, c) => {
       const column = frame.first + c;
-      label.textContent = column % (fine ? 20 : 5) === 0 || columns === 1 ? String(column).replace("-", "−") : "";
+      const fits = !fine || columns - c > 0.08 * columns;  // a number at the very end would stick out
+      label.textContent = (fits && column % (fine ? 20 : 5) === 0) || columns === 1 ? String(column).replace("-", "−") : "";
     });
     if (frame.marks.length) body.classList.add("headed");
     if (panel.scale === "text" && values.some((row) => row.some((value) => value.length > 3))) body.classList.add("words");
