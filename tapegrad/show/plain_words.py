@@ -36,7 +36,8 @@ TAPE = PlainWords(
             "The machine as a diagram: boxes are its states, arrows its rules (0→1 R: reads 0, writes 1, "
             "moves right). The dots in the boxes are weights of the network. They sum to 1, and during the"
             " run one of them is 1: that one says which state the machine is in and what it reads. The "
-            "tape and the place of the head are weights too, in the rows T and H.",
+            "tape and the place of the head are weights too, in the rows T and H. Of a machine with many "
+            "states, those around the current one are drawn, and below them a strip with all of them.",
         ),
         (
             STEP,
@@ -67,7 +68,7 @@ SIMPLEX = PlainWords(
             SEEN,
             "A ring with one dot for each configuration that the machine can be in, in the order in which "
             "it meets them. Each dot is a weight; they sum to 1, and one of them is 1. In the middle, the "
-            "machine itself: its states and its rules.",
+            "machine itself: its states and its rules, or of many states those around the current one.",
         ),
         (
             STEP,
@@ -90,15 +91,15 @@ SIMPLEX = PlainWords(
 )
 EMULATOR = PlainWords(
     "A neural network is trained by ordinary stochastic gradient descent, one sample at a time, and by "
-    "that carries out an algorithm of your choice, a learner, machine or program: its memory is kept in the "
-    "weights.",
+    "that carries out an algorithm of your choice: a learner, a machine, a circuit or a program. Its memory "
+    "is kept in the weights.",
     (
         (
             SEEN,
-            "On the left the sample that training sees next, if it has bits. In the middle the memory of the "
-            "algorithm: each cell is a weight of the network, negative for 1, positive for 0. They feed a "
-            "fixed network that computes what the algorithm would remember and answer; on the right its "
-            "answer and the loss.",
+            "First comes the sample that training sees next, if it has bits. Then the memory of the "
+            "algorithm: each cell is a weight of the network, negative for 1, positive for 0. Both feed a "
+            "fixed network that computes what the algorithm would remember and answer. At the end are its "
+            "answer, the label and the loss.",
         ),
         (
             STEP,
@@ -127,7 +128,8 @@ RELU = PlainWords(
         (
             SEEN,
             "The network from its inputs to its outputs. Circles are units or gates, lines are weights. "
-            "Blue circles hold a value other than 0; a line is coloured if something flows along it now.",
+            "Blue circles hold a value other than 0; a line is coloured if something flows along it now. Of "
+            "a large network there is only a column for each layer, as high as the layer has units.",
         ),
         (
             STEP,
@@ -221,8 +223,8 @@ DECODER = PlainWords(
         ),
         (
             COLOURS,
-            "Each head of the model has its colour. The stronger an arrow, the more weight the head puts "
-            "there.",
+            "The first heads of the model have a colour each, the others share one. The stronger an arrow, "
+            "the more weight the head puts there.",
         ),
     ),
     WEI,

@@ -27,10 +27,13 @@ INPUTS_IN = "The inputs are in: {}. No layer has been computed yet."
 OUTPUTS_READ = "All layers are computed, and the outputs are read: {}."
 LAYER_COMPUTED = (
     "Layer {} of {}: the circled units ({}) are computed, each as max(0, weighted sum). Coloured lines carry "
-    "something to them. Above 0: {}."
+    "something to them. Units above 0: {}."
 )
 """Captions; the page fills them in as well."""
-LARGE_LEGEND = (("plus", "units that are on: the more, the darker"), ("here", "computed in this step"))
+LARGE_LEGEND = (
+    ("plus", "a column for each layer, as high as it has units; the more of them are on, the darker"),
+    ("here", "computed in this step"),
+)
 
 
 class CompactView:

@@ -8,13 +8,18 @@ from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel
 from tapegrad.circuits.kind import MOST_BITS
 from tapegrad.learners.kind import BITS_IN_A_ROW, bit_rows, bit_widths
-from tapegrad.learners.model import Samples
+from tapegrad.learners.model import Learner, Samples
 from tapegrad.show.drawing.memory import MemoryDrawing
 from tapegrad.show.drawing.scene import Picture, cut
 from tapegrad.show.views import Heights
 from tapegrad.source import shortened
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet, input_rows
+
+LEARNED = (
+    "Training is over: all samples have been seen. What was learned is in the signs of the memory cells."
+)
+COMPUTED = "Training is over. What the algorithm has computed is in the signs of the memory cells."
 
 
 class EmulatorView:
@@ -28,7 +33,7 @@ class EmulatorView:
     def __init__(self, compiled: Compiled, carry: EmulatorCarry) -> None:
         net = compiled.net
         assert isinstance(net, EmulatorNet)
-        self.net = net
+        self.net, self.compiled = net, compiled
         self.practical = net if isinstance(net, PracticalNet) else None
         cells = len(_memory(net, carry)) if self.practical is None else len(self.practical.cells)
         self.count = min(cells, MOST_BITS)
@@ -78,10 +83,8 @@ class EmulatorView:
     ) -> Picture:
         """The sample that comes next, the memory as it is, and what the gradient will flip in it."""
         if self.net.done(carry):
-            said = (
-                "Training is over: all samples have been seen. What was learned is in the signs of the cells."
-            )
-            return self.drawing.picture(said, [], None, values, [], fields)
+            learner = isinstance(self.compiled.source, Learner)
+            return self.drawing.picture(LEARNED if learner else COMPUTED, [], None, values, [], fields)
         bits, label = np.asarray(carry.samples.x[carry.steps]).tolist(), _label(carry.samples, carry.steps)
         number = f"{carry.steps + 1} of {len(carry.samples.x)}"
         said = f"Sample {number} comes in. " if bits else f"Step {number}. "

@@ -31,7 +31,7 @@ LEGEND = (
 )
 BARS = (
     ("plus", "a bar for each layer: the more of its bits are 1, the darker"),
-    ("here", "the newest position, and what it hands on"),
+    ("here", "the newest position, and the layer computed last"),
 )
 ALONE_LEGEND = (("here", "the newest position"),)
 MOST_WATCHED = 3_000_000

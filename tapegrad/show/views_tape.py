@@ -93,7 +93,6 @@ class TapeView:
             self.around, self.dots = Neighbourhood(self.drawn[0], room, (WIDE[0], TALL[0])), {}
             nodes, arranged = self.around.nodes, self.around.arrangements
             drawing = Drawing(TITLE, nodes, (), arranged, AROUND_LEGEND, self.around.note, AROUND_COLOURS)
-            self.notes.append(self.around.note)
         self.panels: list[Panel] = [drawing, *tapes, simplex]
 
     def _diagram(self) -> tuple[StateDiagram, dict[int, int]]:

@@ -62,6 +62,7 @@ function legendOf(panel) {
     item.append(element("i", `sign ${sign}`), text);
     list.append(item);
   }
+  if (panel.note) list.append(element("li", "", panel.note));
   return list;
 }
 

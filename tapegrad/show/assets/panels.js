@@ -28,9 +28,10 @@ function cellsPanel(panel, say) {
   body.setAttribute("role", "img");
   const fine = columns > 40 && panel.scale !== "text";
   if (fine) body.classList.add("fine");
+  if (columns > 80) body.classList.add("finest");
   else if (columns > 15 || rows > 8 || panel.scale !== "text") body.classList.add("dense");
   if (!fine && panel.scale !== "text") body.classList.add("shrinks");
-  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(2px, 1fr)" : panel.scale === "text" ? "auto" : "minmax(5px, 1.5rem)"})`;
+  table.style.gridTemplateColumns = `auto repeat(${columns}, ${fine ? "minmax(0, 1fr)" : panel.scale === "text" ? "auto" : "minmax(5px, 1.5rem)"})`;
   const cells = [], numbers = [], labels = [];
   for (let r = 0; r < rows; r++) {
     labels.push(element("div", "label", panel.rows[r]));
@@ -71,7 +72,8 @@ function cellsPanel(panel, say) {
     }
     numbers.forEach((label, c) => {
       const column = frame.first + c;
-      label.textContent = column % (fine ? 20 : 5) === 0 || columns === 1 ? String(column).replace("-", "−") : "";
+      const fits = !fine || columns - c > 0.08 * columns;  // a number at the very end would stick out
+      label.textContent = (fits && column % (fine ? 20 : 5) === 0) || columns === 1 ? String(column).replace("-", "−") : "";
     });
     if (frame.marks.length) body.classList.add("headed");
     if (panel.scale === "text" && values.some((row) => row.some((value) => value.length > 3))) body.classList.add("words");

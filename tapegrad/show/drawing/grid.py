@@ -20,7 +20,7 @@ from tapegrad.show.drawing.scene import (
 SIZES = ((700.0, 470.0), (360.0, 430.0))
 LARGEST = 64.0
 MOST = 60
-"""Rows and columns at most; further out, the plane is cut off."""
+"""Rows and columns that are shown at once; of a larger plane there is a window, which follows the head."""
 STATE_FONT = 15.0
 LONGEST_STATE = 24
 LEGEND = (
@@ -56,23 +56,42 @@ class Plane:
     def finish(self, collected: list[PlaneMoment]) -> tuple[dict[str, Any], list[Any]]:
         """The rectangle that the run uses, one cell more on each side, and each moment of it."""
         rows, columns = window(spot for m in collected for spot in [*m.cells, *([m.head] if m.head else [])])
-        number = {(r, c): i for i, (r, c) in enumerate((r, c) for r in rows for c in columns)}
-        above = {c: len(number) + i for i, c in enumerate(columns)}
-        nodes = [Node("", f"The cell in row {r}, column {c}.", "cell") for r, c in number]
-        nodes += [Node("", "", "text") for _ in columns]
+        shown = rows[:MOST], columns[:MOST]
+        moves = shown != (rows, columns)
+        spots = [(r, c) for r in shown[0] for c in shown[1]]
+        nodes = [Node("", "" if moves else f"The cell in row {r}, column {c}.", "cell") for r, c in spots]
+        nodes += [Node("", "", "text") for _ in shown[1]]
         pictures = []
+        number = {spot: i for i, spot in enumerate(spots)}
         for moment, after in zip(collected, [*collected[1:], None], strict=True):
+            if moves and moment.head is not None:
+                following = tuple(map(_following, shown, (rows, columns), moment.head))
+                if following != shown:
+                    shown = following
+                    spots = [(r, c) for r in shown[0] for c in shown[1]]
+                    number = {spot: i for i, spot in enumerate(spots)}
+            above = {c: len(spots) + i for i, c in enumerate(shown[1])}
             pictures.append(_picture(moment, after, number, above))
         longest = min(LONGEST_STATE, max(map(len, self.states)))
-        arrangements = [arranged(len(rows), len(columns), longest, *size) for size in SIZES]
-        return Drawing(self.title, nodes, (), arrangements, LEGEND).finish(pictures)
+        arrangements = [arranged(len(shown[0]), len(shown[1]), longest, *size) for size in SIZES]
+        count = f"{len(shown[0])} of {len(rows):,} rows and {len(shown[1])} of {len(columns):,} columns"
+        note = f"{count} of the grid are shown, those around the head." if moves else ""
+        return Drawing(self.title, nodes, (), arrangements, LEGEND, note).finish(pictures)
+
+
+def _following(shown: range, whole: range, head: int) -> range:
+    """The part that is shown, moved if the head is at its edge: then the head is in the middle of it."""
+    if shown.start < head < shown.stop - 1 or len(shown) == len(whole):
+        return shown
+    first = min(max(head - len(shown) // 2, whole.start), whole.stop - len(shown))
+    return range(first, first + len(shown))
 
 
 def window(used: Iterable[Spot]) -> tuple[range, range]:
-    """Rows and columns that are shown: those in use, and one more on each side."""
+    """Rows and columns in use, and one more on each side."""
     spots = list(used) or [(0, 0)]
     ends = [(min(s[i] for s in spots), max(s[i] for s in spots)) for i in (0, 1)]
-    rows, columns = (range(low - 1, min(high + 2, low - 1 + MOST)) for low, high in ends)
+    rows, columns = (range(low - 1, high + 2) for low, high in ends)
     return rows, columns
 
 

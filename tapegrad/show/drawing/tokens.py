@@ -154,7 +154,7 @@ COLOURS = 6
 MOST_LINES = 160
 SIZES = ((740.0, 440.0), (366.0, 420.0))
 LONGEST_OUTPUT = 6
-BEFORE = "start"
+BEFORE, BEFORE_SHORT = "start", "⊢"
 """What stands in the column of the token before the first."""
 
 
@@ -170,8 +170,10 @@ class RowsOfPositions:
         """Letters that a box has room for."""
         nodes = [
             Node(cut(text, self.longest), f"Token {place}: {text}.", "box")
-            for place, text in enumerate([BEFORE, *words])
+            for place, text in enumerate(words, 1)
         ]
+        first = BEFORE if len(BEFORE) <= self.longest else BEFORE_SHORT
+        nodes.insert(0, Node(first, f"Token 0: {BEFORE}.", "box"))
         for layer in layers:
             nodes += [Node("", f"Position {place} in layer {layer}.", "dot") for place in range(self.columns)]
         nodes.append(Node("", "", "text"))
