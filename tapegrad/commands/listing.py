@@ -127,7 +127,12 @@ def show(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The page to write, or with .gif an animation.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The page to write, or with .gif an animation. Default: SOURCE-TARGET.html.",
+        ),
     ] = None,
     input: InputOption = None,
     steps: StepsOption = MOST_STEPS,
