@@ -17,6 +17,7 @@ import pytest
 from tapegrad import cli
 from tapegrad._sources import parse_options
 from tapegrad.commands import run as run_command
+from tapegrad.commands.output import file_name
 from tapegrad.errors import Refused
 
 
@@ -238,6 +239,49 @@ def test_a_saved_net_has_room_for_the_run_of_its_source(
 def test_a_saved_net_of_a_source_without_an_end_has_the_usual_size(tmp_path: Path) -> None:
     made = tapegrad("compile", "1RA1RA_1RA1RA", "-t", "tape", "-o", "s.net", "--json", cwd=tmp_path)
     assert json.loads(made.stdout)["chosen"] == {}
+
+
+def test_a_run_that_walks_away_is_refused_with_what_to_do() -> None:
+    done = tapegrad("run", "1RA1RA_1RA1RA", "-t", "tape")
+    assert done.returncode == 2
+    assert "for 100,000 steps, in which it does not halt" in done.stderr
+    assert "--steps 1000" in done.stderr
+    done = tapegrad("run", "1RA1RA_1RA1RA", "-t", "tape", "--steps", "1000", "--json")
+    assert (done.returncode, json.loads(done.stdout)["steps"]) == (3, 1000)
+
+
+@pytest.mark.parametrize(("word", "ended"), [("00", "state halt\n"), ("001", "state 0 (no rule for '1')\n")])
+def test_a_rule_that_is_missing_is_told(word: str, ended: str, tmp_path: Path) -> None:
+    (tmp_path / "forgot.txt").write_text("0 0 1 r 0\n0 _ _ l halt\n")
+    assert ended in tapegrad("run", "forgot.txt", "-t", "simplex", word, cwd=tmp_path).stdout
+
+
+def test_pages_and_nets_have_names_of_their_own(tmp_path: Path) -> None:
+    for _ in range(2):  # an earlier page is written over
+        done = tapegrad("show", "1RB1LB_1LA1RZ", "-t", "simplex", cwd=tmp_path)
+        assert "written to 1RB1LB_1LA1RZ-simplex.html" in done.stdout
+    (tmp_path / "adder2-relu.html").write_text("<title>my work on relu</title> by hand"[15:])
+    done = tapegrad("show", "adder2", "a=1", "b=1", "-t", "relu", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no page of a run" in done.stderr
+    assert "by hand" in (tmp_path / "adder2-relu.html").read_text()
+    assert "written to adder2.net" in tapegrad("compile", "adder2", "-t", "relu", cwd=tmp_path).stdout
+    assert "exists" in tapegrad("compile", "adder2", "-t", "relu", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("folder/flip.txt", "flip"),
+        ("a/my.py:sum_of", "sum_of"),
+        ("0 1 1 r 0\n0 _ 1 * halt", "0-1-1-r-0"),
+        ("../..", "source"),
+        ("x" * 999, "x" * 60),
+        ("\0", "source"),
+    ],
+)
+def test_names_of_files_are_safe(source: str, name: str) -> None:
+    assert file_name(source) == name
 
 
 def test_numbers_in_order_for_a_circuit() -> None:

@@ -128,7 +128,11 @@ def show(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The page to write; with .gif, .mp4 or .webm an animation."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The page to write; with .gif, .mp4 or .webm an animation. Default: SOURCE-TARGET.html.",
+        ),
     ] = None,
     input: InputOption = None,
     steps: StepsOption = MOST_STEPS,

@@ -25,6 +25,7 @@ from tapegrad.commands.output import (
     TargetOption,
     ValuesArgument,
     console,
+    file_name,
     horizon_of,
     print_json,
     saved_net,
@@ -48,7 +49,9 @@ FolderArgument = Annotated[
 def compile(
     source: SourceArgument,
     target: TargetOption,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The folder to write. Default: SOURCE.net.")
+    ] = None,
     values: ValuesArgument = None,
     input: InputOption = None,
     settings: SetOption = None,
@@ -62,6 +65,7 @@ def compile(
 
     Example: tapegrad compile adder8 --target relu -o adder8.net
     """
+    output = Path(f"{file_name(source)}.net") if output is None else output
     if os.path.lexists(output) and not overwrite:  # False of a name that cannot be; `save` says what is wrong
         raise InputError(f"{output} exists", advice="Choose another name, or add --overwrite.")
     found, given = find(source), parse_options(settings)

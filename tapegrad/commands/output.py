@@ -2,10 +2,12 @@
 people otherwise."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -176,6 +178,17 @@ SetOption = Annotated[
         "--set", "-s", metavar="NAME=VALUE", help="An option of the target or of a lowering; repeatable."
     ),
 ]
+
+
+LONGEST_NAME = 60
+
+
+def file_name(source: str) -> str:
+    """A name for a file about a source: of a file its own without the ending, of `file.py:f` the function's,
+    of a text its first line."""
+    name = Path(source.strip()).stem if "\n" not in source else source.split("\n", 1)[0]
+    name = source.rpartition(":")[2] if ".py:" in source else name
+    return re.sub(r"[^\w.-]+", "-", name)[:LONGEST_NAME].strip("-.") or "source"
 
 
 def horizon_of(source: Source, words: tuple[Any, ...], target: str, given: Mapping[str, Any]) -> int:

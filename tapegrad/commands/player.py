@@ -1,5 +1,6 @@
 """Pages on which a run can be watched: `tapegrad show ... -o page.html` and `tapegrad studio`."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,11 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from tapegrad._compile import Compiled
-from tapegrad._files import write_atomically
+from tapegrad._files import content_of, write_atomically
 from tapegrad._sources import find, parse_options
-from tapegrad.commands.output import DISAGREED, console, print_json, saved_net, steps_progress
+from tapegrad.commands.output import DISAGREED, console, file_name, print_json, saved_net, steps_progress
 from tapegrad.errors import InputError
 from tapegrad.show.recorder import EXAMPLE, SECONDS, compiled_example, compiled_source, inputs_for
+from tapegrad.targets import check_target
+
+PAGE_OF_A_RUN = re.compile(rb"<title>[^<]* on \w+</title>")
+LONGEST_HEAD = 4096
+"""Bytes of a page before which its title stands."""
 
 
 def write_page(
@@ -29,8 +35,7 @@ def write_page(
     from tapegrad.show.recorder import record
     from tapegrad.show.video import CODECS, encoder, video
 
-    if output is None:
-        raise InputError("there is no place for the page", advice="Say where it goes, as in -o page.html.")
+    output = _own_page(source, target) if output is None else output
     kind = output.suffix.lower()
     if kind not in (".html", ".htm", ".gif", *CODECS):
         raise InputError(
@@ -81,6 +86,15 @@ def write_page(
         raise typer.Exit(DISAGREED)
 
 
+def _own_page(source: str, target: str | None) -> Path:
+    """A name for a page where none is given: that of the source and the target. Only an earlier page of a run
+    is written over."""
+    path = Path("-".join([file_name(source), *([target] if target else [])]) + ".html")
+    if (there := content_of(str(path))) is not None and not PAGE_OF_A_RUN.search(there[:LONGEST_HEAD]):
+        raise InputError(f"{path} is there, and no page of a run", advice="Name another, as in -o page.html.")
+    return path
+
+
 def _opened(
     source: str,
     target: str | None,
@@ -90,11 +104,10 @@ def _opened(
 ) -> tuple[Compiled, tuple[Any, ...]]:
     if (compiled := saved_net(source, target, settings)) is not None:
         return compiled, inputs_for(compiled.source, input)
-    if target is None:
-        raise InputError("there is no target", advice="Choose one, as in --target tape.")
+    check_target(target)
     if source == EXAMPLE:
-        return compiled_example(target)
-    return compiled_source(find(source), target, input, parse_options(settings), steps)
+        return compiled_example(str(target))
+    return compiled_source(find(source), str(target), input, parse_options(settings), steps)
 
 
 def studio(

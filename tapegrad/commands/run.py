@@ -96,12 +96,10 @@ def run(
     saved, given = saved_net(source, target, settings), parse_options(settings)
     if saved is not None:
         found = Found(saved.source, "saved net")
-    elif target is None:
-        raise InputError("there is no target", advice="Choose one, as in --target tape.")
     else:
         found = find(source)
         check_target(target)
-        refuse_early(found.source, target, None, given)
+        refuse_early(found.source, str(target), None, given)
     words = inputs_for(found.source, texts, found.inputs)
     if saved is None:
         refuse_early(found.source, str(target), found.source.start(*words), given)

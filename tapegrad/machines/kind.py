@@ -170,7 +170,7 @@ def state_json(machine: TuringMachine, state: Configuration) -> dict[str, Any]:
 
 def state_text(machine: TuringMachine, state: Configuration) -> str:
     """A configuration in a line for its state and one for each tape."""
-    said = verdict(machine, state)
+    said = verdict(machine, state) or _without_rule(machine, state)
     lines = [f"state {state.state}" + (f" ({said})" if said else "")]
     for number, (tape, head) in enumerate(zip(state.tapes, state.heads, strict=True), 1):
         label = "tape" if machine.tapes == 1 else f"tape {number}"
@@ -190,6 +190,15 @@ def grid_state_json(machine: GridMachine, state: GridConfiguration) -> dict[str,
 def grid_state_text(machine: GridMachine, state: GridConfiguration) -> str:
     """A configuration on the grid: its state, then its cells."""
     return f"state {state.state}, head at {state.head}\n{grid_text(state, machine.blank)}"
+
+
+def _without_rule(machine: TuringMachine, state: Configuration) -> str | None:
+    """That the machine stands still here for want of a rule, though its state is not one that only halts: it
+    may have been forgotten."""
+    read = tuple(tape.get(head, machine.blank) for tape, head in zip(state.tapes, state.heads, strict=True))
+    if (state.state, read) in machine.rules or not any(own == state.state for own, _ in machine.rules):
+        return None
+    return f"no rule for {' '.join(map(repr, read))}"
 
 
 def verdict(machine: TuringMachine, state: Configuration) -> str | None:

@@ -30,7 +30,8 @@ def parse_input(program: RaspProgram, texts: Sequence[str]) -> tuple[tuple[Value
     words = " ".join(texts).split()
     known = {word_of(token): token for token in program.vocabulary}
     known |= {shown(token): token for token in program.vocabulary}
-    if len(words) == 1 and words[0] not in known and all(letter in known for letter in words[0]):
+    letters = all(len(word_of(token)) == 1 for token in program.vocabulary)
+    if len(words) == 1 and words[0] not in known and (letters or all(own in known for own in words[0])):
         words = list(words[0])
     for place, word in enumerate(words):
         if word not in known:

@@ -19,8 +19,11 @@ _MODULES = {
 that the command line starts quickly."""
 
 
-def check_target(name: str) -> None:
-    """Refuses a name that is no target's, without importing one."""
+def check_target(name: str | None) -> None:
+    """Refuses a name that is no target's, and none at all, without importing one."""
+    if name is None:
+        listed = ", ".join(_MODULES)
+        raise Refused("there is no target", advice=f"Choose one of {listed}, as in --target tape.")
     if name not in _MODULES:
         near = get_close_matches(name, _MODULES, 1)
         raise Refused(

@@ -129,6 +129,10 @@ def test_detection(tmp_path):
     assert "output = aggregate(" in shown
     bad = CliRunner().invoke(app, ["run", str(file), "--target", "decoder", "--input", "c x"])
     assert "'x' is not in the vocabulary" in str(bad.exception)
+    bad = CliRunner().invoke(
+        app, ["run", str(file), "--target", "decoder", "--input", "cax"]
+    )  # letter by letter
+    assert "'x' is not in the vocabulary of 'sort' (token 3)" in str(bad.exception)
     with pytest.raises(FormatError, match="UTF-8"):
         read(b"rasp \xff")
 

@@ -23,6 +23,8 @@ from tapegrad.targets.target import Estimate, Example, Option, Target
 
 MOST_UNASKED = 1 << 16
 """More cells are not chosen without a word: each step of the reference engine costs as much as there are."""
+FEW_STEPS = 1_000
+"""That are advised for a run that would take too many cells."""
 
 
 def cells_for(machine: TuringMachine, start: Configuration, steps: int) -> dict[str, Any]:
@@ -31,10 +33,13 @@ def cells_for(machine: TuringMachine, start: Configuration, steps: int) -> dict[
     if ahead is None:
         return {}
     if ahead.window > MOST_UNASKED:
+        ended = "" if ahead.halts else ", in which it does not halt"
         raise Refused(
-            f"the machine {machine.name!r} needs a tape of {ahead.window:,} cells for {steps:,} steps",
+            f"the machine {machine.name!r} needs a tape of {ahead.window:,} cells for {ahead.steps:,} steps"
+            f"{ended}",
             where=f"it goes from cell {ahead.cells.start:,} to cell {ahead.cells.stop - 1:,}",
-            advice=f"Ask for them, --set cells={ahead.window}, or for fewer steps.",
+            advice=f"Ask for fewer steps, as in --steps {FEW_STEPS}, or for these cells, "
+            f"--set cells={ahead.window}.",
         )
     return {"cells": ahead.window}
 
