@@ -1,4 +1,4 @@
-"""Every kind of source on every target has a drawing, or there is no such network, and the reason is given."""
+"""Every kind of source on every target has a drawing, or there is no such net, and the refusal says why."""
 
 from typing import Any
 
