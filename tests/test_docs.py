@@ -34,13 +34,12 @@ WIDTH = 120
 COMMAND = re.compile(r"\$ (?:\.venv/bin/)?(tapegrad .*|make demo)")
 RUNNER = """
 import contextlib, io, json, linecache, os, shlex, sys, traceback
-import tapegrad as tg
 from tapegrad.cli import main
 
 for line in sys.stdin:
     folder, steps = json.loads(line)
     os.chdir(folder)
-    names, printed = {"__name__": "page", "tg": tg}, []
+    names, printed = {"__name__": "page"}, []
     for kind, text in steps:
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
@@ -59,7 +58,8 @@ for line in sys.stdin:
     print(json.dumps(printed), flush=True)
 """
 """Reads the folder and the steps of a page as a line of JSON, runs them, and writes what each of them printed
-as a line of JSON. One process serves all pages, so that JAX is loaded once; each page has its own names."""
+as a line of JSON. One process serves all pages, so that JAX is loaded once; each page has its own names, and
+imports what it uses."""
 
 
 @dataclass(frozen=True)
