@@ -285,7 +285,7 @@ def channel_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
     only_neighbours(np.asarray(kernel.any(axis=(0, 1))))
     views = {at: kernel[:, :, at[0] + 1, at[1] + 1] for at in CELLS}
     most = np.maximum(bias + sum(_most(own, contents) for own in views.values()), 0)
-    fits = all(float(np.abs(row).astype(np.float64) @ most) < EXACT_BELOW for row in mix)
+    fits = all(times(np.abs(row).astype(np.float64), most) < EXACT_BELOW for row in mix)
     require(fits, "sums of units are too large for single precision")
     parts = [active(block) for block in _channels_seen(views, bias, contents)]
     kinds = np.array([contents.value(kind) for kind in contents.memorising])

@@ -349,7 +349,7 @@ def test_postponed_annotations() -> None:
     function.__annotations__ = {"a": "UInt(3)", "b": "Bit"}
     assert trace(function)(7, 1) == 0
     function.__annotations__ = {"a": "Nonsense(3)", "b": "Bit"}
-    with pytest.raises(SourceError, match="no type"):
+    with pytest.raises(SourceError, match=r"'Nonsense\(3\)', which stands for nothing"):
         trace(function)
 
 

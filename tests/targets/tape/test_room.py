@@ -61,7 +61,7 @@ def test_options_of_a_target_may_have_the_names_of_our_own():
 
 def test_a_very_long_tape_must_be_asked_for():
     runaway = TuringMachine({("a", ("0",)): Rule(("1",), (-1,), "a")}, "a", blank="0")
-    with pytest.raises(Refused, match="--set cells=200000,"):
+    with pytest.raises(Refused, match=r"--set cells=200000\."):
         compile_for(runaway, "tape", (), 100_000)
 
 
