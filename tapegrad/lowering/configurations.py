@@ -12,6 +12,7 @@ so a step costs about 4 log2(symbols) + 5 gates a cell, and three a rule. A halt
 rule and stays. A head that leaves the window leaves no flag behind, which `configuration` reports.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -166,15 +167,17 @@ class ConfigurationWires:
     def _states_after(
         self, build: CircuitBuilder, wires: Wires, fires: list[tuple[_Firing, Wire]]
     ) -> dict[str, Wire]:
-        after = {}
+        entering: dict[str, list[Wire]] = {state: [] for state in wires.states}
+        own: dict[str, list[Wire]] = {state: [] for state in wires.states}
+        for rule, fired in fires:
+            entering[rule.next_state].append(fired)
+            own[rule.state].append(fired)
+        rules, after = Counter(rule.state for rule in self.firings), {}
         for state, flag in wires.states.items():
-            entering = [fired for rule, fired in fires if rule.next_state == state]
-            own = [fired for rule, fired in fires if rule.state == state]
-            halted = build.and_(flag, build.not_(words.any_of(build, own)))
-            rules = sum(rule.state == state for rule in self.firings)
-            if rules < len(self.symbols) ** self.tapes:  # else some rule always fires
-                entering.append(halted)
-            after[state] = words.any_of(build, entering)
+            halted = build.and_(flag, build.not_(words.any_of(build, own[state])))
+            if rules[state] < len(self.symbols) ** self.tapes:  # else some rule always fires
+                entering[state].append(halted)
+            after[state] = words.any_of(build, entering[state])
         return after
 
     def _tape_after(

@@ -43,7 +43,8 @@ class Recording:
     link: str
     """The paper's address."""
     passes: list[str]
-    parameters: int
+    weights: str
+    """How many are trained and how many are fixed, and the memory of both, as everywhere."""
     steps: int
     """Steps of the net, including those between two frames."""
     step_name: str
@@ -166,7 +167,7 @@ def record(
         answers=list(words.answers),
         link=words.link,
         passes=[rewriting.name for rewriting in compiled.passes],
-        parameters=compiled.net.parameters,
+        weights=str(compiled.counts),
         steps=run.steps,
         step_name=network.step_name,
         curve_name=network.curves[chosen],

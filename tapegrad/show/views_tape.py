@@ -215,7 +215,7 @@ class TapeView:
         of a machine that halts, where."""
         assert self.diagram is not None
         machine, passes = self.drawn
-        under = [{0: self.net.symbols[1]} if sign > 0 else {} for sign in self.net.graph.down[vertex]]
+        under = [{0: self.net.symbols[-1]} if sign > 0 else {} for sign in self.net.graph.down[vertex]]
         lowered = Configuration(state_of(self.net, vertex), tuple(under), (0,) * self.net.tapes)
         known = self.net.graph.down[vertex].tolist() in symbols.values()  # else they stand for no symbol
         meant = state_decoded(lowered, passes) if known else None

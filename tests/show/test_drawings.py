@@ -305,6 +305,15 @@ def branching(count: int) -> TuringMachine:
     return TuringMachine(rules, "q0", blank="0")
 
 
+def test_a_machine_with_one_symbol_is_drawn():
+    there, back = Rule(("_",), (1,), "b"), Rule(("_",), (-1,), "a")
+    compiled = tg.compile(TuringMachine({("a", ("_",)): there, ("b", ("_",)): back}, "a"), "tape", cells=16)
+    recording = record(compiled, steps=8)
+    assert recording.agreed
+    check(*drawing(recording))
+    assert recording.weights == str(compiled.counts)
+
+
 @pytest.mark.parametrize("count", [21, 300, 3_000, pytest.param(30_000, marks=pytest.mark.slow)])
 def test_a_machine_of_any_size_is_drawn_around_its_state(count):
     machine = branching(count)

@@ -26,7 +26,7 @@ function facts(recording) {
   return [
     ["", `${sentence(recording.summary)}.`],
     ["conversions", way],
-    ["parameters", recording.parameters.toLocaleString("en")],
+    ["weights", recording.weights],
     [`${recording.step_name}s`, `${recording.steps.toLocaleString("en")}${recording.ended ? ", to the end" : ""}`],
   ].map(([name, value]) => {
     const item = element("li", "", name ? `${name} ` : "");
