@@ -88,7 +88,7 @@ class Lockstep(_Followed):
         if self.ended and self._whole_run_at_once and not self.states and self.agrees:
             raise Refused(
                 "the net ends between two steps of the source, so there is no state to compare",
-                advice="Compile with more steps, or take the target `tape` or `emulator`, which need no number.",
+                advice="Compile with more steps, or take `tape` or `emulator`, which need no number of them.",
             )
         if self.ended:  # then both interpreters must have halted too
             for run in (self._lowered, self._source):
