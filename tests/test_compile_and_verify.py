@@ -10,8 +10,7 @@ from tapegrad.circuits import Circuit, UInt, trace
 from tapegrad.circuits import library as circuits
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines import library as machines
-from tapegrad.machines.sampler import random_grid_machine
-from tapegrad.targets import all_targets
+from tapegrad.targets import all_targets, target_named
 
 
 def sum_of_three(a, b, c):
@@ -47,7 +46,8 @@ def test_a_circuit_reaches_a_machine_target() -> None:
 
 def test_a_machine_on_a_grid_needs_no_sizes() -> None:
     """How many steps and cells its circuit holds is found by running it."""
-    assert tg.verify(tg.compile(random_grid_machine(0), "relu"), [()]).agreed
+    (turmite,) = target_named("rcnn").examples()
+    assert tg.verify(tg.compile(turmite.source, "relu"), [()]).agreed
 
 
 def test_unknown_targets_options_and_values_are_refused() -> None:
