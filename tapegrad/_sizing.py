@@ -101,13 +101,13 @@ def for_own_run(
 ) -> dict[str, int]:
     """Options of the target that its usual values are too small for: a net that is saved takes no larger
     form later, and has to get to the end of the run on the source's own input, or without one."""
-    if (not own and kind_of(source).input_needed) or not ends(source, own, OWN_RUN):
+    usual = {name: value for name, value in settings.items() if isinstance(value, int)}
+    if not usual or (not own and kind_of(source).input_needed) or not ends(source, own, OWN_RUN):
         return {}
     try:
         needs = target.fitted(lowered, encode(source.start(*own)), OWN_RUN)
     except (InputError, Refused):  # what was asked for is too small for that run, or no size is enough
         return {}
-    usual = {name: value for name, value in settings.items() if isinstance(value, int)}
     return {name: value for name, value in needs.items() if name in usual and value > usual[name]}
 
 

@@ -42,11 +42,14 @@ class Head:
     def move(self, *directions: str) -> None:
         """Moves by one cell in each of these directions, one after the other."""
         for direction in directions:
-            if direction not in self.directions:
-                raise SourceError(
-                    f"{direction!r} is no direction", advice=f"Directions are {', '.join(self.directions)}."
-                )
+            self._require_direction(direction)
             self._program.add(Move(self._tape, direction))
+
+    def _require_direction(self, direction: str) -> None:
+        if direction not in self.directions:
+            raise SourceError(
+                f"{direction!r} is no direction", advice=f"Directions are {', '.join(self.directions)}."
+            )
 
     def reads(self, *symbols: str) -> Condition:
         """Whether the head is on one of these symbols."""

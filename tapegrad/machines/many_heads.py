@@ -103,10 +103,7 @@ class ManyHeadBuilder(ControlFlow):
     def fork(self, direction: str, state: str) -> None:
         """Sends out another head, one cell in this direction, that goes on at the state of this name. It sets
         out with the next move of this head."""
-        if direction not in self.directions:
-            raise SourceError(
-                f"{direction!r} is no direction", advice=f"Directions are {', '.join(self.directions)}."
-            )
+        self._require_direction(direction)
         self._wanted.setdefault(state)
         self._program.add(Fork(direction, self._place(state)))
 
