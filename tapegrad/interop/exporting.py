@@ -4,11 +4,8 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tapegrad._compile import Compiled
 from tapegrad.circuits import formats as circuit_formats
@@ -44,9 +41,9 @@ def part(name: str) -> ModuleType:
 
 
 def to_torch(compiled: "Compiled | Net", *, trainable: bool = False) -> Any:
-    """The network as a PyTorch `nn.Module`, made from its arrays alone (extra `torch`). Forward targets give
-    the network's outputs, with frozen weights unless they are to be `trainable`; training targets take its
-    steps under PyTorch's automatic differentiation."""
+    """The network as a PyTorch `nn.Module`, made from its arrays alone (extra `torch`). Of targets that run
+    forward it is one pass or one step, with frozen weights unless they are to be `trainable`; training
+    targets take steps under PyTorch's automatic differentiation."""
     return part("pytorch").to_torch(compiled, trainable=trainable)
 
 
@@ -92,9 +89,6 @@ MOVED = {
     "transformer-lens": f"Use --target decoder --to {HUGGINGFACE}: TransformerLens opens that folder.",
 }
 """Forms of earlier versions, and other names for those that there are: what is in their place."""
-
-LARGEST_DENSE = 1 << 28
-"""Most entries of the matrices of a network that is written as PyTorch's own layers."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +140,8 @@ def _to_torch(subject: Subject, family: str | None) -> Files:
     module = to_torch(subject.net)  # first, as it says which extra is missing
     from safetensors.torch import save
 
-    from tapegrad.targets.relu import CompactNet, ReluNet  # brings JAX
-
     net = subject.net.net
-    if isinstance(net, ReluNet | CompactNet):
-        stack = net.stack if isinstance(net, ReluNet) else net.stack()
-        widths = [len(net.input_names), *np.diff(stack.bounds).tolist()]
-        if sum(a * b for a, b in pairwise(widths)) > LARGEST_DENSE:
-            raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")
-        module = module.dense()
+    module = part("pytorch").plain_layers(net) or module
     config = {
         "target": net.target,
         "weights": asdict(net.counts),

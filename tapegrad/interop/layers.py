@@ -20,18 +20,21 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
+from tapegrad.networks.backends.jax import Jax
+from tapegrad.networks.form import Affine, Dense
+from tapegrad.networks.network import Network
 from tapegrad.targets.relu import CompactNet, ReluNet
+from tapegrad.targets.transformer.memory_net import MemoryNet
 
 GRADIENTS = ("flips", "none")
 
 
-def layer_net(compiled: Compiled, gradient: str) -> CompactNet | ReluNet:
-    """The net of a layer; refused where there is none."""
+def layer_network(compiled: Compiled, gradient: str) -> Network:
+    """The network of a layer, from `bits` to `outputs`; refused where there is none."""
     if gradient not in GRADIENTS:
         raise InputError(
             f"there is no gradient {gradient!r}", advice=f"Choose one of {', '.join(GRADIENTS)}."
@@ -41,13 +44,24 @@ def layer_net(compiled: Compiled, gradient: str) -> CompactNet | ReluNet:
             f"a layer is made of a compiled net, and this is {type(compiled).__name__} {compiled!r:.60}",
             advice='Compile it first, with tg.compile(source, "relu").',
         )
-    if not isinstance(compiled.net, CompactNet | ReluNet):
-        raise Refused(
-            f"a net of target {compiled.target.name!r} takes steps of its own, and is no layer that "
-            "maps bits to bits",
-            advice='Compile for a layer with tg.compile(source, "relu").',
-        )
-    return compiled.net
+    if isinstance(compiled.net, CompactNet | ReluNet):
+        return compiled.net.network
+    if isinstance(compiled.net, MemoryNet) and (made := compiled.net.one_step()) is not None:
+        return made
+    raise Refused(
+        f"a net of target {compiled.target.name!r} takes steps of its own, and is no layer that "
+        "maps bits to bits",
+        advice='Compile a circuit or a function for a layer, with tg.compile(source, "relu").',
+    )
+
+
+def dense_layers(net: CompactNet | ReluNet) -> list[Dense]:
+    """A network of target `relu` as layers that each read the one before, from bits to bits: of the last
+    layer, which gives -1 and +1, half and a half."""
+    stack = net.stack if isinstance(net, ReluNet) else net.stack()
+    *maps, last = (stack.layer(number) for number in range(stack.layers))
+    bits = Affine(last.rows, last.columns, last.values / 2, (last.bias + 1) / 2, last.width)
+    return [*(Dense(own, "relu") for own in maps), Dense(bits, "linear")]
 
 
 def rows_of(x: Any, inputs: tuple[str, ...]) -> Any:
@@ -61,91 +75,29 @@ def rows_of(x: Any, inputs: tuple[str, ...]) -> Any:
     return x.reshape(-1, len(inputs))
 
 
-class _Units(eqx.Module):
-    """A compact net: units that read any earlier ones. All weights are whole numbers. Frozen, they are kept
-    as such, which `eqx.filter_grad` passes over."""
-
-    weights: Any
-    biases: Any
-    out_weights: Any
-    out_biases: Any
-    places: np.ndarray
-    bounds: tuple[int, ...] = eqx.field(static=True)
-    starts: tuple[int, ...] = eqx.field(static=True)
-    rows: np.ndarray
-    out_places: np.ndarray
-
-    def __init__(self, net: CompactNet, trainable: bool) -> None:
-        units, kind = net.own, net.dtype if trainable else np.dtype(np.int32)
-        for name in ("weights", "biases", "out_weights", "out_biases"):
-            setattr(self, name, jnp.asarray(getattr(units, name), kind))
-        self.places, self.out_places = np.asarray(units.places), np.asarray(units.out_places)
-        self.bounds, self.starts = tuple(units.bounds.tolist()), tuple(units.starts.tolist())
-        self.rows = np.repeat(np.arange(len(units.biases)), units.counts)
-
-    def __call__(self, x: Array) -> Array:
-        values = x.T
-        for begin, end in zip(self.bounds, self.bounds[1:], strict=False):
-            own = slice(self.starts[begin], self.starts[end])
-            terms = self.weights[own, None] * values[self.places[own]]
-            sums = jax.ops.segment_sum(terms, self.rows[own] - begin, end - begin)
-            values = jnp.concatenate([values, jax.nn.relu(sums + self.biases[begin:end, None])])
-        return (self.out_weights[:, None] * values[self.out_places] + self.out_biases[:, None]).T
-
-
-class _Layers(eqx.Module):
-    """The paper's form: layer after layer. Frozen, the weights are kept as whole numbers that have the same
-    bits, so that `eqx.filter_grad` passes over them as well."""
-
-    weights: Any
-    biases: Any
-    inputs: np.ndarray
-    bounds: tuple[int, ...] = eqx.field(static=True)
-    kind: str = eqx.field(static=True)
-
-    def __init__(self, net: ReluNet, trainable: bool) -> None:
-        self.weights, self.biases = jnp.asarray(net.stack.weights), jnp.asarray(net.stack.biases)
-        self.kind = self.weights.dtype.name
-        if not trainable:
-            same_bits = jnp.dtype(f"int{8 * self.weights.dtype.itemsize}")
-            self.weights = jax.lax.bitcast_convert_type(self.weights, same_bits)
-            self.biases = jax.lax.bitcast_convert_type(self.biases, same_bits)
-        self.inputs, self.bounds = np.asarray(net.stack.inputs), tuple(net.stack.bounds.tolist())
-
-    def __call__(self, x: Array) -> Array:
-        weights, biases = self.weights, self.biases
-        if weights.dtype.kind == "i":
-            weights, biases = (jax.lax.bitcast_convert_type(own, self.kind) for own in (weights, biases))
-        values = x.T
-        for number, (begin, end) in enumerate(zip(self.bounds, self.bounds[1:], strict=False)):
-            values = jax.nn.relu(values) if number else values
-            read = values[self.inputs[begin:end]]
-            values = (weights[begin:end, :, None] * read).sum(1) + biases[begin:end, None]
-        return values.T
-
-
 class EquinoxLayer(eqx.Module):
-    """The net as an Equinox module: `layer(x)` for `x` of shape (..., inputs) gives (..., outputs)."""
+    """The net as an Equinox module: `layer(x)` for `x` of shape (..., inputs) gives (..., outputs). Weights
+    that are frozen are part of the network, which `eqx.filter_grad` passes over."""
 
-    net: _Units | _Layers
+    weights: dict[str, Array]
+    network: Network = eqx.field(static=True)
     gradient: str = eqx.field(static=True)
     precision: str = eqx.field(static=True)
-    inputs: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
-        net = layer_net(compiled, gradient)
-        self.net = _Units(net, trainable) if isinstance(net, CompactNet) else _Layers(net, trainable)
-        self.gradient, self.inputs = gradient, tuple(net.input_names)
-        self.precision = net.dtype.name if isinstance(self.net, _Units) else self.net.kind
+        self.network, self.gradient = layer_network(compiled, gradient), gradient
+        names = self.network.weights() if trainable else ()
+        self.weights = {name: jnp.asarray(self.network.arrays[name]) for name in names}
+        self.precision = self.network.inputs["bits"].dtype
 
     def bits(self, x: Array) -> Array:
         """The net's outputs, 0 and 1, for rows of bits."""
-        found = self.net(x)
-        nothing = (found - jax.lax.stop_gradient(found)) / 2
-        return (jax.lax.stop_gradient(found) > 0).astype(found.dtype) + nothing
+        found = Jax(self.network, self.weights).run({"bits": x})[0]["outputs"]
+        fixed = jax.lax.stop_gradient(found)
+        return (fixed > 0.5).astype(found.dtype) + (found - fixed)
 
     def __call__(self, x: Array) -> Array:
-        rows = rows_of(x, self.inputs)
+        rows = rows_of(x, self.network.inputs["bits"].columns)
         hard = jax.lax.stop_gradient(rows > 0.5).astype(self.precision)
         found = self.bits(hard)
         if self.gradient == "flips":

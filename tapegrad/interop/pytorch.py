@@ -1,12 +1,13 @@
 """`to_torch`: a compiled net as a `torch.nn.Module` (extra `torch`).
 
-Forward targets are evaluated by the backend `tapegrad.networks.pytorch`. For the targets that compute by
-training (`simplex`, `tape`, `emulator`), PyTorch differentiates on its own, so the losses are written once
-more with its functions; their derivations stand in `tapegrad.targets.descent.loss` and in the `loss.py` of
+Whatever has a network of forward steps is the module of that network
+(`tapegrad.networks.backends.pytorch`). For the targets that compute by training (`simplex`, `tape`,
+`emulator`), PyTorch differentiates on its own, so the losses are written once more with its functions; their
+derivations stand in `tapegrad.targets.descent.loss` and in the `loss.py` of
 each target. The names are the same there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,10 @@ from torch import Tensor, nn, relu
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.interop.layers import flipped, layer_net, rows_of
-from tapegrad.networks.language_pytorch import LanguageModule
-from tapegrad.networks.pytorch import DecoderModule, RecurrenceModule, SkipsModule, StackModule, convolution
-from tapegrad.targets.decoder import sequences
-from tapegrad.targets.decoder.net import DecoderNet
+from tapegrad.interop.layers import dense_layers, flipped, layer_network, rows_of
+from tapegrad.networks.backends.pytorch import NetworkModule
+from tapegrad.networks.form import Matrix
+from tapegrad.networks.forms import of_recurrence
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet
@@ -33,8 +33,9 @@ from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.build import GAMMA
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad.targets.tape.net import TapeNet
-from tapegrad.targets.transformer.memory_net import ADVICE, NO_FORM, MemoryNet
-from tapegrad.targets.transformer.net import TransformerNet
+
+LARGEST_DENSE = 1 << 28
+"""Most entries of the matrices of a network that is written as PyTorch's own layers."""
 
 
 def corner(x_v: Tensor, mu: float) -> Tensor:
@@ -275,104 +276,68 @@ class EmulatorModule(nn.Module):
         return self.values(row)[-1]
 
 
-TRAINED = (TapeNet, SimplexNet, EmulatorNet, Rcnn)
-"""Nets that work by being trained. The weights of all others stay as they are."""
-
-
 def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any:
-    """The net as an `nn.Module`, from its arrays alone. Forward targets (`relu`, `transformer`, `decoder`,
-    the filter of `rcnn`) give the net's outputs, and are frozen unless they are to be `trainable`; training
-    targets (`tape`, `simplex`, `emulator`, a grid learner's network) take the net's steps under PyTorch's
-    automatic differentiation and its optimisers. `counts` are the net's."""
-    net = compiled if isinstance(compiled, Rcnn) else net_of(compiled)
-    module = _module(net)
-    if not isinstance(net, TRAINED):
-        module.requires_grad_(trainable)
-        if isinstance(net, ReluNet | CompactNet):
-            module.differentiable = trainable
-    if isinstance(net, Net):
-        module.counts = net.counts
+    """The net as an `nn.Module`, from its arrays alone. Nets with a network of forward steps are that network
+    (`NetworkModule`), frozen unless it is to be `trainable`; training targets (`tape`, `simplex`, `emulator`,
+    a grid learner's network) take the net's steps under PyTorch's automatic differentiation and its
+    optimisers. `counts` are the net's."""
+    match net := compiled if isinstance(compiled, Rcnn) else net_of(compiled):
+        case TapeNet() | SimplexNet():
+            module: nn.Module = DescentModule(net)
+        case EmulatorNet():
+            module = EmulatorModule(net)
+        case Rcnn():
+            return RcnnModule(net)
+        case _:
+            module = NetworkModule(net.network, trainable=trainable)
+    module.counts = net.counts  # type: ignore[assignment]
     return module
 
 
-def _module(net: Net | Rcnn) -> Any:
-    match net:
-        case ReluNet():
-            return ReluModule(net)
-        case CompactNet():
-            return CompactModule(net)
-        case TransformerNet():
-            return TransformerModule(net)
-        case TapeNet() | SimplexNet():
-            return DescentModule(net)
-        case EmulatorNet():
-            return EmulatorModule(net)
-        case RcnnNet():
-            return convolution(net.filter.convolution)
-        case Rcnn():
-            return RcnnModule(net)
-        case MemoryNet():
-            raise Refused(NO_FORM.format("PyTorch"), advice=ADVICE)
-        case sequences.SequenceNet():
-            raise Refused(sequences.NO_FORM.format("PyTorch"), advice=sequences.ADVICE)
-        case DecoderNet():
-            return DecoderNetModule(net)
-    raise Refused(f"target {net.target!r} has no form in PyTorch")
+def plain_layers(net: Net) -> nn.Sequential | None:
+    """The same network of PyTorch's own layers alone, if it is a chain of ReLU layers or a filter of
+    channels: it loads without this package."""
+    if isinstance(net, ReluNet | CompactNet):
+        layers = dense_layers(net)
+        if sum(len(layer.map) * layer.map.width for layer in layers) > LARGEST_DENSE:
+            raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")
+        parts = [part for layer in layers for part in (linear(layer.map.dense()), nn.ReLU())]
+        return nn.Sequential(*parts[:-1])
+    if not isinstance(net, RcnnNet):
+        return None
+    convolution = net.filter.convolution
+    maps = [layer.map for layer in convolution.layers if isinstance(layer.map, Matrix)]
+    if convolution.padding != 0 or len(maps) < len(convolution.layers) or len(convolution.cells) < 9:
+        return None
+    parts = []
+    for layer, own in zip(convolution.layers, maps, strict=True):
+        size, channels = (1, own.width) if parts else (3, convolution.channels)
+        made = nn.Conv2d(channels, len(own), size, padding=size // 2, bias=bool(np.asarray(own.bias).any()))
+        made.weight = nn.Parameter(torch.tensor(np.asarray(own.weight)).reshape(made.weight.shape))
+        if made.bias is not None:
+            made.bias = nn.Parameter(torch.tensor(np.asarray(own.bias)))
+        parts += [made, *([nn.ReLU()] if layer.activation == "relu" else [])]
+    return nn.Sequential(*parts)
 
 
-class ReluModule(StackModule):
-    """Takes bits (patterns, inputs) in the net's precision, gives values near -1 and +1 (patterns,
-    outputs). Each layer is a sparse matrix; with `differentiable`, which can be set at any time, gradients
-    reach weights and biases. The names are in `input_names` and `output_names`."""
-
-    def __init__(self, net: ReluNet, *, differentiable: bool = False) -> None:
-        super().__init__(net.stack, differentiable=differentiable)
-        self.input_names, self.output_names = net.input_names, net.output_names
+def linear(own: Matrix) -> nn.Linear:
+    """A `nn.Linear` with these weights."""
+    made = nn.Linear(own.width, len(own), device="meta")
+    made.weight, made.bias = (nn.Parameter(torch.tensor(np.asarray(part))) for part in (own.weight, own.bias))
+    return made
 
 
-class CompactModule(SkipsModule):
-    """Takes bits (patterns, inputs) in the net's precision, gives -1 and +1 (patterns, outputs). Each layer
-    is a sparse matrix; with `differentiable`, which can be set at any time, gradients reach weights and
-    biases. The names are in `input_names` and `output_names`."""
-
-    def __init__(self, net: CompactNet, *, differentiable: bool = False) -> None:
-        super().__init__(net.own, net.slots, net.dtype, differentiable=differentiable)
-        self.input_names, self.output_names = net.input_names, net.output_names
-        self._stack = net.stack
-
-    def dense(self) -> nn.Sequential:
-        """The same network made of `nn.Linear` and `nn.ReLU` alone, with identities in place of skip
-        connections, for nets that are not too wide."""
-        return StackModule(self._stack()).dense()
-
-
-class TransformerModule(DecoderModule):
-    """`module(tokens, steps)` gives the decoder's outputs o_0, ..., as rows, up to the halt: row i encodes
-    the machine after its step i. `tokens` are the encoder's outputs: `torch.tensor(start.tokens)` where
-    `start = net.start(...)`."""
-
-    def __init__(self, net: TransformerNet) -> None:
-        super().__init__(net.decoder, net.layout.steps)
-        self.theta_cls = nn.Parameter(torch.tensor(net.theta_cls))
-        self.coordinates = net.layout.names
-
-
-class DecoderNetModule(LanguageModule):
-    """`module(tokens)` gives logits after every token of a text, `torch.tensor(net.start(...).tokens)` say;
-    the greatest is the next token. `words` are those of tokens, `coordinates` those of the stream."""
-
-    def __init__(self, net: DecoderNet) -> None:
-        super().__init__(net.model)
-        self.words = [token.word for token in net.words.program.tokens]
-        self.coordinates = net.stream.names
-
-
-class RcnnModule(RecurrenceModule):
+class RcnnModule(nn.Module):
     """Definition 5 of Goel et al. `memory` is the one trained parameter: `torch.optim.SGD([memory],
     lr=RATE)` on the loss `(y - module(z))**2 / 2` memorises, a sample at a step; `z = [x, 1]`."""
 
     def __init__(self, network: Rcnn) -> None:
-        super().__init__(network.form, network.empty_memory())
+        super().__init__()
+        self.memory = nn.Parameter(torch.tensor(network.empty_memory()))
+        self.network = NetworkModule(of_recurrence("rcnn", network.form, network.rows, network.columns))
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.network(self.memory, z)
 
 
 class TorchLayer(nn.Module):
@@ -380,22 +345,47 @@ class TorchLayer(nn.Module):
 
     def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
         super().__init__()
-        self.inputs = tuple(layer_net(compiled, gradient).input_names)
-        self.net, self.gradient = to_torch(compiled, trainable=trainable), gradient
+        network = layer_network(compiled, gradient)
+        self.inputs = network.inputs["bits"].columns
+        self.net, self.gradient = NetworkModule(network, trainable=trainable), gradient
 
     def bits(self, hard: Tensor) -> Tensor:
         """The net's outputs, 0 and 1, for rows of bits."""
         found = self.net(hard)
-        return (found.detach() > 0).to(found.dtype) + (found - found.detach()) / 2
+        return (found.detach() > 0.5).to(found.dtype) + (found - found.detach())
+
+    def slopes(self, hard: Tensor) -> Tensor:
+        """For rows of bits how much each output changes with each input."""
+        with torch.no_grad():
+            ones, zeros = (self.bits(own) for own in flipped(torch, hard))
+        return (ones - zeros).reshape(*hard.shape, ones.shape[-1])
 
     def forward(self, x: Tensor) -> Tensor:
         rows = rows_of(x, self.inputs)
         hard = (rows.detach() > 0.5).to(next(self.net.parameters()).dtype)
         found = self.bits(hard)
-        if self.gradient == "flips" and x.requires_grad and torch.is_grad_enabled():
-            with torch.no_grad():
-                ones, zeros = (self.bits(own) for own in flipped(torch, hard))
-                slopes = (ones - zeros).reshape(*hard.shape, found.shape[-1])
-            nothing = (rows - rows.detach()).to(found.dtype)
-            found = found + torch.einsum("bi,bio->bo", nothing, slopes)
+        if self.gradient == "flips":
+            found = found + Flips.apply(rows.to(found.dtype), hard, found.detach(), self.slopes)
         return found.reshape(*x.shape[:-1], -1).to(x.dtype)
+
+
+class Flips(torch.autograd.Function):
+    """0, with the gradient of the multilinear extension: what it costs is spent in the backward pass."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        rows: Tensor, hard: Tensor, found: Tensor, slopes: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        return torch.zeros_like(found)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, hard, _, ctx.slopes = inputs
+        ctx.save_for_backward(hard)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (hard,) = ctx.saved_tensors
+        return torch.einsum("bo,bio->bi", grad, ctx.slopes(hard)), None, None, None

@@ -2,13 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
+from tapegrad.networks.network import Network
 from tapegrad.source import State
 from tapegrad.targets.target import Carry, Counts
 
@@ -42,6 +44,19 @@ class Net(eqx.Module):
     # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
     # which takes longer than most methods do. Here methods are only called.
     __getattribute__ = object.__getattribute__
+
+    @cached_property
+    def network(self) -> Network:
+        """What a step computes, as data: made of the arrays alone."""
+        raise Refused(
+            f"target {self.target!r} runs while it is trained, and has no network of forward steps",
+            advice="Use the targets relu, transformer, decoder or rcnn.",
+        )
+
+    def given(self, carry: Carry) -> dict[str, NDArray[Any]]:
+        """What the network is given for a carry before its first step: its inputs, and its state where that
+        is not the network's own first one."""
+        raise Refused(f"target {self.target!r} has no network of forward steps")
 
     @abstractmethod
     def start(self, state: State) -> Carry:

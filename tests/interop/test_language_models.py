@@ -8,6 +8,7 @@ import pytest
 
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
+from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.language import Reading
 from tapegrad.targets.decoder import DecoderNet
 from tests.interop.texts import CASES, Source, decoder, run_of
@@ -35,9 +36,9 @@ def test_onnx(machine, words, tokens):
     model = to_onnx(net)
     run = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     notes = {p.key: p.value for p in model.metadata_props}
-    assert json.loads(notes["words"])[:2] == ["<halt>", "<begin>"]
+    assert json.loads(notes["logits"])[:2] == ["<halt>", "<begin>"]
     sizes = {i.name: i.shape for i in run.get_inputs()}
-    nothing = {name: np.zeros((0, sizes[name][1]), np.float32) for name in ("past_keys", "past_values")}
+    nothing = {name: np.zeros((0, sizes[name][1]), np.float32) for name in ("keys", "values")}
     prompt, wanted = run_of(net, machine, words)
     text = prompt + wanted
     at_once, *_ = run.run(None, {"tokens": np.array(text)} | nothing)
@@ -46,7 +47,7 @@ def test_onnx(machine, words, tokens):
     found, given, past = [], prompt, nothing
     while len(found) < len(wanted):
         logits, keys, values = run.run(None, {"tokens": np.array(given)} | past)
-        past = {"past_keys": keys, "past_values": values}
+        past = {"keys": keys, "values": values}
         given = [int(logits[-1].argmax())]
         found += given
     assert found == wanted
@@ -62,21 +63,24 @@ def test_pytorch(machine, words, tokens):
     prompt, wanted = run_of(net, machine, words)
     text = torch.tensor(prompt + wanted)
     with torch.inference_mode():
-        at_once = module(text)
+        at_once = module(text)[0]
         assert np.abs(at_once.numpy() - reference(net, text.tolist())).max() < 1e-3
         assert at_once[len(prompt) - 1 : -1].argmax(1).tolist() == wanted
-        found, given, past = [], text[: len(prompt)], []
+        found, given, past = [], text[: len(prompt)], ()
         while len(found) < len(wanted):
-            given = module(given, past)[-1:].argmax(1)
+            logits, *past = module(given, *past)
+            given = logits[-1:].argmax(1)
             found += given.tolist()
     assert found == wanted
-    assert module.words[1] == "<begin>"
+    assert module.network.columns[module.network.outputs["logits"]][1] == "<begin>"
 
 
 def test_places_are_those_of_the_table_everywhere():
-    torch = pytest.importorskip("torch")
-    from tapegrad.networks.language_pytorch import position_rows
-
-    table = decoder(ready("palindrome"), 100_000).model.positions
+    """The network computes the rows that stock checkpoints have as a table."""
+    net = decoder(ready("palindrome"), 100_000)
+    table, network = net.model.positions, net.network
+    [row] = [own.reads[1] for own in network.nodes if own.operation == "put" and own.reads[0] == "embedding"]
     every = np.arange(100_000)
-    assert np.array_equal(position_rows(table, torch.tensor(every)).numpy(), table.rows(every))
+    given_ = {"tokens": np.zeros(len(every), np.int64), **network.first_state()}
+    found = next(value for node, value in NumPy(network).values(given_) if node.name == row)
+    assert np.array_equal(found, table.rows(every))

@@ -67,7 +67,7 @@ def test_frozen_and_trainable_weights_in_equinox(adder) -> None:
     assert any(np.asarray(own).any() for own in jax.tree.leaves(gradients))
 
 
-@pytest.mark.parametrize(("source", "target"), [("increment", "tape"), ("adder2", "transformer")])
+@pytest.mark.parametrize(("source", "target"), [("increment", "tape"), ("increment", "transformer")])
 def test_what_is_no_layer_is_refused(source: str, target: str) -> None:
     with pytest.raises(Refused, match=r"no layer that maps bits to bits.*\"relu\""):
         tg.to_equinox(tg.compile(source, target))

@@ -45,9 +45,9 @@ def test_relu_outputs_on_every_pattern(seed, options):
     bits = all_patterns(5)
     _, run = session(compiled)
     (found,) = run.run(None, {"bits": bits.astype(np.float32)})
-    assert np.array_equal(found > 0, circuit.wire_values(bits)[circuit.output_wires].T)
-    radius = 2 * compiled.net.certificate()["at_outputs"]
-    assert np.abs(found - compiled.net.outputs(bits, engine="fast")).max() <= radius
+    assert np.array_equal(found > 0.5, circuit.wire_values(bits)[circuit.output_wires].T)
+    radius = compiled.net.certificate()["at_outputs"]
+    assert np.abs(found - (compiled.net.outputs(bits, engine="fast") + 1) / 2).max() <= radius
 
 
 def test_relu_without_inputs_that_matter():
@@ -73,20 +73,24 @@ def test_transformer_outputs_at_every_step(name, word, options):
     compiled: Any = tapegrad.compile(ready(name), "transformer", **options)
     model, run = session(compiled)
     notes = notes_of(model)
-    output = np.array(json.loads(notes["first_output"]), np.float32)
-    sizes = {i.name: i.shape for i in run.get_inputs()}
-    keys, values = (np.zeros((0, sizes[n][1]), np.float32) for n in ("past_keys", "past_values"))
+    types = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
+    handed = {
+        own.name: np.array(json.loads(notes[f"first_{own.name}"]), types[own.type])
+        for own in run.get_inputs()
+        if own.name != "tokens"
+    }
+    assert handed.keys() == {"output", "step", "keys", "values"}
+    names = [own.name for own in run.get_outputs()]
     carry = compiled.start(word)
     engine = "reference" if options.get("attention") == "softmax" else "fast"
     states = list(compiled.source.run(compiled.source.start(word)))
     for step, state in enumerate(states):
-        time = (step >> np.arange(sizes["time"][0]) & 1).astype(np.float32)
-        given_ = {"output": output, "time": time, "tokens": carry.tokens}
-        output, halted, keys, values = run.run(None, given_ | {"past_keys": keys, "past_values": values})
+        found = dict(zip(names, run.run(None, {"tokens": carry.tokens} | handed), strict=True))
+        handed = {name: found[f"next_{name}"] for name in handed}
         carry = compiled.net.advance(carry, 1, engine)
-        assert np.array_equal(output, carry.output)
+        assert np.array_equal(handed["output"][0], carry.output)
         assert compiled.net.decode(carry) == state
-        assert bool(halted) == (step == len(states) - 1)
+        assert bool(found["halted"]) == (step == len(states) - 1)
 
 
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])
@@ -128,8 +132,8 @@ def test_plain_relu_is_matrices_and_relus_of_one_pattern(options):
     right = circuit.wire_values(bits)[circuit.output_wires].T
     for row, near, wanted in zip(bits.astype(np.float32), own, right, strict=True):
         for found in (plain.run(None, {"bits": row[None]}), evaluator.run(None, {"bits": row[None]})):
-            assert np.array_equal(found[0][0] > 0, wanted)
-            assert np.abs(found[0][0] - near).max() <= 2 * compiled.net.certificate()["at_outputs"]
+            assert np.array_equal(found[0][0] > 0.5, wanted)
+            assert np.abs(found[0][0] - (near + 1) / 2).max() <= compiled.net.certificate()["at_outputs"]
 
 
 def test_plain_layers_that_repeat_are_stored_once():
@@ -156,6 +160,6 @@ def test_plain_export_of_what_is_no_chain_of_relus():
 
 
 def test_plain_export_that_would_not_fit_in_a_file(monkeypatch):
-    monkeypatch.setattr("tapegrad.networks.onnx.LARGEST", 1000)
+    monkeypatch.setattr("tapegrad.networks.onnx_writer.LARGEST", 1000)
     with pytest.raises(Refused, match="an ONNX file in one piece can hold"):
         to_plain_onnx(tapegrad.compile(tapegrad.read("adder4"), "relu"))

@@ -8,7 +8,7 @@ import onnx
 from tapegrad._conformance.formats import INT8
 from tapegrad._conformance.graph import Graph, Layer, shapes, walk
 from tapegrad._conformance.runtimes.base import Unsupported, cast, dtype_of
-from tapegrad.networks.onnx import OPSET, GraphWriter
+from tapegrad.networks.onnx_writer import OPSET, GraphWriter
 
 INT32 = onnx.TensorProto.INT32
 

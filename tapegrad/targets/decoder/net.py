@@ -25,7 +25,9 @@ from tapegrad.attention.tokens import END, TokenProgram
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.networks.form import Affine, formula
+from tapegrad.networks.forms import of_language
 from tapegrad.networks.language import LanguageModel, LookBack, Positions, Reading
+from tapegrad.networks.network import Network
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.source import State
@@ -109,6 +111,15 @@ class DecoderNet(Net):
         return cls(*build(words.program, tokens), words, tokens)
 
     # Running
+
+    @cached_property
+    def network(self) -> Network:
+        """Tokens to logits."""
+        words = [token.word for token in self.words.program.tokens]
+        return of_language(self.target, self.model, self.stream.names, words)
+
+    def given(self, carry: Generation) -> dict[str, NDArray[Any]]:
+        return {"tokens": np.array(carry.tokens, np.int64)}
 
     def start(self, state: State) -> Generation:
         """The prompt, and the first record."""

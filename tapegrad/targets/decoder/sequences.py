@@ -22,8 +22,10 @@ from tapegrad.attention.sequences import Built, build
 from tapegrad.attention.steps import BETA, TooNear
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.form import Affine
+from tapegrad.networks.forms import of_sequence
 from tapegrad.networks.language import Layer, LookBack
-from tapegrad.networks.sequences import Evaluator, Ladder, Looked, SequenceModel
+from tapegrad.networks.network import Network
+from tapegrad.networks.sequences import BEGIN, Evaluator, Ladder, Looked, SequenceModel
 from tapegrad.rasp.functions import Value, shown
 from tapegrad.rasp.nodes import Aggregate, Indices
 from tapegrad.rasp.program import RaspProgram, State
@@ -34,10 +36,6 @@ KIND = "rasp"
 """How the config of a net names what it is of."""
 MANY_LISTED = 8
 """Values, from which on a label names the others, if these are fewer."""
-
-
-NO_FORM = "the network of a RASP program has no form of its own in {}"
-ADVICE = "Use --to huggingface: Transformers and TransformerLens open that folder."
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,14 @@ class SequenceNet(Net):
         return cls(made.model, made.stream, program, made.heads, made.groups, made.meanings)
 
     # Running
+
+    @cached_property
+    def network(self) -> Network:
+        """All tokens, that at the beginning first, to logits at each."""
+        return of_sequence(self.target, self.model, self.stream.names)
+
+    def given(self, carry: Pass) -> dict[str, NDArray[Any]]:
+        return {"tokens": np.array([BEGIN, *self.numbers(carry.tokens)], np.int64)}
 
     def start(self, state: State) -> Pass:
         """The tokens, not yet read."""

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import MOVES, Cell, GridConfiguration, GridMachine
+from tapegrad.networks.forms import of_convolution
+from tapegrad.networks.network import Network
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.build import Filter, build_filter, filter_from
 from tapegrad.targets.rcnn.encoding import COMPUTE, ENCODINGS, HEAD, Cells, Encoding, Grid, clauses_of
@@ -100,6 +102,14 @@ class RcnnNet(Net):
     names: Mapping[str, list[str]] = eqx.field(static=True)
     roller: Roller = eqx.field(static=True)
     """The filter made ready for the engine `fast`; keeps the patches it has met."""
+
+    @cached_property
+    def network(self) -> Network:
+        """One application of the filter to a grid."""
+        return of_convolution(self.target, self.filter.convolution)
+
+    def given(self, carry: Sheet | Tracked) -> dict[str, NDArray[Any]]:
+        return {"grid": np.asarray(carry.grid)}
 
     def start(self, state: GridConfiguration) -> Sheet | Tracked:
         """The least rectangle that holds the marks and the head, with `margin` blank cells around it; all

@@ -16,7 +16,9 @@ from tapegrad.circuits.layered import LayerState
 from tapegrad.circuits.model import Gate, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.form import Stack, formula
+from tapegrad.networks.forms import of_stack
 from tapegrad.networks.jax import resized, room, run_stack
+from tapegrad.networks.network import Network
 from tapegrad.targets.net import Net
 from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, GADGETS, HIDDEN_COUNT, relu_layers
 from tapegrad.targets.relu.exactness import prove
@@ -105,6 +107,14 @@ class ReluNet(Net):
         return self.stack.size(step * relu_layers(self.correction) - 1)
 
     # Running
+
+    @cached_property
+    def network(self) -> Network:
+        """Bits to bits: the paper's layers, and its outputs -1 and +1 as 0 and 1."""
+        return of_stack(self.target, self.stack, self.input_names, self.output_names)
+
+    def given(self, carry: Activations) -> dict[str, NDArray[Any]]:
+        return {"bits": self._values(carry).T}
 
     @cached_property
     def _in_room(self) -> Stack:

@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 
 from tapegrad.attention.analysis import Scales, largest_score, softmax_error, temperature_for
 from tapegrad.attention.build import TIME, Stream, build
+from tapegrad.attention.clocked import ClockPorts
 from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
 from tapegrad.attention.packed import packed, unpacked
 from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks import decoder as plain
+from tapegrad.networks.builder import Builder
 from tapegrad.networks.form import Affine, Attention, Block, Decoder, formula
+from tapegrad.networks.forms import of_decoder
+from tapegrad.networks.network import Network
 from tapegrad.source import State
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts, Estimate
 from tapegrad.targets.transformer.differences import Fast
 from tapegrad.targets.transformer.gates import Gates, Table, read_gates
-
-NO_FORM = "a transformer of heads and gates has no form in {} yet"
-ADVICE = "A Turing machine can be compiled with construction=paper."
-
 
 LONG_BY_REFERENCE = 400_000_000
 """Parameters times steps, beyond which the reference engine takes ten seconds and more."""
@@ -120,6 +120,34 @@ class MemoryNet(Net):
         return sum(int(np.count_nonzero(array)) for array in weights)
 
     # Running
+
+    @cached_property
+    def network(self) -> Network:
+        """One step of the decoder."""
+        return of_decoder(self.target, self.decoder, self.stream.names, self._token_names)
+
+    def one_step(self) -> Network | None:
+        """Of a circuit without state its one step, from `bits` to `outputs`, as a network without state; None
+        of any other source. The one token holds the bits, and one that says that the trace ends."""
+        if not isinstance(self.machine, ClockPorts) or self.machine.source.latches:
+            return None
+        logic, token = self.machine.source.logic, [own.width for own in self.layout.token]
+        word = sum(token[:-1])
+        last, places = word, word + 1 + np.arange(len(logic.inputs))
+        graph = Builder(self.target)
+        bits = graph.input("bits", "patterns", len(places), columns=logic.inputs, about="0 or 1")
+        row = np.zeros((1, sum(token)), np.float32)
+        row[0, last] = 1
+        tokens = graph.put(graph.constant(row), bits, places)
+        tokens = graph.take(tokens, np.arange(sum(token))[None])
+        found = graph.step(self.network, {"tokens": tokens})["output"]
+        outputs = graph.take(found, self.stream.group("outputs"))
+        flat = graph.node("transpose", outputs, order=(0, 2, 1)).total()
+        graph.output("outputs", graph.columns(flat, logic.outputs))
+        return graph.network()
+
+    def given(self, carry: Decoding) -> dict[str, NDArray[Any]]:
+        return {"tokens": carry.tokens, "output": carry.output[None]}
 
     def start(self, state: State) -> Decoding:
         """The words of all memories as tokens, and the registers as the first vector."""

@@ -16,6 +16,8 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks import jax as reference
 from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder, Dense, formula
+from tapegrad.networks.forms import of_decoder
+from tapegrad.networks.network import Network
 from tapegrad.networks.numpy import chain
 from tapegrad.targets.net import Net
 from tapegrad.targets.transformer import fast
@@ -122,6 +124,15 @@ class TransformerNet(Net):
         time = tuple(self.layout.group("pos1"))
         temperature = self.temperature if self.attention == "softmax" else None
         return Decoder(self.layers, self.h_0, (pairs, read_out), time, temperature)
+
+    @cached_property
+    def network(self) -> Network:
+        """One step of the decoder."""
+        names = self.layout.names
+        return of_decoder(self.target, self.decoder, names, names)
+
+    def given(self, carry: Decoding) -> dict[str, NDArray[Any]]:
+        return {"tokens": carry.tokens}
 
     def start(self, state: Configuration) -> Decoding:
         """The encoder's outputs for the cells from the first to the last that is not blank, and h_0."""

@@ -15,7 +15,9 @@ from tapegrad._precision import in_double
 from tapegrad.circuits.model import Bits, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError
 from tapegrad.networks.form import Stack, formula
+from tapegrad.networks.forms import of_units
 from tapegrad.networks.jax import resized, room
+from tapegrad.networks.network import Network
 from tapegrad.networks.skips import Slots, Tiles, Units, run_tiles, slots_of, tiles_of
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.relu.build import DTYPES
@@ -94,6 +96,14 @@ class CompactNet(Net):
         return int(np.diff(self.own.bounds).max(initial=0))
 
     # Running
+
+    @cached_property
+    def network(self) -> Network:
+        """Bits to bits: all units, and the outputs -1 and +1 as 0 and 1."""
+        return of_units(self.target, self.own, self.slots, self.dtype, self.input_names, self.output_names)
+
+    def given(self, carry: RunningState) -> dict[str, NDArray[Any]]:
+        return {"bits": np.asarray(carry.values)[: self.own.inputs].T}
 
     @cached_property
     def slots(self) -> Slots:

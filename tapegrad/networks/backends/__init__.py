@@ -1,0 +1,1 @@
+"""Ways to evaluate networks: one file each, one method for each operation."""

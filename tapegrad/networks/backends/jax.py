@@ -1,0 +1,200 @@
+"""Networks in JAX: the definition of what a network computes, and differentiable.
+
+Products are never reduced to TF32: sums of whole numbers stay whole. So that a loop over steps is compiled
+once, what grows from step to step (keys and values) may be given as `Rows`: an array with room, and how many
+of its rows are there.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from tapegrad.networks.backends.numpy import corners
+from tapegrad.networks.network import Backend, Network, Node
+from tapegrad.networks.tiles import tiles_of
+
+EXACT = lax.Precision.HIGHEST
+LARGEST_DENSE = 1 << 22
+"""Entries of a matrix that is written out: more are summed by their places."""
+
+
+class Rows(NamedTuple):
+    """The first `size` rows of an array."""
+
+    array: Array
+    size: Array
+
+
+class Scores(NamedTuple):
+    """Of an array the first `size` columns."""
+
+    array: Array
+    size: Array
+
+
+class Jax(Backend[Any]):
+    """Values are JAX arrays, or arrays with room. The network's own arrays are constants of what is compiled,
+    unless they are given."""
+
+    def __init__(self, network: Network, arrays: Mapping[str, Any] | None = None) -> None:
+        super().__init__(network, arrays)
+
+    def part(self, node: Node, part: str) -> Any:
+        name = node.arrays[part]
+        return self._given.get(name, self.network.arrays[name])
+
+    def affine(self, node: Node, x: Any) -> Any:
+        if isinstance(x, Rows):
+            return Rows(self.affine(node, x.array), x.size)
+        rows, columns, values, bias = (
+            self.part(node, part) for part in ("rows", "columns", "values", "bias")
+        )
+        values, bias = jnp.asarray(values), jnp.asarray(bias)
+        if len(bias) * x.shape[-1] <= LARGEST_DENSE:
+            weight = jnp.zeros((x.shape[-1], len(bias)), values.dtype).at[columns, rows].add(values)
+            return jnp.matmul(x, weight, precision=EXACT) + bias
+        terms = jnp.moveaxis(x[..., columns] * values, -1, 0)
+        sums = jax.ops.segment_sum(terms, rows, len(bias), indices_are_sorted=True)
+        return jnp.moveaxis(sums, 0, -1) + bias
+
+    def layers(self, node: Node, x: Array) -> Array:
+        values, biases, floors = (
+            jnp.pad(jnp.asarray(self.part(node, part)), (0, 1)) for part in ("values", "biases", "floors")
+        )
+        tiles = tiles_of(self.network, node)
+        columns = x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]).T
+        room = node.whole("slots") + 1 - x.shape[-1]
+        slots = jnp.pad(columns, ((0, room), (0, 0)))
+
+        def tile(slots: Array, own: tuple[Array, ...]) -> tuple[Array, None]:
+            entries, reads, rows, to = own
+            sums = (slots[reads] * values[entries][..., None]).sum(axis=1) + biases[rows][:, None]
+            return slots.at[to].set(jnp.maximum(sums, floors[rows][:, None])), None
+
+        slots, _ = lax.scan(tile, slots, tuple(map(jnp.asarray, tiles)))
+        out = slots[self.part(node, "out")]
+        return out.T.reshape(*x.shape[:-1], len(out))
+
+    def relu(self, node: Node, x: Any) -> Any:
+        return Rows(self.relu(node, x.array), x.size) if isinstance(x, Rows) else jax.nn.relu(x)
+
+    def clip(self, node: Node, x: Array) -> Array:
+        return jnp.clip(x, node.number("low"), node.number("high"))
+
+    def sqrt(self, node: Node, x: Array) -> Array:
+        return jnp.sqrt(x)
+
+    def detach(self, node: Node, x: Array) -> Array:
+        return lax.stop_gradient(x)
+
+    def constant(self, node: Node) -> Array:
+        return jnp.asarray(self.part(node, "value"))
+
+    def add(self, node: Node, x: Array, y: Array) -> Array:
+        return x + y
+
+    def multiply(self, node: Node, x: Array, y: Array) -> Array:
+        return x * y
+
+    def divide(self, node: Node, x: Array, y: Array) -> Array:
+        return x / y
+
+    def greater(self, node: Node, x: Array, y: Array) -> Array:
+        return (x > y).astype(x.dtype)
+
+    def total(self, node: Node, x: Array) -> Array:
+        return x.sum(axis=tuple(range(-node.whole("axes"), 0)))
+
+    def take(self, node: Node, x: Any) -> Any:
+        if isinstance(x, Rows):
+            return Rows(self.take(node, x.array), x.size)
+        return x[..., self.part(node, "index")]
+
+    def put(self, node: Node, x: Array, y: Array) -> Array:
+        shape = jnp.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+        x = jnp.broadcast_to(x, (*shape, x.shape[-1]))
+        return x.at[..., self.part(node, "to")].add(y)
+
+    def join(self, node: Node, x: Any, y: Any) -> Any:
+        axis = node.whole("axis")
+        if isinstance(x, Rows):  # new rows behind those that are there
+            array = lax.dynamic_update_slice_in_dim(x.array, y, x.size, -2)
+            return Rows(array, x.size + y.shape[-2])
+        if isinstance(y, Rows):
+            return Rows(jnp.concatenate([x, y.array], axis), x.shape[-2] + y.size)
+        own = -max(2, -axis)  # axes in front are batches
+        batch = jnp.broadcast_shapes(x.shape[:own], y.shape[:own])
+        return jnp.concatenate([jnp.broadcast_to(part, (*batch, *part.shape[own:])) for part in (x, y)], axis)
+
+    def product(self, node: Node, x: Any, y: Any) -> Any:
+        turned = bool(node.settings["turned"])
+        other, left = getattr(y, "array", y), getattr(x, "array", x)
+        made = jnp.matmul(left, jnp.swapaxes(other, -1, -2) if turned else other, precision=EXACT)
+        return Scores(made, y.size) if turned and isinstance(y, Rows) else made
+
+    def later(self, node: Node, x: Any) -> Any:
+        array = getattr(x, "array", x)
+        rows, places = array.shape[-2:]
+        end = x.size if isinstance(x, Scores) else places
+        seen = jnp.arange(places) <= (end - rows + jnp.arange(rows))[:, None]
+        made = jnp.where(seen, array, -jnp.inf)
+        return Scores(made, x.size) if isinstance(x, Scores) else made
+
+    def hardmax(self, node: Node, x: Any) -> Array:
+        x = _seen(x)
+        best = (x == x.max(-1, keepdims=True)).astype(x.dtype)
+        return best / best.sum(-1, keepdims=True)
+
+    def softmax(self, node: Node, x: Any) -> Array:
+        return jax.nn.softmax(node.number("temperature") * _seen(x), axis=-1)
+
+    def embed(self, node: Node, n: Array) -> Array:
+        return jnp.asarray(self.part(node, "table"))[n]
+
+    def places(self, node: Node, n: Array, past: Any) -> Array:
+        return (past.size if isinstance(past, Rows) else past.shape[-2]) + jnp.arange(n.shape[-1])
+
+    def digits(self, node: Node, n: Array) -> Array:
+        places = jnp.arange(node.whole("count"))
+        return (jnp.maximum(n, 0)[..., None] >> places & 1).astype(jnp.float32)
+
+    def quotient(self, node: Node, n: Array) -> Array:
+        return n // node.whole("by")
+
+    def remainder(self, node: Node, n: Array) -> Array:
+        return n % node.whole("by")
+
+    def onehot(self, node: Node, n: Array) -> Array:
+        return (n[..., None] == jnp.arange(node.whole("count"))).astype(jnp.float32)
+
+    def ladder(self, node: Node, n: Array) -> Array:
+        return (jnp.arange(node.whole("count")) < n[..., None]).astype(jnp.float32)
+
+    def patches(self, node: Node, x: Array) -> Array:
+        rows, columns, channels = x.shape
+        padded = jnp.pad(x, ((1, 1), (1, 1), (0, 0)), constant_values=node.number("padding"))
+        shifts = [padded[r : r + rows, c : c + columns] for r, c in corners(node)]
+        return jnp.stack(shifts, -1).reshape(rows, columns, channels * len(shifts))
+
+    def transpose(self, node: Node, x: Array) -> Array:
+        return jnp.transpose(x, node.list("order"))
+
+    def repeat(self, node: Node, x: Array) -> Array:
+        """Only what goes from step to step is kept for the gradient; what lies inside a step is computed
+        again."""
+        assert node.body is not None
+        (name,) = node.body.state
+        body = Jax(node.body, self._given)
+        step = jax.checkpoint(lambda x: body.run({name: x})[1][name])
+        return lax.scan(lambda x, _: (step(x), None), x, length=node.whole("count"))[0]
+
+
+def _seen(x: Any) -> Array:
+    """Scores, -infinity where there is no row."""
+    if not isinstance(x, Scores):
+        return x
+    return jnp.where(jnp.arange(x.array.shape[-1]) < x.size, x.array, -jnp.inf)
