@@ -69,7 +69,7 @@ class GraphWriter:
                 "piece can hold",
                 advice=self._advice,
             )
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        self._constants.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
         return name
 
     def whole(self, *numbers: int) -> str:

@@ -1,5 +1,7 @@
 """Compiled nets as layers of other people's models."""
 
+import copy
+import io
 import re
 import subprocess
 import sys
@@ -62,7 +64,11 @@ def test_frozen_and_trainable_weights_in_equinox(adder) -> None:
     frozen, free = tg.to_equinox(adder), tg.to_equinox(adder, trainable=True)
     assert not jax.tree.leaves(eqx.filter(frozen, eqx.is_inexact_array))
     weights = jax.tree.leaves(eqx.filter(free, eqx.is_inexact_array))
-    assert sum(own.size for own in weights) == adder.counts.fixed
+    # In the paper's form a unit with one input has a second, unused one, whose weight is 0.
+    unused = sum(
+        int((array == 0).sum()) for name, array in adder.net.arrays().items() if name == "units.weights"
+    )
+    assert sum(own.size for own in weights) == adder.counts.fixed - unused
     gradients = eqx.filter_grad(lambda layer: layer(jnp.asarray(ROWS)).sum())(free)
     assert any(np.asarray(own).any() for own in jax.tree.leaves(gradients))
 
@@ -93,6 +99,69 @@ def test_a_source_is_compiled_first() -> None:
 def test_no_other_gradient() -> None:
     with pytest.raises(InputError, match="no gradient 'some'"):
         tg.to_equinox(tg.compile("adder2", "relu"), gradient="some")
+
+
+def in_a_model(target: str):
+    """A compiled adder between layers of PyTorch's own, and some rows."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layer = tg.to_layer(tg.compile("adder2", target))
+    parts = [torch.nn.Linear(4, 4), torch.nn.Sigmoid(), layer, torch.nn.Linear(3, 2)]
+    return torch, torch.nn.Sequential(*parts).eval(), torch.randn(16, 4)
+
+
+def exported(torch, model, x):
+    sizes = ({0: torch.export.Dim("rows")},)
+    made = torch.export.export(model, (x,), dynamic_shapes=sizes).module()
+    return torch.cat([made(x[:5]), made(x[5:])])
+
+
+def by_onnx(torch, model, x, dynamo: bool):
+    runtime = pytest.importorskip("onnxruntime")
+    if dynamo:
+        pytest.importorskip("onnxscript")
+        file = torch.onnx.export(model, (x,), dynamo=True, verbose=False).model_proto.SerializeToString()
+    else:
+        kept = io.BytesIO()
+        sizes = {"dynamo": False, "input_names": ["x"], "dynamic_axes": {"x": {0: "rows"}}}
+        torch.onnx.export(model, (x,), kept, **sizes)
+        file = kept.getvalue()
+    run = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    return torch.tensor(run.run(None, {run.get_inputs()[0].name: x.numpy()})[0])
+
+
+def with_its_state(torch, model, x):
+    other = copy.deepcopy(model)
+    for own in other[0].parameters():
+        torch.nn.init.zeros_(own)
+    other.load_state_dict(model.state_dict())
+    return other(x)
+
+
+WAYS = {
+    "export": exported,
+    "legacy ONNX": lambda torch, model, x: by_onnx(torch, model, x, dynamo=False),
+    "dynamo ONNX": lambda torch, model, x: by_onnx(torch, model, x, dynamo=True),
+    "trace": lambda torch, model, x: torch.jit.trace(model, (x,))(x),
+    "compile": lambda torch, model, x: torch.compile(model, fullgraph=True, backend="aot_eager")(x),
+    "vmap": lambda torch, model, x: torch.func.vmap(model)(x),
+    "half": lambda torch, model, x: copy.deepcopy(model).half()(x.half()).float(),
+    "bfloat16": lambda torch, model, x: copy.deepcopy(model).bfloat16()(x.bfloat16()).float(),
+    "state_dict": with_its_state,
+}
+
+
+@pytest.mark.parametrize("target", ["relu", "transformer"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_model_with_a_layer_leaves_pytorch_as_any_other(target: str, way: str) -> None:
+    torch, model, x = in_a_model(target)
+    wanted = model(x).detach()
+    found = WAYS[way](torch, model, x).detach()
+    assert torch.allclose(found, wanted, atol=0.05 if way in ("half", "bfloat16") else 1e-6)
+    x.requires_grad_()
+    model(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.any()
 
 
 def test_torch_layer_adds_and_has_the_same_gradient(adder) -> None:

@@ -17,8 +17,10 @@ from tests.interop.cases import all_patterns, random_circuit
 
 torch = pytest.importorskip("torch")
 
-from tapegrad.interop.pytorch import plain_layers, to_torch  # noqa: E402
+from tapegrad.interop import pytorch as interop  # noqa: E402
+from tapegrad.interop.pytorch import to_torch  # noqa: E402
 
+written_out: Any = interop.plain_layers
 COMPACT = {"form": "compact"}
 FORMS = (*({"correction": c} for c in ("thirds", "quarters", "none")), COMPACT, COMPACT | {"skips": False})
 
@@ -32,7 +34,7 @@ def test_relu_outputs_on_every_pattern(seed, options):
     module: Any = to_torch(compiled)
     with torch.no_grad():
         found = module(torch.tensor(bits, dtype=torch.float32)).numpy()
-        dense = plain_layers(compiled.net)(torch.tensor(bits, dtype=torch.float32)).numpy()
+        dense = written_out(compiled.net)(torch.tensor(bits, dtype=torch.float32)).numpy()
     wanted = circuit.wire_values(bits)[circuit.output_wires].T
     for outputs in (found, dense):
         assert np.array_equal(outputs > 0.5, wanted)
@@ -56,7 +58,7 @@ def test_a_net_is_differentiable_at_will(options):
     assert torch.equal(found, plain)
     sides = torch.arange(1.0, 7.0)
     (own,) = torch.autograd.grad((found * sides).sum(), bits, retain_graph=True)
-    (theirs,) = torch.autograd.grad((plain_layers(compiled.net)(bits) * sides).sum(), bits)
+    (theirs,) = torch.autograd.grad((written_out(compiled.net)(bits) * sides).sum(), bits)
     assert torch.equal(own, theirs)
     assert own.abs().sum() > 0
     found.sum().backward()
@@ -86,7 +88,7 @@ def test_relu_in_double_precision_and_a_constant_circuit():
     make.output("one", make.constant(True))
     for options in ({"correction": "quarters"}, COMPACT):
         constant: Any = tapegrad.compile(make.circuit(), "relu", **options)
-        for module in (to_torch(constant), plain_layers(constant.net)):
+        for module in (to_torch(constant), written_out(constant.net)):
             assert module(torch.zeros(3, 1)).tolist() == [[1.0]] * 3
 
 
