@@ -17,6 +17,10 @@ quietly = np.errstate(invalid="ignore", over="ignore", divide="ignore")
 warn of what it finds there. A result that is NaN is a mismatch wherever it is compared."""
 
 
+SMALL = 1 << 14
+"""Entries of a matrix that is written out."""
+
+
 class _Layer(NamedTuple):
     weight: csr_array
     bias: Array
@@ -29,8 +33,9 @@ class NumPy(Backend[Array]):
 
     def __init__(self, network: Network, arrays: Mapping[str, Array] | None = None) -> None:
         super().__init__(network, arrays)
-        self._maps: dict[str, csr_array] = {}
+        self._maps: dict[str, csr_array | Array] = {}
         self._layers: dict[str, list[_Layer]] = {}
+        self._repeats: dict[str, bool] = {}
 
     def constant_of(self, array: Array) -> Array:
         return np.asarray(array)
@@ -39,10 +44,14 @@ class NumPy(Backend[Array]):
     def affine(self, node: Node, x: Array) -> Array:
         if node.name not in self._maps:
             own = self.network.map(node, x.shape[-1])
-            self._maps[node.name] = csr_array(
-                (np.asarray(own.values), (own.rows, own.columns)), shape=(len(own), own.width)
-            )
-        sums = self._maps[node.name] @ _columns(x)
+            small = len(own) * own.width <= SMALL
+            entries = np.asarray(own.values), (own.rows, own.columns)
+            sparse = csr_array(entries, shape=(len(own), own.width))
+            self._maps[node.name] = sparse.toarray().T if small else sparse
+        own = self._maps[node.name]
+        if isinstance(own, np.ndarray):
+            return x @ own + self.part(node, "bias")
+        sums = own @ _columns(x)
         return np.ascontiguousarray(sums.T).reshape(*x.shape[:-1], len(sums)) + self.part(node, "bias")
 
     @quietly
@@ -106,7 +115,13 @@ class NumPy(Backend[Array]):
     def put(self, node: Node, x: Array, y: Array) -> Array:
         shape = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
         made = np.array(np.broadcast_to(x, (*shape, x.shape[-1])))
-        np.add.at(made.T, self.part(node, "to"), np.broadcast_to(y, (*shape, y.shape[-1])).T)
+        to = self.part(node, "to")
+        if node.name not in self._repeats:
+            self._repeats[node.name] = len(np.unique(to)) < len(to)
+        if self._repeats[node.name]:
+            np.add.at(made.T, to, np.broadcast_to(y, (*shape, y.shape[-1])).T)
+        else:
+            made[..., to] += y
         return made
 
     def join(self, node: Node, x: Array, y: Array) -> Array:

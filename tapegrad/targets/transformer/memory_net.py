@@ -22,11 +22,12 @@ from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
 from tapegrad.attention.packed import packed, unpacked
 from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.networks import decoder as plain
 from tapegrad.networks.builder import Builder
 from tapegrad.networks.form import Affine, Attention, Block, Decoder, formula
 from tapegrad.networks.forms import of_decoder
 from tapegrad.networks.network import Network
+from tapegrad.networks.numpy import chain
+from tapegrad.networks.steps import Running, Steps
 from tapegrad.source import State
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts, Estimate
@@ -35,6 +36,10 @@ from tapegrad.targets.transformer.gates import Gates, Table, read_gates
 
 LONG_BY_REFERENCE = 400_000_000
 """Parameters times steps, beyond which the reference engine takes ten seconds and more."""
+
+
+SIDES = "keys", "values"
+"""The state of the network that heads look at."""
 
 
 class Write(NamedTuple):
@@ -62,9 +67,7 @@ class Decoding:
 
 @dataclass
 class _Reference:
-    flat: plain.Flat
-    given: plain.Cache
-    past: plain.Cache
+    running: Running
     seen: int = 0
     """Steps whose writes have been decoded."""
 
@@ -197,18 +200,20 @@ class MemoryNet(Net):
         if isinstance(running, Fast):
             taken = running.advance(carry.steps, last)
             return replace(carry, steps=taken, output=running.output(self.stream.width), engine=running)
-        past, output, taken = plain.advance(
-            running.flat, running.given, running.past, carry.output, carry.steps, last
-        )
-        return replace(carry, steps=taken, output=output, engine=replace(running, past=past))
+        reading, output, taken = running.running, carry.output, carry.steps
+        while taken <= last:
+            outputs, reading = self._steps.step(reading)
+            output, taken = outputs["output"][0], taken + 1
+            if outputs["halted"][0, 0] > 0.5:
+                break
+        return replace(carry, steps=taken, output=output, engine=replace(running, running=reading))
 
     @cached_property
-    def _flat(self) -> plain.Flat:
-        return plain.flatten(self.decoder)
+    def _steps(self) -> Steps:
+        return Steps(self.network)
 
     def _reference(self, carry: Decoding) -> _Reference:
-        flat = self._flat
-        return _Reference(flat, plain.of_tokens(flat, carry.tokens), plain.empty_cache(flat, 0))
+        return _Reference(self._steps.begin(self.given(carry)))
 
     def _fast(self, carry: Decoding) -> Fast:
         return Fast.begin(*self._gates, carry.tokens, carry.output)
@@ -224,7 +229,7 @@ class MemoryNet(Net):
 
     def done(self, carry: Decoding) -> bool:
         """Whether a bit that says so is 1."""
-        return plain.has_ended(self.decoder, carry.output)
+        return bool(chain(self.decoder.halting, carry.output)[0] > 0.5)
 
     def decode(self, carry: Decoding) -> State:
         """Registers from the decoder's output; memories from the tokens and the writes that the decoder has
@@ -250,8 +255,9 @@ class MemoryNet(Net):
     def _cached(self, running: _Reference, steps: int) -> Iterator[Write]:
         """Writes of the steps not seen so far, from keys and values of a head that looks for them."""
         for bank, rows, columns in self._write_heads:
-            keys = running.past.keys[running.seen : steps, rows] > 0
-            values = running.past.values[running.seen : steps, columns] > 0.5
+            # The first row is the null key's.
+            keys, values = (running.running.state[side][1 + running.seen : 1 + steps] for side in SIDES)
+            keys, values = keys[:, rows] > 0, values[:, columns] > 0.5
             for place in np.flatnonzero(keys[:, 0]):
                 yield Write(bank, _number(keys[place, 1:]), _number(values[place]))
         running.seen = steps
@@ -268,7 +274,7 @@ class MemoryNet(Net):
     def _write_heads(self) -> list[tuple[Bank, NDArray[np.intp], NDArray[np.intp]]]:
         """For each bank that is written, where the cache of a head that looks there holds the flag and the
         address (as keys) and the word (as values)."""
-        heads = [attention for block in self.decoder.blocks for attention in block.attentions()]
+        heads = [own for block in self.decoder.blocks if (own := block.self_attention) is not None]
         first_key = np.cumsum([0, *(len(head.key) for head in heads)])
         first_value = np.cumsum([0, *(len(head.targets()) for head in heads)])
         found = []

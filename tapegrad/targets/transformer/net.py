@@ -6,19 +6,17 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
-import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int
+from jaxtyping import Float32, Int
 from numpy.typing import NDArray
 
-from tapegrad._precision import with_promotion
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.networks import jax as reference
 from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder, Dense, formula
 from tapegrad.networks.forms import of_decoder
 from tapegrad.networks.network import Network
 from tapegrad.networks.numpy import chain
+from tapegrad.networks.steps import Running, Steps
 from tapegrad.targets.net import Net
 from tapegrad.targets.transformer import fast
 from tapegrad.targets.transformer.build import CORRECTIONS, Layout, build_layers
@@ -44,15 +42,7 @@ class Decoding:
     """The cells of those tokens."""
     origin: int
     """The cell at which the head starts; the net counts positions from there."""
-    engine: "_Reference | _Fast | None" = None
-
-
-@dataclass(frozen=True)
-class _Reference:
-    network: reference.StackedDecoder
-    memory: reference.Memory
-    tokens: Float[Array, "room padded"]
-    given: Bool[Array, " room"]
+    engine: "Running | _Fast | None" = None
 
 
 @dataclass(frozen=True)
@@ -174,26 +164,23 @@ class TransformerNet(Net):
                 advice=f"Compile with a larger T, as in steps={2 * limit}.",
             )
         last = min(carry.steps + steps - 1, limit)
-        return self._by_index(carry, last) if engine == "fast" else self._by_scan(carry, last)
+        return self._by_index(carry, last) if engine == "fast" else self._by_steps(carry, last)
 
-    @with_promotion
-    def _by_scan(self, carry: Decoding, last: int) -> Decoding:
-        running = carry.engine or self._reference(carry)
-        if not isinstance(running, _Reference):
+    def _by_steps(self, carry: Decoding, last: int) -> Decoding:
+        running = carry.engine or self._steps.begin(self.given(carry))
+        if not isinstance(running, Running):
             raise InputError("this run was begun with the fast engine", advice="Start it again.")
-        temperature = self.decoder.temperature
-        memory, output, step = reference.advance(
-            running.network,
-            running.tokens,
-            running.given,
-            running.memory,
-            np.pad(carry.output, (0, running.tokens.shape[1] - len(carry.output))),
-            np.int32(carry.steps),
-            np.int32(last),
-            None if temperature is None else np.float32(temperature),
-        )
-        output = np.asarray(output)[: self.layout.width]
-        return replace(carry, steps=int(step), output=output, engine=replace(running, memory=memory))
+        output, taken = carry.output, carry.steps
+        while taken <= last:
+            outputs, running = self._steps.step(running)
+            output, taken = outputs["output"][0], taken + 1
+            if outputs["halted"][0, 0] > 0.5:
+                break
+        return replace(carry, steps=taken, output=output, engine=running)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        return Steps(self.network)
 
     def _by_index(self, carry: Decoding, last: int) -> Decoding:
         running = carry.engine or self._fast(carry)
@@ -209,20 +196,6 @@ class TransformerNet(Net):
             last,
         )
         return replace(carry, steps=step, output=output, engine=replace(running, index=index))
-
-    @cached_property
-    def _stacked(self) -> reference.StackedDecoder:
-        return jax.device_put(reference.stacked(self.decoder))
-
-    def _reference(self, carry: Decoding) -> _Reference:
-        network = self._stacked
-        # Padded, so that inputs of like length share code.
-        room = reference.round_up(max(len(carry.cells), 1), 64)
-        tokens = np.zeros((room, reference.round_up(self.layout.width, 64)), np.float32)
-        tokens[: len(carry.cells), : self.layout.width] = carry.tokens
-        memory = reference.empty_memory(network, reference.round_up(self.layout.steps + 1, 64))
-        given = np.arange(room) < len(carry.cells)
-        return _Reference(network, memory, *jax.device_put((tokens, given)))
 
     def _fast(self, carry: Decoding) -> _Fast:
         if self.attention == "softmax":
@@ -259,8 +232,11 @@ class TransformerNet(Net):
         assert carry.engine is not None
         bits = self.layout.position_bits
         weights = 1 << np.arange(bits, dtype=np.int64)
-        keys = np.asarray(carry.engine.memory.keys[-1])[0, 1 : carry.steps, :bits]
-        values = np.asarray(carry.engine.memory.values[-1])[0, 1 : carry.steps]
+        copying = [own for layer in self.layers if (own := layer.self_attention) is not None][-1]
+        # Of all heads side by side the last; the first row is the null key's.
+        state, rows = carry.engine.state, slice(2, carry.steps + 1)
+        keys = state["keys"][rows, -len(copying.key) :][:, :bits]
+        values = state["values"][rows, -len(copying.targets()) :]
         return (keys > 0) @ weights, values.argmax(1)
 
     def done(self, carry: Decoding) -> bool:
