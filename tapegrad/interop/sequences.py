@@ -22,7 +22,7 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.interop.sequences_gpt2 import SequenceGpt2
 from tapegrad.networks.form import Affine
-from tapegrad.networks.sequences import BEGIN
+from tapegrad.networks.sequences import BEGIN, Blinded
 from tapegrad.rasp.functions import Value, shown
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad.targets.net import Net
@@ -365,15 +365,20 @@ def ablated(compiled: Compiled | Net, tokens: Any, source: str, target: str) -> 
             f"there is no edge from {source!r} to {target!r}",
             advice="Edges go from a node of the circuit to another, such as 'a0.h0<q>', 'm1' or 'logits'.",
         )
-    numbers = net.numbers(tokens)
-    blind = {target: np.array(sorted(writes[source]))} if _earlier(source, target) else {}
-    found = []
-    for unseen in ({}, blind):
-        hidden = net.evaluator.hidden(numbers, unseen=unseen)
-        if "logits" in unseen:
-            hidden[:, unseen["logits"]] = 0
-        found.append(net.evaluator.logits(hidden)[1:])
-    return found[0], found[1]
+    given = {"tokens": np.array([BEGIN, *net.numbers(tokens)])}
+    blind = {_map_of(target): np.array(sorted(writes[source]))} if _earlier(source, target) else {}
+    plain, without = (Blinded(net.network, unseen).run(given)[0]["logits"][1:] for unseen in ({}, blind))
+    return plain, without
+
+
+def _map_of(reader: str) -> str:
+    """The map of the network that a node of the circuit reads through."""
+    if reader == "logits":
+        return "unembedding"
+    layer, _, head = reader[1:].partition(".")
+    if not head:
+        return f"layer_{layer}.units"
+    return f"layer_{layer}.head_{head[1:-3]}.{({'q': 'query', 'k': 'key', 'v': 'value'})[head[-2]]}"
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

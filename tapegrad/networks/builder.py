@@ -91,17 +91,17 @@ class Builder:
         about: str = "",
     ) -> Value:
         """An input."""
-        kind = np.dtype(dtype or self.dtype).name
-        self._inputs[name] = Port(shape, kind, tuple(columns), about)
-        return self._named(name)
+        kind, names = np.dtype(dtype or self.dtype).name, tuple(columns)
+        self._inputs[name] = Port(shape, kind, names, about)
+        return self.columns(self._named(name), names)
 
     def state(
         self, name: str, first: NDArray[Any], *shape: Size, columns: Iterable[str] = (), about: str = ""
     ) -> Value:
         """A value that is handed on from step to step; what it becomes is said by `hand_on`."""
-        stored = self.array(first, f"first_{name}")
-        self._state[name] = Port(shape or first.shape, first.dtype.name, tuple(columns), about), stored
-        return self._named(name)
+        stored, names = self.array(first, f"first_{name}"), tuple(columns)
+        self._state[name] = Port(shape or first.shape, first.dtype.name, names, about), stored
+        return self.columns(self._named(name), names)
 
     def hand_on(self, name: str, value: Value) -> None:
         """What a state is at the next step."""
@@ -113,7 +113,8 @@ class Builder:
 
     def columns(self, value: Value, names: Iterable[str]) -> Value:
         """The same value; its columns have these names."""
-        self._columns[value.name] = tuple(names)
+        if kept := tuple(names):
+            self._columns[value.name] = kept
         return value
 
     def network(self) -> Network:
@@ -248,8 +249,9 @@ class Builder:
         return self.node("take", x, arrays={"index": np.asarray(index, np.int64)}, name=name)
 
     def put(self, x: Value, y: Value, to: ArrayLike, name: str = "", about: str = "") -> Value:
-        """x with y added at columns."""
-        return self.node("put", x, y, arrays={"to": np.asarray(to, np.int64)}, name=name, about=about)
+        """x with y added at columns, which keep their names."""
+        made = self.node("put", x, y, arrays={"to": np.asarray(to, np.int64)}, name=name, about=about)
+        return self.columns(made, self._columns.get(x.name, ()))
 
     def join(self, first: Value, *rest: Value, axis: int) -> Value:
         """One after the other."""

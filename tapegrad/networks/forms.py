@@ -238,6 +238,7 @@ def of_language(name: str, model: LanguageModel, coordinates: Sequence[str], wor
     # The first place has a row of zeros.
     row = row * graph.node("ladder", places, count=1)
     h = graph.node("embed", tokens, arrays={"table": _table(model.embedding)}, name="embedding")
+    h = graph.columns(h, coordinates)
     h = graph.put(h, row, table.first + np.arange(table.width))
     made: dict[str, list[Value]] = {"keys": [], "values": []}
     at = {"keys": 0, "values": 0}
@@ -271,6 +272,7 @@ def of_sequence(name: str, model: SequenceModel, coordinates: Sequence[str]) -> 
     places = graph.node("places", tokens, before, name="places")
     table = model.positions
     h = graph.node("embed", tokens, arrays={"table": _table(model.embedding)}, name="embedding")
+    h = graph.columns(h, coordinates)
     row = graph.node("ladder", _less_one(graph, places), count=table.count)
     h = graph.put(h, row, table.first + np.arange(table.count))
     for number, layer in enumerate(model.layers):

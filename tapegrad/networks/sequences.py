@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32, Int
-from scipy.sparse import csr_array
 
+from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.form import Affine, static, tree
-from tapegrad.networks.language import Layer, softmax
-from tapegrad.networks.numpy import quietly
+from tapegrad.networks.language import Layer
+from tapegrad.networks.network import Network, Node
 
 BEGIN = 0
 """The number of the first token."""
@@ -59,80 +59,44 @@ class Looked(NamedTuple):
 
 
 class Evaluator:
-    """A model at work: its maps are made ready once."""
+    """The network of a model at work."""
 
-    def __init__(self, model: SequenceModel) -> None:
-        self.model = model
-        self._embedding = model.embedding.dense().weight
-        self._layers = [
-            (
-                [tuple(_sparse(side) for side in (head.query, head.key, head.value)) for head in layer.heads],
-                _sparse(layer.units),
-                _sparse(layer.sums),
-            )
-            for layer in model.layers
-        ]
-        self._unembedding = _sparse(model.unembedding)
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self._nodes = {node.name: node for node in network.nodes}
+        self._backend = NumPy(network)
 
-    @quietly
     def hidden(
-        self,
-        tokens: list[int],
-        watch: list[Looked] | None = None,
-        unseen: Mapping[str, Int[np.ndarray, " some"]] | None = None,
+        self, tokens: list[int], watch: list[Looked] | None = None
     ) -> Float32[np.ndarray, "positions width"]:
-        """The residual stream after the last layer, for the first token and those given. A side of a head
-        such as `a0.h1<q>`, or a layer of units such as `m0`, reads 0 in the coordinates that are `unseen` by
-        it."""
-        own, table = np.array([BEGIN, *tokens]), self.model.positions
-        hidden = np.asarray(self._embedding[own], np.float32)
-        hidden[:, table.first : table.first + table.count] += table.rows(len(tokens))
-        later = np.triu(np.ones((len(own), len(own)), bool), 1) if self.model.causal else None
-        for number, (layer, (heads, units, sums)) in enumerate(
-            zip(self.model.layers, self._layers, strict=True)
-        ):
-            given = hidden.copy()
-            for place, (head, (query, key, value)) in enumerate(zip(layer.heads, heads, strict=True)):
-                asks, answers, values = (
-                    _blinded(given, unseen, f"a{number}.h{place}<{side}>") for side in "qkv"
+        """The residual stream after the last layer, for the first token and those given."""
+        hidden = np.zeros(0)
+        for node, value in self._backend.values({"tokens": np.array([BEGIN, *tokens])}):
+            if watch is not None and node.name.endswith(".shares"):
+                layer, head, _ = node.name.split(".")
+                watch.append(
+                    Looked(int(layer.removeprefix("layer_")), int(head.removeprefix("head_")), value)
                 )
-                scores = _applied(query, head.query, asks) @ _applied(key, head.key, answers).T
-                if later is not None:
-                    scores[later] = -np.inf
-                weights = softmax(scores)
-                hidden[:, np.asarray(head.to)] += weights @ _applied(value, head.value, values)
-                if watch is not None:
-                    watch.append(Looked(number, place, weights))
-            active = np.maximum(_applied(units, layer.units, _blinded(hidden, unseen, f"m{number}")), 0)
-            hidden[:, np.asarray(layer.to)] += _applied(sums, layer.sums, active)
+            if node.name == self.network.outputs["hidden"]:
+                hidden = value
         return hidden
 
     def logits(
         self, hidden: Float32[np.ndarray, "positions width"]
     ) -> Float32[np.ndarray, "positions values"]:
         """Products of the residual stream with the last rows."""
-        return _applied(self._unembedding, self.model.unembedding, hidden)
+        return self._backend.affine(self._nodes["unembedding"], hidden)
 
 
-def _blinded(
-    hidden: Float32[np.ndarray, "some width"],
-    unseen: Mapping[str, Int[np.ndarray, " few"]] | None,
-    reader: str,
-) -> Float32[np.ndarray, "some width"]:
-    if not unseen or reader not in unseen:
-        return hidden
-    made = hidden.copy()
-    made[:, unseen[reader]] = 0
-    return made
+class Blinded(NumPy):
+    """A backend in which maps read 0 in the columns that are `unseen` by them."""
 
+    def __init__(self, network: Network, unseen: Mapping[str, Int[np.ndarray, " some"]]) -> None:
+        super().__init__(network)
+        self.unseen = unseen
 
-def _sparse(own: Affine) -> csr_array:
-    return csr_array(
-        (np.asarray(own.values, np.float32), (own.rows, own.columns)), shape=(len(own), own.width)
-    )
-
-
-def _applied(
-    weight: csr_array, own: Affine, vectors: Float32[np.ndarray, "some width"]
-) -> Float32[np.ndarray, "some rows"]:
-    return np.ascontiguousarray((weight @ vectors.T).T + np.asarray(own.bias, np.float32))
+    def affine(self, node: Node, x: Float32[np.ndarray, "... width"]) -> Float32[np.ndarray, "... rows"]:
+        if node.name in self.unseen:
+            x = x.copy()
+            x[..., self.unseen[node.name]] = 0
+        return super().affine(node, x)

@@ -27,7 +27,7 @@ class DecoderView:
     def __init__(self, compiled: Compiled, carry: Generation) -> None:
         net = compiled.net
         assert isinstance(net, DecoderNet)
-        self.net, self.reading = net, Reading(net.model)
+        self.net, self.reading = net, Reading(net.network)
         heads = [
             (f"head {number}.{place}", head.name)
             for number, layer in enumerate(net.model.layers)

@@ -11,6 +11,7 @@ from tapegrad.attention.prompts import Blocks, digits_for
 from tapegrad.attention.subleq_tokens import PUT, SubleqTokens
 from tapegrad.attention.tokens import Interpreter
 from tapegrad.errors import Refused
+from tapegrad.networks.forms import of_language
 from tapegrad.networks.language import Reading
 from tapegrad.programs.library import READY, random_subleq
 from tapegrad.programs.model import Program
@@ -105,7 +106,7 @@ def test_weights_give_the_same_tokens():
     for place in random.integers(1, len(text), 60):
         if 64 <= text[place] < 128:
             text[place] = int(random.integers(64, 128))
-    reading, interpreter = Reading(model), Interpreter(words.program)
+    reading, interpreter = Reading(of_language("text", model, (), ())), Interpreter(words.program)
     for token in text:
         logits = reading.feed([token])
         assert logits.argmax() == interpreter.feed([token])

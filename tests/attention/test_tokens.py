@@ -27,6 +27,7 @@ from tapegrad.machines.library import ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.networks.form import Dense
+from tapegrad.networks.forms import of_language
 from tapegrad.networks.language import LanguageModel, Positions, Reading
 from tapegrad.networks.numpy import affine, chain
 
@@ -94,7 +95,7 @@ def test_weights_give_the_same_token_after_every_text(tapes, tokens):
         model, _ = build(words.program, tokens)
         assert len(model.layers) == 1 + len(scales_for(words.program, tokens).digits)
         text = random_text(words, random, 30)
-        reading, interpreter = Reading(model), Interpreter(words.program)
+        reading, interpreter = Reading(of_language("text", model, (), ())), Interpreter(words.program)
         digits = (len(words.program.tokens) - 1).bit_length()
         for token in text:
             logits = reading.feed([token])
@@ -108,7 +109,7 @@ def test_many_tokens_at_once_are_read_as_one_by_one():
     words = TapeTokens.for_tokens(ready("palindrome"), 1000)
     model, _ = build(words.program, 1000)
     text = random_text(words, np.random.default_rng(0), 120)
-    at_once, singly = Reading(model), Reading(model)
+    at_once, singly = Reading(of_language("text", model, (), ())), Reading(of_language("text", model, (), ()))
     for token in text[:-1]:
         singly.feed([token])
     assert np.array_equal(at_once.feed(text), singly.feed(text[-1:]))

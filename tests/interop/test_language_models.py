@@ -22,7 +22,7 @@ MACHINES += [(ready("busy-beaver-4x2"), (), 100_000)]
 
 def reference(net: DecoderNet, text: list[int]) -> np.ndarray:
     """Logits after every token, by the reference engine, which reads them one by one."""
-    reading = Reading(net.model)
+    reading = Reading(net.network)
     return np.array([reading.feed([number]) for number in text])
 
 

@@ -57,14 +57,14 @@ def test_jax_with_room_for_what_grows(name: str) -> None:
     """Keys and values in arrays with room to spare, filled up with numbers that must not count."""
     network, own = network_of(name), given(name)
     grows = [state for state, part in network.state.items() if isinstance(part.port.shape[0], str)]
-    plain, backend, padded = NumPy(network), Jax(network), dict[str, Any](own)
+    plain, run, padded = NumPy(network), jax.jit(Jax(network).run), dict[str, Any](own)
     for state in grows:
         room = np.full((9 + len(own["tokens"]), own[state].shape[1]), 7, own[state].dtype)
         room[: len(own[state])] = own[state]
         padded[state] = Rows(jax.numpy.asarray(room), jax.numpy.int32(len(own[state])))
     for _ in range(1 if "decoder" in name else 3):
         wanted, state = plain.run(own)
-        found, after = backend.run(padded)
+        found, after = run(padded)
         assert all(same(name, found[key], value) for key, value in wanted.items())
         own, padded = own | state, padded | after
         for key in grows:

@@ -120,7 +120,7 @@ def test_the_checker_refuses_every_weight_that_is_changed_and_fast_refuses_it_or
             except (BrokenNet, Refused):
                 refused += 1
                 continue
-            reading = Reading(other.model)
+            reading = Reading(other.network)
             reading.feed(prompt[:-1])
             for at in range(len(prompt), len(text)):
                 assert reading.feed([text[at - 1]]).argmax() == text[at], (name, place)

@@ -122,7 +122,7 @@ def test_weights_beside_the_interpreter_of_tokens():
     text = [*prompt, *(next(told) for _ in range(40 * own.words.record))]
     assert Fast(own._tables).advance(prompt, len(text)) == text
     # The weights themselves, from the prompt to the second record.
-    reading, last = Reading(own.model), len(prompt) + own.words.record
+    reading, last = Reading(own.network), len(prompt) + own.words.record
     reading.feed(prompt[:-1])
     for at in range(len(prompt), last):
         assert reading.feed([text[at - 1]]).argmax() == text[at]

@@ -178,7 +178,7 @@ class DecoderNet(Net):
 
     def _running(self, engine: str) -> Reading | Fast:
         self.check_engine(engine)
-        return Fast(self._tables) if engine == "fast" else Reading(self.model)
+        return Fast(self._tables) if engine == "fast" else Reading(self.network)
 
     @property
     def short_run(self) -> int:

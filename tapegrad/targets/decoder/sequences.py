@@ -96,8 +96,8 @@ class SequenceNet(Net):
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """The model, ready to run."""
-        return Evaluator(self.model)
+        """The network, ready to run."""
+        return Evaluator(self.network)
 
     def watch(self, tokens: Sequence[Value]) -> list[Looked]:
         """Where every head looks."""
