@@ -363,12 +363,14 @@ def appendix_c(long: bool) -> Outcome:
             worst_angle = max(worst_angle, abs(found @ z) / np.linalg.norm(z))
             tried += 1
     layers = len(layers_of(lambda z: orthogonal_module.orthogonal(z, 1.0), np.ones((3, 1))))
+    traced = jax.make_jaxpr(lambda z: orthogonal_module.orthogonal(z, 1.0))(np.ones((3, 1)))
     checks = {
         "f_perp: five layers of two operations": layers == 2 * PERPENDICULAR,
         "unit length to 1e-14": worst_length < 1e-14,
         "orthogonal to 1e-14": worst_angle < 1e-14,
         "without the second axis w, nearly parallel labels give a vector that is not orthogonal": worst_bare
         > 0.1,
+        "it divides, which is not among the operations of (1)": " div " in str(traced),
     }
     return holds(
         checks,
@@ -376,7 +378,8 @@ def appendix_c(long: bool) -> Outcome:
         measured=f"{tried} vectors: length off by {worst_length:.1g}, cosine {worst_angle:.1g}; "
         f"{layers} non-linear operations in a row",
         note="Needs nm >= 2 label entries. The 5 layers are groups: one non-linearity at a time, with guards "
-        f"against division by 0, there are {layers}. Division is missing from the list (1).",
+        f"against division by 0, there are {layers}. Division is missing from the list (1): "
+        "what ReLU, roots and products make of a number is integral over it, as 1/|z| is not.",
         length_error=worst_length,
         cosine=worst_angle,
         cosine_without_second_axis=worst_bare,
