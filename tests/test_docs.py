@@ -234,6 +234,23 @@ def test_links_lead_to_files(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_the_last_row_of_the_table_of_mutants_is_the_sum_of_the_others() -> None:
+    """Mutants, equivalent ones, and how many of each sample were noticed."""
+    rows = re.findall(
+        r"^\| (`tapegrad\S*`|all) \| ([\d,]+) \| ([\d,]+) \| (.*?) \| (.*?) \|.*\| (\d+)% \|$",
+        (ROOT / "docs/limits.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    counts = []
+    for _, mutants, equivalent, before, after, score in rows:
+        shares = [part.split(" of ") if part != "-" else ("0", "0") for part in (before, after)]
+        numbers = [int(n.replace(",", "")) for n in (mutants, equivalent, *shares[0], *shares[1])]
+        assert round(100 * numbers[4] / numbers[5]) == int(score)
+        counts.append(numbers)
+    assert len(counts) > 100
+    assert [sum(column) for column in zip(*counts[:-1], strict=True)] == counts[-1]
+
+
 def test_the_reference_has_all_that_is_exported() -> None:
     documented = re.findall(
         r"^::: tapegrad\S*?\.(\w+)$", (ROOT / "docs/reference.md").read_text(), re.MULTILINE

@@ -149,7 +149,8 @@ def remark_10(long: bool) -> Outcome:
         gates.append(learner.circuit.size)
         vertices.append(net.graph.vertices)
         least.append(9 * learner.cells + learner.inputs)
-    exact = [_exact_with_a_not_for_each_spare(n) for n in (4, 8, 16)]
+    few = (4, 8, 16)
+    exact = [_exact_with_a_not_for_each_spare(n) for n in few]
     slope = np.polyfit(gates, vertices, 1)[0]
     per_gate = [v / g for v, g in zip(vertices, gates, strict=True)]
     first = 10**80  # above the printed m0, so that m counts
@@ -181,11 +182,11 @@ def remark_10(long: bool) -> Outcome:
         checks,
         stated="theta(m) vertices, gamma = theta(m^(362/364)), about twice as many samples",
         measured=f"parity of {list(sizes)} bits: {', '.join(f'{v:.2f}' for v in per_gate)} vertices for each "
-        f"gate, {', '.join(f'{v:.2f}' for v in exact)} of the exact net with 4, 8 and 16 bits; "
+        f"gate, {', '.join(f'{v:.2f}' for v in exact)} of the exact net for {list(few)}; "
         f"gamma ~ m^{exponent:.6f} from m = 10^{len(str(first)) - 1} on; dictator: {ratio:.2f} "
         f"samples for each of {bits_used:.0f} that it uses",
         part="Learners of parities and one randomised learner, for these sizes. The exact net that is built "
-        "chooses by m^2 gates which of m spare components flip, and carries 10^79 others as one; m gates are "
+        "chooses by m^2 gates which of m spare components flip, and carries the others as one; m gates are "
         "enough, a NOT for each.",
         vertices_per_gate=per_gate,
         exponent=exponent,
