@@ -59,6 +59,7 @@ def as_markdown(results: dict[str, list[dict[str, Any]]], where: dict[str, Any])
         "",
         f"Measured by `make bench` on {where['date']}, commit {where['commit']}: {where['processor']}, "
         f"{where['cores']} cores, Python {where['python']}, {packages}. "
+        "`python -m bench` is in the repository and not installed: it needs a clone. "
         "Ratios were measured side by side; absolute figures depend on the machine. What needs a large "
         "GPU has its own page, [On an accelerator](accelerator.md): speed of `relu`, and a language model "
         "that writes 100,000 tokens by `generate()` and is compared over a million.",

@@ -1,4 +1,5 @@
-"""ReLU networks of multipliers: seconds to compile and patterns a second, beside the circuit evaluator.
+"""ReLU networks of multipliers: seconds to compile in both forms, and patterns a second of the paper's form,
+beside the circuit evaluator.
 
 The circuits grow tenfold from one to the next. `python -m bench.relu reference` leaves out what needs a
 processor (the fast engine and the rival), as on a machine with an accelerator.
@@ -57,13 +58,16 @@ def rows(engines: Sequence[str] = ReluNet.engines) -> list[dict[str, Any]]:
     for bits in WIDTHS:
         circuit = multiplier(bits)
         name = f"relu, {bits} x {bits} multiplier, {circuit.size:,} gates"
-        begin = time.perf_counter()
-        net = compile(circuit, "relu", form="paper").net
-        seconds = time.perf_counter() - begin
+        for form in ("compact", "paper"):
+            begin = time.process_time()
+            net = compile(circuit, "relu", form=form).net
+            seconds = time.process_time() - begin
+            found.append(
+                {"what": f"{name}: compile, {form} form, processor time", "value": seconds, "unit": "s"}
+            )
         assert isinstance(net, ReluNet)
         gates, inputs = len(net.gates.kinds), len(circuit.inputs)
         size = sum(array.nbytes for array in net.arrays().values())
-        found.append({"what": f"{name}: compile", "value": seconds, "unit": "s"})
         found.append({"what": f"{name}: gates in layers", "value": gates, "unit": "gates"})
         found.append({"what": f"{name}: memory a gate in layers", "value": size / gates, "unit": "bytes"})
         rival = 0.0

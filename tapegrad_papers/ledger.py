@@ -86,9 +86,25 @@ class Paper:
         return declare
 
 
-def holds(checks: Checks, stated: str, measured: str, note: str = "", **values: Any) -> Outcome:
-    """The statement as printed."""
-    return _outcome(Status.HOLDS, checks, stated, measured, note, values)
+def holds(
+    checks: Checks,
+    stated: str,
+    measured: str,
+    note: str = "",
+    printed: Checks | None = None,
+    parts: Checks | None = None,
+    **values: Any,
+) -> Outcome:
+    """The statement as printed, unless what was run says otherwise. `printed` are sentences of it as they
+    stand, tried on the instances: where one does not come out, the statement holds corrected, and `note` is
+    the correction. `parts` are what it consists of: where one was not built and run, it holds in part, and
+    `note` says which."""
+    printed, parts = printed or {}, parts or {}
+    checks = {**checks, **{part: True for part, shown in parts.items() if shown}}
+    for sentence, came_out in printed.items():
+        checks[sentence if came_out else f"not as printed: {sentence}"] = True
+    status = Status.HOLDS if all(printed.values()) else Status.CORRECTED
+    return _outcome(status if all(parts.values()) else Status.IN_PART, checks, stated, measured, note, values)
 
 
 def holds_corrected(checks: Checks, stated: str, measured: str, correction: str, **values: Any) -> Outcome:

@@ -19,13 +19,16 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 import tapegrad
+from tapegrad.commands.run import LONG
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -232,6 +235,55 @@ def test_links_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def words(page: str) -> str:
+    """The text of a page on one line."""
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def test_the_readme_says_which_commands_need_the_repository() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+    named = {name.split(".")[0] for name in re.findall(r"python -m ([\w.]+)", words("README.md"))}
+    missing = {name for name in named if not any(fnmatch(name, wanted) for wanted in packages["include"])}
+    assert missing == {"bench"}
+    for name in missing:
+        assert f"`python -m {name}` is in the repository only, and not installed" in words("README.md")
+
+
+def test_pages_say_that_long_runs_are_compared_at_some_steps_only() -> None:
+    assert f"`run` compares at every step up to {LONG:,} steps" in words("docs/limits.md")
+    for page in ("README.md", "docs/index.md"):
+        assert "Every step is compared" not in words(page)
+
+
+def test_the_readme_has_the_compile_times_that_were_measured_side_by_side() -> None:
+    seconds = [
+        re.search(
+            rf"29,208 gates: compile, {form} form, processor time \| ([\d.]+) \|", words("docs/benchmarks.md")
+        )
+        for form in ("compact", "paper")
+    ]
+    compact, paper = (f"{float(found[1]):.1g}" for found in seconds if found)
+    row = f"29,208-gate multiplier, compiled (`python -m bench relu`, processor time) | in {compact} s |"
+    assert f"{row} in the paper's form {paper} s |" in words("README.md")
+
+
+def test_the_last_row_of_the_table_of_mutants_is_the_sum_of_the_others() -> None:
+    """Mutants, equivalent ones, and how many of each sample were noticed."""
+    rows = re.findall(
+        r"^\| (`tapegrad\S*`|all) \| ([\d,]+) \| ([\d,]+) \| (.*?) \| (.*?) \|.*\| (\d+)% \|$",
+        (ROOT / "docs/limits.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    counts = []
+    for _, mutants, equivalent, before, after, score in rows:
+        shares = [part.split(" of ") if part != "-" else ("0", "0") for part in (before, after)]
+        numbers = [int(n.replace(",", "")) for n in (mutants, equivalent, *shares[0], *shares[1])]
+        assert round(100 * numbers[4] / numbers[5]) == int(score)
+        counts.append(numbers)
+    assert len(counts) > 100
+    assert [sum(column) for column in zip(*counts[:-1], strict=True)] == counts[-1]
 
 
 def test_the_reference_has_all_that_is_exported() -> None:

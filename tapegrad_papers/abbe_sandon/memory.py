@@ -229,19 +229,24 @@ def lemma_2(long: bool) -> Outcome:
         kept &= wrong or carry.weights == was.weights
     constants = net.constants
     printed = constants.field.number(-244, Fraction(-1643, 2)) * constants.s.power(Fraction(-362))
+    outside = len(components.parents(net.graph, net.graph.vertices - 1)) - 2
     checks = {
         "edges (v_0, v_1) are multiplied by -1 exactly in those steps": as_stated,
         "all weights only ever change sign": only_signs,
         "a right output changes nothing": kept,
         "gamma = 2^-244 3^(-1643/2) s^-362": constants.rate == printed,
         "there were flips, and right and wrong outputs": flips > 3 and 0 < wrongs < len(x),
+        "the two paths of one M_s, each 1/m0, cannot make the output 1 or -1 alone": constants.field.m0 > 2,
     }
     return holds(
         checks,
+        printed={"no edges lead from outside to M_s but to v_0, v_c and v_c', in this net": outside == 0},
         stated="with gamma = 2^-244 3^(-1643/2) s^-362, wrong outputs flip what is open, and nothing else "
         "changes",
-        measured=f"{flips} flips in {len(x)} steps of exact SGD, {wrongs} wrong outputs",
-        note="In the proof, the vertex beyond v_4' is v_5', not v_5.",
+        measured=f"{flips} flips in {len(x)} steps of exact SGD, {wrongs} wrong outputs; {outside} edges "
+        "lead from other components to v_6",
+        note="v_6 may get edges from outside, too: in Lemma 3's net and here all other components end there. "
+        "In the proof, the vertex beyond v_4' is v_5', not v_5.",
         flips=flips,
     )
 
@@ -301,6 +306,17 @@ def remark_9(long: bool) -> Outcome:
         m0=str(cubic),
         m0_small=small,
     )
+
+
+def changed_by_a_right_answer(label: float) -> int:
+    """How many weights of the network for a counter of one bit are changed, by more than rounding, by a step
+    in which the output is -1 and the label this."""
+    constants = ExactConstants.of(Fraction(3), 1)
+    parts = build_exact(counter(1), constants)
+    weights = [float(weight) for weight in parts.weights]
+    given = [1.0, 1.0, 1.0, -1.0], label, float(constants.rate), activation, parts.copies
+    after, _ = loss.sgd_step_by_hand(parts.graph, weights, *given)
+    return sum(abs(a - b) > 1e-6 * abs(a) for a, b in zip(weights, after, strict=True))
 
 
 def _flips_in_double() -> int:

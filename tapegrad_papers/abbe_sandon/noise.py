@@ -146,12 +146,16 @@ def lemma_4(long: bool) -> Outcome:
         "the noise changes every weight at every step, but for those that are at 10^84 by then": changed
         >= len(weights) - samples,
     }
+    outside = len(components.parents(graph, graph.vertices - 1)) - 1
     return holds(
         checks,
+        printed={"no edges lead from outside to M' but to v_c and v_c', in this net": outside == 0},
         stated="with noise of 2^-134 3^-11 in all on each edge: as intended, within the ranges given",
         measured=f"{len(found)} components: {starts['before']} times before t_0, {starts['at']} at it, "
         f"{starts['after']} after; noise {epsilon / samples:.1e} on each of {len(weights):,} weights at "
-        f"every step changes {changed:,} of them",
+        f"every step changes {changed:,} of them; {outside} edges lead from elsewhere to v_5",
+        note="v_5 may get edges from outside, too: with one M' alone the output is 0 but at t_0, and "
+        "condition 2, an output of 1/2 at every step, is never met.",
         noise=float(epsilon),
         changed=changed,
     )

@@ -329,7 +329,8 @@ def definition_5(long: bool) -> Outcome:
         measured=f"outputs agree to {worst:.1e}; on the printed grid: {lost}",
         correction="A machine that reads only the symbol under its head cannot notice the top and left "
         "edges of the printed grid, and walks off. The main grid gets a frame of work cells on all sides. "
-        "The five maps are grouped 1-2-2 (Lemma 5), not 2-2-1: the same class of functions.",
+        "The five maps are grouped 1-2-2 (Lemma 5), not 2-2-1: the same class of functions. For "
+        "U1 relu(U2 z), U1 is a row and U2 a column; they are printed the other way round.",
         difference=worst,
     )
 

@@ -34,9 +34,13 @@ from tapegrad.targets.rcnn.training import RATE, with_dummy
 ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "linear", "relu", "linear")
 NAMES = ("V1", "V2", "V3", "V4", "V5", "U1", "U2")
 HEAD_WIDTH = 100
-SAME = 1e-11
-"""Numbers that differ by no more, relative to the larger, are one."""
 Matrices = tuple[NDArray[np.float64], ...]
+
+
+def rounding(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far apart two results for one weight can be. A kink is a sum of powers of 1/3 below 1, and off by
+    about the precision; a slope is one over the distance of two kinks, and off by that times its square."""
+    return 4 * np.finfo(np.float64).eps * np.maximum(1, weights**2)
 
 
 def width_of(states: int) -> int:
@@ -123,7 +127,7 @@ def initialisation_set(states: int) -> NDArray[np.float64]:
     parts = [part.ravel() for part in (*regrouped(compiled), *head_matrices())]
     found = np.unique(np.concatenate([[0.0, 1.0], *parts]))
     sizes = np.unique(np.abs(found))
-    sizes = sizes[np.append(True, np.diff(sizes) > SAME * sizes[1:])]
+    sizes = sizes[np.append(True, np.diff(sizes) > rounding(sizes[1:]))]
     both = np.concatenate([-sizes[1:][::-1], sizes])
     used = both[np.unique(_nearest(both, found))]
     used.setflags(write=False)
@@ -150,9 +154,9 @@ def in_architecture(network: Rcnn) -> list[NDArray[np.float64]]:
                 f"{name} has {rows} x {columns} weights, and the architecture {shape[0]} x {shape[1]}"
             )
         found = allowed[_nearest(allowed, small)]
-        if (np.abs(found - small) > SAME * np.abs(small)).any():
-            strange = small[np.abs(found - small) > SAME * np.abs(small)][0]
-            raise BrokenNet(f"{name} has the weight {strange:.12g}, which is not in U_s for s = {states}")
+        strange = small[np.abs(found - small) > rounding(small)]
+        if len(strange):
+            raise BrokenNet(f"{name} has the weight {strange[0]:.12g}, which is not in U_s for s = {states}")
         matrices.append(found)
     return matrices
 

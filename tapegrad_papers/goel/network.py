@@ -31,8 +31,8 @@ from tapegrad_papers.goel.definitions import (
     written_out,
 )
 from tapegrad_papers.goel.drawn import (
-    RawNetwork,
     embedded,
+    in_architecture,
     initialisation_set,
     predict_raw,
     regrouped,
@@ -148,7 +148,7 @@ def lemma_1(long: bool) -> Outcome:
 
 @PAPER.claim("Lemma 2", "The formal restatement: L = c (t + m + d), eta = 1/54")
 def lemma_2(long: bool) -> Outcome:
-    ratios, errors, agreements, outputs = [], [], [], []
+    ratios, errors, agreements, outputs, labels = [], [], [], [], []
     shapes = [(3, 3, 5), (2, 2, 6)] if not long else [(3, 3, 5), (2, 2, 6), (5, 4, 7), (8, 3, 8)]
     for samples, features, seed in shapes:
         case = trained(samples, features, samples + 5, seed)
@@ -157,11 +157,14 @@ def lemma_2(long: bool) -> Outcome:
         ratios.append(layers / (steps + samples + features))
         errors.append(_memory_error(case))
         outputs.append(max(abs(step.output) for step in case.steps))
+        last = 3 * case.memories[-1][:-1, -1]
+        labels.append(bool((np.abs(last - case.y) < CLOSE).all() and (case.y**2 != case.y).any()))
     checks = {
         "memorisation: W^(i) at every step": max(errors) < CLOSE,
         "the output is 0 while memorising": max(outputs) < CLOSE,
         "computation: f(x) = A(S)[x] on all points": all(agreements),
         "L <= 1.5 (t + m + d) layers are enough": max(ratios) <= 1.5,
+        "the last cell of a sample is y; B.1.2 has y * y, which is 1 for either label": all(labels),
         "eta = 1/54": RATE == 1 / 54,
     }
     return holds(
@@ -169,7 +172,8 @@ def lemma_2(long: bool) -> Outcome:
         stated="W^(i) = y [x, 1]/3 in rows a < i; f(x; W^(m+2)) = A(S)[x]; L = c'(t + m + d)",
         measured=f"largest error in W {max(errors):.1e}, largest output {max(outputs):.1e}, "
         f"L/(t + m + d) at most {max(ratios):.2f}",
-        note="On the grid framed on all four sides (see Definition 5).",
+        note="On the grid framed on all four sides (see Definition 5). The last cell of a row is y, where "
+        "B.1.2 prints y * y; t + m + 1 + d layers are enough, where B.3 prints l for t, their own number.",
         error=max(errors),
         layers_ratio=max(ratios),
     )
@@ -229,6 +233,11 @@ def lemma_4(long: bool) -> Outcome:
         "W^(tau+1) has the samples in the rows a <= tau": _memory_error(case) < CLOSE,
         "not only in the rows a < tau": min(printed) > 0.3,
         "W^(1) = 0, not 1": not case.memories[0].any(),
+        "f_head(3^-2) = 0, as a blank cell must be; by the printed open intervals it is 1": (
+            _head(1 / 9),
+            _head_of_open_intervals(1 / 9),
+        )
+        == (0, 1),
         "f_head(-3^-2) = 0 with slope 18, so that eta = 1/54 writes a third": abs(_head(-1 / 9)) < CLOSE
         and abs(head_slope - 18) < 1e-3
         and abs(18 * RATE - 1 / 3) < 1e-15,
@@ -238,7 +247,7 @@ def lemma_4(long: bool) -> Outcome:
         stated="W^(tau+1)_ab = y^(a) x^(a)_b / 3 if a < tau; the proof starts from W^(1) = 1",
         measured=f"the printed rows are off by {min(printed):.3f}, rows a <= tau by "
         f"{_memory_error(case):.1e}",
-        correction="a <= tau, and W^(1) = 0.",
+        correction="a <= tau, and W^(1) = 0. The intervals of f_head are closed on one side.",
         error=_memory_error(case),
     )
 
@@ -246,6 +255,11 @@ def lemma_4(long: bool) -> Outcome:
 def _head(x: float) -> float:
     """f_head of one cell."""
     return float(printed_head(np.array([[x]]))[0, 0])
+
+
+def _head_of_open_intervals(x: float) -> float:
+    """The cases of B.2 to the letter, by which the ends of intervals but the first are 'otherwise'."""
+    return 1.0 if x in (0, 1 / 9, 1 / 6) else _head(x)
 
 
 SMALLEST = GridMachine(
@@ -261,23 +275,26 @@ SMALLEST = GridMachine(
 In XOR form the answer stands in the top left cell; the other three are cleared."""
 
 
-def _drawable(machine: GridMachine) -> str:
+def _drawable(machine: GridMachine, zeros: bool = True) -> str:
     """Why the filter of a machine is not the draw that its embedding is; empty if it is. A layer on a random
-    grid is compared, and all weights with U_s."""
-    network = Rcnn.of(machine, 2, 2, 8, encoding="ternary")
+    grid is compared, and all weights with U_s. The zeros of absent units may be left out, for of s^2 weights
+    nearly all are such."""
+    network, states = Rcnn.of(machine, 2, 2, 8, encoding="ternary"), len(machine.states)
     try:
-        drawn = embedded(network)
+        weights = in_architecture(network)
+        if zeros:
+            drawn = embedded(network)
+            weights = [np.asarray(weight) for weight in (*drawn.V, drawn.U1, drawn.U2)]
     except (Refused, BrokenNet) as error:
         return str(error)
-    weights = [*drawn.V, drawn.U1, drawn.U2]
-    if not all(np.isin(weight, initialisation_set(len(machine.states))).all() for weight in weights):
+    if not all(np.isin(weight, initialisation_set(states)).all() for weight in weights):
         return "a weight is not in U_s"
-    if [weight.shape for weight in weights] != shapes_of(len(machine.states)):
+    if zeros and [weight.shape for weight in weights] != shapes_of(states):
         return "the shapes are not those of the architecture"
     cells = network.encoding.cells
     numbers = np.random.default_rng(1).choice(np.flatnonzero(cells.possible), (6, 7))
     patches = _patches(network.encoding.encode(numbers)[0])
-    away = np.abs(chain(network.filter.convolution.layers, patches) - _as_printed(drawn, patches)).max()
+    away = np.abs(chain(network.filter.convolution.layers, patches) - _as_printed(weights, patches)).max()
     return "" if away < CLOSE else f"a layer differs by {away:.3g}"
 
 
@@ -288,9 +305,9 @@ def _patches(grid: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([padded[r : r + rows, c : c + columns].ravel() for r in range(3) for c in range(3)])
 
 
-def _as_printed(drawn: RawNetwork, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _as_printed(weights: list[NDArray[np.float64]], x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Definition 5's filter in NumPy: V5 relu(V4 V3 relu(V2 V1 x))."""
-    for i, matrix in enumerate(drawn.V):
+    for i, matrix in enumerate(weights[:5]):
         x = matrix[:, :-1] @ x + matrix[:, -1:]
         x = np.maximum(x, 0) if i in (1, 3) else x
     return x
@@ -315,22 +332,27 @@ def theorem_1(long: bool) -> Outcome:
     if long:
         X, machine = np.array([[1, -1], [-1, -1], [1, 1]]), single_coordinate().machine
         cases.append((machine, X, X[:, 1], all_points(2)[:, 1], 60))
-    small = [s for s in (1, 2, 3, 4, 8, 16) if long or s <= 4]
+    small, large = [s for s in (1, 2, 3, 4, 8, 16) if long or s <= 4], [32, 128, *([400] if long else [])]
     reasons = {s: {_drawable(_full_machine(s, seed)) for seed in range(3)} for s in small}
+    reasons |= {s: {_drawable(_full_machine(s, 0), zeros=False)} for s in large}
     undrawable = {s: max(found) for s, found in reasons.items() if found != {""}}
     learnt = [not undrawable and _drawn_learns(case) for case in cases]
     chances = [success(s) for s in (1, 2, 3, 4, 8, 32, 128, *((512,) if long else ()))]
     printed = shapes_of(4)
+    by_lemma_5 = {s: 10 * 9 * (3 ** (int(math.log2(s)) + 4)) ** 9 for s in small}
     c2 = [chance.constant for chance in chances[1:]]
     checks = {
-        f"the filters of machines of s = {small} states are in the architecture, with weights of U_s": (
+        f"filters of machines of s = {small + large} states are in the architecture, with weights of U_s": (
             not undrawable
         ),
         "trained there by Algorithm 1 on every dataset, the filter of a learner memorises and answers": all(
             learnt
         ),
-        "V1 to V5, U1, U2 have Definition 5's shapes, biases beside them, for width 100 s and 100": printed
-        == [(400, 10), (400, 401), (400, 401), (400, 401), (1, 401), (1, 101), (100, 2)],
+        "V1 to V5 have Definition 5's shapes, for width 100 s and 100, U1 and U2 each other's; biases beside "
+        "them": printed == [(400, 10), (400, 401), (400, 401), (400, 401), (1, 401), (1, 101), (100, 2)],
+        "Lemma 5, on all patches of nine values of V_s, takes more than 100 s units in its first layer": all(
+            units > 100 * s for s, units in by_lemma_5.items()
+        ),
         "c2 = log(1/probability)/(s^2 log s) falls as s grows, towards 3 * 100^2": all(
             a > b > 3e4 for a, b in pairwise(c2)
         )
@@ -346,7 +368,9 @@ def theorem_1(long: bool) -> Outcome:
         f"{[round(c.log10_probability) for c in chances]}; c2 = {[round(c) for c in c2]}"
         + "".join(f"; s = {s}: {why}" for s, why in undrawable.items()),
         correction="For s >= 2: at s = 1 the printed bound is 1, and 100 s units are too few for the filter. "
-        "U_s has the head's weights too. The grid has work cells on all sides (Definition 5).",
+        "U_s has the head's weights too. The grid has work cells on all sides (Definition 5). Lemma 5, which "
+        f"B.4 applies to patches, would take 10 * 9 * |V_s|^9 units, {by_lemma_5[2]:.1e} for two states; "
+        "for clauses over questions about single cells, as here, 100 s units are enough.",
         c2=c2,
         log10_success=[c.log10_probability for c in chances],
     )
@@ -397,6 +421,8 @@ def bit_precision(long: bool) -> Outcome:
         last_place = 3.0 ** -(3 + math.log2(s - 1))
         expected[s] = math.ceil(math.log2(3 / last_place))
     ratio = (least[sizes[-1]] - least[sizes[0]]) / math.log2((sizes[-1] - 1) / (sizes[0] - 1))
+    most = sum(3.0**-i for i in range(1, 60))  # of the values of V_s, whatever s is
+    outside = {s: float(np.mean(cell_values(Cells(3, s))[Cells(3, s).possible] > most)) for s in sizes}
     checks = {
         "cells have digits 0 to log2(s - 1) + 3 in base 3, and the padding 1/6 is half a place from one": all(
             abs(2 * gaps[s] * 3 ** (3 + math.log2(s - 1)) - 1) < 1e-3 for s in sizes
@@ -405,6 +431,9 @@ def bit_precision(long: bool) -> Outcome:
             expected[s] - 2 <= least[s] <= expected[s] for s in sizes
         ),
         "that is log2(3), and not 1, for each doubling of s": abs(ratio - math.log2(3)) < 0.3,
+        "work cells hold 1 or more; V_s, whose sums begin at i = 1, has nothing above 1/2": all(
+            share > 0 for share in outside.values()
+        ),
     }
     return holds_corrected(
         checks,
@@ -413,7 +442,7 @@ def bit_precision(long: bool) -> Outcome:
         f"{list(sizes)}: {list(least.values())} ({ratio:.2f} for each doubling of s - 1); by the "
         f"last place, at most {list(expected.values())}",
         correction=f"log(s) + c counts ternary digits; in bits it is log2(3) log2(s) + c, {math.log2(3):.3f} "
-        "for each doubling.",
+        "for each doubling. The sums of V_s begin at i = 0, for the work cells.",
         bits=list(least.values()),
         gaps=list(gaps.values()),
     )

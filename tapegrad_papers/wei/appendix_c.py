@@ -305,8 +305,18 @@ def claim_c_5(long: bool) -> Outcome:
         ),
         lambda z, a, w: z + a + w,
     )
+    case_2 = [
+        (i, t, j)
+        for i, j in product(range(1, 2**longest), range(longest))
+        for t in range(1, i + 1)
+        if (i >> (longest - 1 - j) & 1, t >> (longest - 1 - j) & 1) == (0, 1)
+    ]
+    same_top = [(i, t, j) for i, t, j in case_2 if i >> (longest - j) == t >> (longest - j)]
     checks = {
         "after j layers scr3 holds the j top bits of i', at every step and every j": wrong == 0 < total,
+        "bit j + 1 of i' being 0, some t <= i' have a 1 there, but none that agrees with i' above": 0
+        == len(same_top)
+        < len(case_2),
         **gap_checks(runs, 1, longest),
         **norm_checks(ratios, "|Z| + |A| + w_pos"),
     }
@@ -314,7 +324,8 @@ def claim_c_5(long: bool) -> Outcome:
         checks,
         stated="scr3 = Bin_(j+1)(i') if i' > 0, one attention and one ReLU layer for each bit",
         measured=f"{total - wrong} of {total} hidden vectors exact; 1-norm {max(ratios):.1f} times at most",
-        note="In the proof, the query's time bits for i' = 0 are -1, not 0; the case still comes out.",
+        note="In the proof, the query's time bits for i' = 0 are -1, not 0; the case still comes out. So "
+        "does case 2: for t <= i' bit j + 1 may be 1, but then a bit above it differs.",
         vectors=total,
         wrong=wrong,
         norms=ratios,

@@ -125,14 +125,31 @@ def lemma_b_1(long: bool) -> Outcome:
         "f(h) = G_i(h) on random bits of every layer": exact,
         "1-norm at most 5 for each gate": largest <= 5,
         "W_2 is diagonal with entries -1, 0, 1": diagonal,
+        "the -1 of NOT is in the column of its input; on the diagonal, as printed, it negates another": (
+            _row_of_not()
+        ),
     }
     return holds(
         checks,
         stated="f(h, theta) = G_i(h), |theta|_1 = O(r_i)",
         measured=f"{layers} layers of adders, exact; 1-norm at most {largest:.2f} r_i",
+        note="The proof puts the -1 of NOT on the diagonal of W_1; it belongs in the column of its input.",
         layers=layers,
         norm_over_gates=largest,
     )
+
+
+def _row_of_not() -> bool:
+    """Whether the network of (not b, a) has the row (0, -1) first in W_1, where the diagonal has (-1, 0)."""
+    make = CircuitBuilder()
+    a, b = make.input("a"), make.input("b")
+    make.output("not b", make.not_(b))
+    make.output("a", a)
+    _, net = compiled_relu(make.circuit("not b"), correction="none")
+    (W1, b1), every = dense(net, 0), every_pattern(2)
+    printed = 1 - every[:, 0]
+    ours = np.maximum(every @ W1[0] + b1[0], 0)
+    return bool((W1[0] == (0, -1)).all() and (ours == 1 - every[:, 1]).all() and (printed != ours).any())
 
 
 @PAPER.claim("Lemma 3.2", "The layers one after the other compute the circuit, at every layer")

@@ -239,19 +239,43 @@ def function_34(long: bool) -> Outcome:
     )
 
 
-def _as_printed(x: float, mantissa: int, exponent: int) -> float:
-    """The algorithm of appendix B for x > 0 with only its plain misprints mended: line 9 changes x, and the
-    loop goes on to the next exponent. Returns the number that the digits stand for."""
-    for bits in product((0, 1), repeat=exponent):
-        e = 2.0 ** sum(b << j for j, b in enumerate(bits))
-        if 2 * e > x >= e:
-            digits = 0
+MISPRINTS = ("x for |x|", "line 3", "line 4", "line 9", "line 13", "psi_epsilon")
+"""Of the algorithm in appendix B, each of which can be put back alone. To correct line 4 by asking for a
+leading digit of 1 as well is `normalised`."""
+
+
+def floating(x: int, mantissa: int, exponent: int, printed: str = "") -> tuple[int, int, int]:
+    """Appendix B's algorithm, corrected but for one place: sign, digits and exponent of a whole number, with
+    the digits a_0 to a_mantissa and the exponent's b_0 to b_exponent. The first e for which the digits are
+    enough, in rising order, is the right one: x is a multiple of it."""
+    sign, size, digits, found = int(x <= 0), x if printed == "x for |x|" else abs(x), 0, 0
+    for b in range(2 ** (exponent if printed == "line 3" else exponent + 1)):
+        e = 2**b
+        least = {"line 4": e, "normalised": 2**mantissa * e}.get(printed, 0)
+        if (2 * e if printed == "line 4" else 2 ** (mantissa + 1) * e) > size >= least:
+            found = b
             for i in reversed(range(mantissa + 1)):
-                if x >= 2**i * e:
+                above = size - 2**i * e
+                if above > 0 if printed == "psi_epsilon" else above >= 0:
                     digits += 2**i
-                    x -= 2**i * e
-            return digits * e
-    return 0.0
+                    if printed != "line 9":
+                        size -= 2**i * e
+            return sign, digits, found
+        if printed == "line 13":
+            break
+    return sign, digits, found
+
+
+def numbers_of(mantissa: int, exponent: int) -> list[int]:
+    """Every number that appendix B's format has."""
+    sizes = {a * 2**b for a, b in product(range(2 ** (mantissa + 1)), range(2 ** (exponent + 1)))}
+    return sorted(sizes | {-size for size in sizes})
+
+
+def wrong_numbers(mantissa: int, exponent: int, printed: str = "") -> list[int]:
+    """Those of which the algorithm makes something else."""
+    every = {x: floating(x, mantissa, exponent, printed) for x in numbers_of(mantissa, exponent)}
+    return [x for x, (sign, digits, b) in every.items() if (-1) ** sign * digits * 2**b != x]
 
 
 def _mistakes(form: NumberFormat, numbers: NDArray[np.float64], bits: NDArray[np.float64]) -> int:
@@ -280,22 +304,43 @@ def appendix_b(long: bool) -> Outcome:
         bits = (patterns[:, None].astype(int) >> np.arange(16) & 1).astype(float)
         wrong += _mistakes(form, half[kept], bits[kept])
         numbers += int(kept.sum())
-    three = _as_printed(3.0, mantissa=3, exponent=3)
+    formats = [(4, 1), (3, 2), *([(7, 3)] if long else [])]
+    of_all, lost = {}, {}
+    for form in formats:
+        of_all[form] = len(numbers_of(*form))
+        lost[form] = {name: len(wrong_numbers(*form, name)) for name in ("", "normalised", *MISPRINTS)}
+    example, first = 3, formats[0]
+    printed = floating(example, *first, "line 4")
     checks = {
+        "the algorithm, corrected, is right on every number of each format": all(
+            count[""] == 0 for count in lost.values()
+        ),
+        "each misprint alone, put back, makes some of the same numbers wrong": all(
+            count[name] > 0 for count in lost.values() for name in MISPRINTS
+        ),
+        "and so does 2^m e as the lower end of line 4, by which a number below 2^m has no exponent": all(
+            count["normalised"] > 0 for count in lost.values()
+        ),
+        "3 becomes 2 with line 4 as printed, and stays 3 as corrected": printed[1] * 2 ** printed[2] == 2
+        and floating(example, *first) == (0, 3, 0),
         "both networks are exact on every number tried, with steps and with ramps": wrong == 0,
         "half precision agrees with NumPy's own bits": wrong == 0 and numbers > 5000,
-        "the printed loop turns 3 into 2, with 4 digits of mantissa": three == 2.0,
     }
     return holds_corrected(
         checks,
         stated="x -> sign, mantissa, exponent by Heaviside units, unchanged with ramps psi_epsilon",
-        measured=f"{numbers:,} numbers there and back, {wrong} wrong; printed loop: 3 -> {three:g}",
-        correction="Line 4 must read 2^(m+1) e > |x| >= 2^m e: as printed, x < 2e, so every digit above the "
-        "first is 0 and 3 becomes 2. Line 9 changes x, not y; the return stands after the loop; psi_epsilon "
-        "is 1 from epsilon on, not from 1 on.",
+        measured=f"{numbers:,} numbers there and back, {wrong} wrong; of {of_all[first]} numbers with "
+        f"{first[0] + 1} digits and {first[1] + 1} of the exponent the algorithm loses "
+        f"{lost[first]['']}, with one misprint left in it "
+        + ", ".join(f"{lost[first][name]} ({name})" for name in MISPRINTS),
+        correction="Line 3 runs through all exponents, in rising order: b is in {0, 1}^(n+1). Line 4 asks "
+        "2^(m+1) e > |x| alone, and the first such e ends the loop: as printed, |x| < 2 e, so every digit "
+        "above the first is 0. |x| stands for x in lines 4 to 9; line 9 changes it, not y; the return stands "
+        "in the if. psi_epsilon is 1 from epsilon on, not from 1 on; and 0 at 0, where the step of line 7 "
+        "is 1: that is 1 - psi_epsilon(-t).",
         numbers=numbers,
         wrong=wrong,
-        printed_three=three,
+        lost={str(form): count for form, count in lost.items()},
     )
 
 
@@ -318,12 +363,14 @@ def appendix_c(long: bool) -> Outcome:
             worst_angle = max(worst_angle, abs(found @ z) / np.linalg.norm(z))
             tried += 1
     layers = len(layers_of(lambda z: orthogonal_module.orthogonal(z, 1.0), np.ones((3, 1))))
+    traced = jax.make_jaxpr(lambda z: orthogonal_module.orthogonal(z, 1.0))(np.ones((3, 1)))
     checks = {
         "f_perp: five layers of two operations": layers == 2 * PERPENDICULAR,
         "unit length to 1e-14": worst_length < 1e-14,
         "orthogonal to 1e-14": worst_angle < 1e-14,
         "without the second axis w, nearly parallel labels give a vector that is not orthogonal": worst_bare
         > 0.1,
+        "it divides, which is not among the operations of (1)": " div " in str(traced),
     }
     return holds(
         checks,
@@ -331,7 +378,8 @@ def appendix_c(long: bool) -> Outcome:
         measured=f"{tried} vectors: length off by {worst_length:.1g}, cosine {worst_angle:.1g}; "
         f"{layers} non-linear operations in a row",
         note="Needs nm >= 2 label entries. The 5 layers are groups: one non-linearity at a time, with guards "
-        f"against division by 0, there are {layers}. Division is missing from the list (1).",
+        f"against division by 0, there are {layers}. Division is missing from the list (1): "
+        "what ReLU, roots and products make of a number is integral over it, as 1/|z| is not.",
         length_error=worst_length,
         cosine=worst_angle,
         cosine_without_second_axis=worst_bare,

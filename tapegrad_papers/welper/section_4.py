@@ -2,6 +2,7 @@
 weights, and the conditions under which it runs the machine."""
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import islice, permutations
 
 import equinox as eqx
@@ -25,6 +26,7 @@ from tapegrad.targets.tape.build import Constants, build_graph, has_two_cycle
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.welper import PAPER
+from tapegrad_papers.welper.appendices import HALF, between, edge
 from tapegrad_papers.welper.runs import (
     copying,
     gradient,
@@ -56,7 +58,7 @@ def _at(point: np.ndarray) -> Weights:
 @PAPER.claim("Lemma 4.1", "The steepest direction from a vertex leads to the vertex that (7) and (8) name")
 @in_double
 def lemma_4_1(long: bool) -> Outcome:
-    agreed = trials = 0
+    agreed = trials = without_a = 0
     least_lead = np.inf
     m, mu = 5, 1 / 4
     first, second = np.array(list(permutations(range(m), 2))).T
@@ -70,7 +72,7 @@ def lemma_4_1(long: bool) -> Outcome:
     for seed in range(200 if long else 40):
         random = np.random.default_rng(seed)
         v = int(random.integers(m))
-        weight, matrix, y = random.normal(size=(m, m)), random.normal(size=(3, m)), random.normal(size=3)
+        weight, matrix, y = random.normal(size=(m, m)), random.normal(size=(m, m)), random.normal(size=m)
         vertices = np.eye(m)
         start = vertices[v]
         pull = (matrix @ start - y) @ matrix
@@ -83,17 +85,22 @@ def lemma_4_1(long: bool) -> Outcome:
         targets = np.concatenate([vertices, random.dirichlet(np.full(m, 0.3), 200)])
         along = (targets - start) @ slope
         agreed += by_7 == by_8 == int(np.argmin(along))
+        without_a += by_7 == int(np.argmin(at_corners + corners @ (matrix @ start - y)))
         least_lead = min(least_lead, float(np.partition(along[:m], 1)[1] - along.min()))
         trials += 1
     checks = {
         "(7), (8) and the best of 205 directions agree on every loss": agreed == trials,
         "and never by a tie": least_lead > 0,
+        "(A e_v - y)^T b_u, which the proof prints once for (A e_v - y)^T A b_u, names others": without_a
+        < trials,
     }
     return holds(
         checks,
         stated="argmin over S of the directional derivative is e_w of (8)",
-        measured=f"{agreed} of {trials} random losses with quadratic terms; smallest lead {least_lead:.2g}",
-        note="Where two vertices tie, the minimisers are a face; the lemma then names one of them.",
+        measured=f"{agreed} of {trials} random losses with quadratic terms; smallest lead {least_lead:.2g}; "
+        f"without A, {without_a}",
+        note="Where two vertices tie, the minimisers are a face; the lemma then names one of them. In the "
+        "proof an A is missing before one b_u.",
         trials=trials,
         agreed=agreed,
         smallest_lead=least_lead,
@@ -157,8 +164,14 @@ def condition_15(long: bool) -> Outcome:
             lines = np.interp(way, [0, 0.5, 1], [weight[v], middle, weight[w]])
             worst = max(worst, float(np.abs(found - lines).max()))
             edges += 1
+    pairs = list(permutations(range(3), 2))
+    half = between(3, 0, 1, HALF)
+    summed = sum((edge(half, v, w) for v, w in pairs), Fraction(0))
     checks = {
         "w_v > w_vw > w_w on every edge": ordered,
+        "over ordered pairs (13) makes the middle of an edge 2 w_vw, over pairs w_vw, as (11) asks": summed
+        == 2
+        and sum((edge(half, v, w) for v, w in pairs if v < w), Fraction(0)) == 1,
         "the loss is linear from e_v to the middle and from there to e_w": worst < 1e-9,
     }
     return holds(
@@ -271,7 +284,7 @@ def _is_refused(machine: TuringMachine) -> bool:
 @PAPER.claim("Condition (20)", "No two vertices lead to each other once every state is tripled")
 def condition_20(long: bool) -> Outcome:
     before = after = longer = tried = 0
-    edges_free = same = True
+    edges_free = same = states = True
     machine = busy_beaver("3x2")
     for seed in range(40 if long else 12):
         machine = random_machine(seed, states=3, tapes=1 + seed % 2, stay=False)
@@ -287,6 +300,10 @@ def condition_20(long: bool) -> Outcome:
         pairs = set(zip(graph.edge_from.tolist(), graph.edge_to.tolist(), strict=True))
         edges_free &= not any((w, v) in pairs for v, w in pairs)
         longer += len(tripled.states) == 3 * len(machine.states)
+        for rule in machine.rules.values():
+            states &= (
+                rule.state in machine.states and (rule.state, rule.write, rule.moves) not in machine.states
+            )
         one, other = machine.start("101"), tripled.start("101")
         for _ in range(20):
             one, other = machine.step(one), tripled.step(other)
@@ -301,6 +318,7 @@ def condition_20(long: bool) -> Outcome:
         "tripled machines compute the same, step for step": same,
         "the price is three times the states": longer == tried,
         "without (20), the loss is refused": _is_refused(machine),
+        "delta_1(q, t) is a state, delta(q, t), as the new table has it, is none": states,
     }
     return holds(
         checks,

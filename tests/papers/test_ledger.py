@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tapegrad_papers import ledger
-from tapegrad_papers.commands import COLOURS
+from tapegrad_papers.commands import COLOURS, select
 from tapegrad_papers.ledger import (
     NOTE_HEADINGS,
     Outcome,
@@ -55,6 +55,25 @@ def test_an_outcome_holds_only_if_all_its_checks_come_out_and_there_are_some():
         assert kind({"a": True, "b": False}, "", "", "").status is Status.FAILED
         assert kind({}, "", "", "").status is Status.FAILED
         assert "did not come out: b" in kind({"a": True, "b": False}, "", "", "").note
+
+
+@pytest.mark.parametrize(
+    ("printed", "parts", "status"),
+    [
+        ({"x": True}, {"y": True}, Status.HOLDS),
+        ({"x": False, "z": True}, {}, Status.CORRECTED),
+        ({}, {"y": False, "z": True}, Status.IN_PART),
+        ({"x": False}, {"y": False}, Status.IN_PART),
+    ],
+)
+def test_a_status_follows_from_what_came_out_as_printed_and_what_was_built(printed, parts, status):
+    outcome = holds({"a": True}, "", "", printed=printed, parts=parts)
+    assert outcome.status is status
+    shown = [f"{'' if came_out else 'not as printed: '}{sentence}" for sentence, came_out in printed.items()]
+    assert outcome.checks == dict.fromkeys(
+        ["a", *(part for part, built in parts.items() if built), *shown], True
+    )
+    assert holds({"a": False}, "", "", printed=printed, parts=parts).status is Status.FAILED
 
 
 def test_claims_run_in_the_order_of_the_paper_and_a_broken_one_stops_nobody():
@@ -147,6 +166,15 @@ def test_no_number_in_a_note_is_written_out():
     files = [*folder.rglob("*.py")]
     assert {path.parent.name for path in files} >= {"welper", "goel", "abbe_sandon", "wei"}
     assert [(path.name, *found) for path in files for found in numbers_in_notes(path.read_text())] == []
+
+
+def test_every_command_of_the_errata_names_a_statement_of_its_paper():
+    page = (Path(__file__).parents[2] / "docs" / "errata.md").read_text(encoding="utf-8")
+    commands = re.findall(r'`tapegrad claims (\S+)((?: --only "[^"]+")?)`', page)
+    assert len(commands) > 50
+    for paper, only in commands:
+        assert select(paper, only.removeprefix(' --only "').removesuffix('"'))
+    assert "Remark 10" not in page
 
 
 @pytest.mark.parametrize(

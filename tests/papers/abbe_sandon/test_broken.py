@@ -11,7 +11,7 @@ from tapegrad.circuits.model import Gate
 from tapegrad.learners import functions, library
 from tapegrad.learners import programs as learners_programs
 from tapegrad.targets.emulator import build, net, noise, paper_nets
-from tapegrad.targets.emulator.constants import PATH, Constants, ExactConstants, gate_weight
+from tapegrad.targets.emulator.constants import NOISE, PATH, Constants, ExactConstants, gate_weight
 from tapegrad.targets.emulator.graph import THRESHOLDS, Computation, GraphBuilder
 from tapegrad_papers import abbe_sandon
 from tapegrad_papers.abbe_sandon import (
@@ -230,6 +230,18 @@ def test_a_bound_on_the_noise_that_is_twice_too_large(monkeypatch):
 def test_the_metaalgorithm_with_noise_and_a_rate_twice_as_large(monkeypatch):
     monkeypatch.setattr(paper_nets, "RATE", paper_nets.RATE * 2)
     assert fails("Remark 12")
+
+
+@pytest.mark.parametrize("statement", ["Remark 12", "Theorem 5"])
+def test_noise_that_is_lost_in_the_rounding_of_doubles(monkeypatch, statement):
+    """What doubles bear: nearly every weight is where it would be without noise."""
+
+    def noisy(learner, samples, noise):
+        return paper_nets.NoisyNet.of(learner, samples, "double", float(NOISE["double"]) if noise else 0.0)
+
+    monkeypatch.setattr(noisy_learning, "STEPS", 300)
+    monkeypatch.setattr(noisy_learning, "_noisy", noisy)
+    assert fails(statement)
 
 
 @pytest.mark.parametrize("statement", ["Remark 12", "Corollary 1"])

@@ -15,6 +15,7 @@ from tapegrad_papers.goel.drawn import (
     initialisation_set,
     predict_raw,
     regrouped,
+    rounding,
     shapes_of,
     success,
     train_raw,
@@ -26,6 +27,19 @@ from tapegrad_papers.goel.network import SMALLEST, _drawable, _full_machine
 @pytest.mark.parametrize("states", [1, 2, 3, 5, pytest.param(20, marks=pytest.mark.slow)])
 def test_filters_of_full_machines_can_be_drawn(states):
     assert [_drawable(_full_machine(states, seed)) for seed in range(2)] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    "states", [75, 77, 100, *(pytest.param(s, marks=pytest.mark.slow) for s in (150, 243, 300, 364, 400))]
+)
+def test_filters_of_machines_with_many_states_can_be_drawn(states):
+    assert _drawable(_full_machine(states, 0), zeros=False) == ""
+
+
+def test_rounding_is_far_below_the_distance_of_different_weights():
+    for states in (4, 75, 400):
+        values = initialisation_set(states)
+        assert (np.diff(values) > 1e6 * rounding(np.maximum(*np.abs([values[1:], values[:-1]])))).all()
 
 
 def test_the_smallest_learner_is_trained_and_answers_as_a_draw():
@@ -89,7 +103,7 @@ def test_the_set_is_that_of_s_alone_and_has_no_duplicates():
             network = Rcnn.of(_full_machine(states, seed), 1, 1, 4, encoding="ternary")
             used = np.unique(np.concatenate([part.ravel() for part in regrouped(network.filter)]))
             away = np.abs(used[:, None] - values).min(axis=1)
-            assert (away <= 1e-11 * np.abs(used)).all()
+            assert (away <= rounding(used)).all()
 
 
 def test_the_chance_is_that_of_all_weights_at_once():
