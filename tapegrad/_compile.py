@@ -163,6 +163,8 @@ class Compiled:
         self, call: Call, steps: int | None, engine: str, progress: Progress | None, watch: Watch | None
     ) -> Run:
         """A run; without a number of steps to its end, or not so far where that is not in sight."""
+        if call.patterns != 1 and self.one_by_one:
+            return self._row_by_row(call, steps, engine, progress, watch)
         net = self.taking(*call.inputs)
         ahead = None
         if steps is None or engine == AUTO:
@@ -176,6 +178,27 @@ class Compiled:
         run = net.resume(carry, steps=steps, engine=engine, progress=progress, watch=watch)
         done = run.halted and run.state is not None
         return replace(run, value=call.result(run.state)) if done else run
+
+    def _row_by_row(self, call: Call, *how: Any) -> Run:
+        """A run of a batch by a net that takes one row at a time: the state has the results of all rows, the
+        carry is that of the last; steps and deviation are the most that a row has taken and shown."""
+        (rows,) = call.inputs
+        *_, none = self.source.run(self.source.start(rows[:0]))
+        found, carry, longest, deviation, seconds = [none], None, 0, 0.0, 0.0
+        for row in rows:
+            run = self._run(Call((row[None],), lambda state: state), *how)
+            found += [run.state] if run.halted and run.state is not None else []
+            carry, longest = run.carry, max(longest, run.steps)
+            deviation, seconds = max(deviation, run.deviation), seconds + run.seconds
+        done = len(found) == 1 + len(rows)
+        state = np.concatenate(found) if done else None
+        value = call.result(state) if done else None
+        return Run(longest, done, state, carry, deviation, seconds, value)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the net takes one input at a time, of a source that takes batches."""
+        return any(own.one_by_one or kind_of(own.after).one_by_one for own in self.passes)
 
     def resume(
         self,

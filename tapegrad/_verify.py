@@ -144,10 +144,7 @@ def default_inputs(compiled: Compiled, random: np.random.Generator) -> tuple[Ite
     if built_for is None:
         if compiled.passes and (own := compiled.passes[0].default_inputs) is not None:
             return own(random)
-        in_batches = not any(
-            rewriting.one_by_one or kind_of(rewriting.after).one_by_one for rewriting in compiled.passes
-        )
-        return kind_of(compiled.source).default_inputs(compiled.source, random, in_batches)
+        return kind_of(compiled.source).default_inputs(compiled.source, random, not compiled.one_by_one)
     count = min(len(built_for), MOST_BUILT_FOR)
     return [built_for[i] for i in sorted(random.choice(len(built_for), count, replace=False))], False
 

@@ -59,9 +59,11 @@ class Traced:
 
     def takes_bits(self, argument: Any) -> bool:
         """Whether this is a matrix of bits, as wide as the circuit: no argument of the function has that
-        shape, but for a batch of rows of bits, which is the same."""
+        shape, but for a batch of rows of numbers of one bit. Of these 0 and 1, where it is one, are the
+        bits."""
         matrix = isinstance(argument, np.ndarray) and argument.ndim == 2
-        return matrix and argument.shape[1] == len(self.circuit.inputs)
+        fits = matrix and argument.shape[1] == len(self.circuit.inputs)
+        return fits and bool(((argument == 0) | (argument == 1)).all())
 
     def run(self, bits: Bits) -> Iterator[Bits]:
         """The arguments, then the results, computed by the function itself, pattern by pattern."""
