@@ -25,7 +25,7 @@ from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.operations import Scalar, same_type
 from tapegrad.circuits.scalars import is_number
 from tapegrad.circuits.types import Array, Bit, Layout, ScalarType, from_bits, names, parts, to_bits
-from tapegrad.errors import InputError, SourceError, TapegradError, raising_line
+from tapegrad.errors import InputError, SourceError, TapegradError, described, raising_line
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,8 @@ def trace(function: Callable[..., Any], *layouts: Layout, name: str = "", **by_n
     `tapegrad.circuits.types` for what they are and how bits are named. The result is called `out`, or, if
     it is a dictionary, by its keys.
     """
+    if not callable(function):
+        raise SourceError(f"a Python function is traced, and this is {described(function)}")
     title = name or getattr(function, "__name__", "function")
     with _worded_for(function):
         inputs = _parameters(function, layouts, by_name)

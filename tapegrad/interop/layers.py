@@ -24,7 +24,7 @@ import numpy as np
 from jax import Array
 
 from tapegrad._compile import Compiled
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import InputError, Refused, described
 from tapegrad.targets.relu import CompactNet, ReluNet
 
 GRADIENTS = ("flips", "none")
@@ -38,7 +38,7 @@ def layer_net(compiled: Compiled, gradient: str) -> CompactNet | ReluNet:
         )
     if not isinstance(compiled, Compiled):
         raise InputError(
-            f"a layer is made of a compiled net, and this is {type(compiled).__name__} {compiled!r:.60}",
+            f"a layer is made of a compiled net, and this is {described(compiled)}",
             advice='Compile it first, with tg.compile(source, "relu").',
         )
     if not isinstance(compiled.net, CompactNet | ReluNet):
