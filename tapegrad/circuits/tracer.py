@@ -27,6 +27,9 @@ from tapegrad.circuits.scalars import is_number
 from tapegrad.circuits.types import Array, Bit, Layout, ScalarType, from_bits, names, parts, to_bits
 from tapegrad.errors import InputError, SourceError, TapegradError, described, raising_line
 
+MOST_GATES = 1 << 23
+"""Of a function. Each takes microseconds and a quarter of a kilobyte while it is traced."""
+
 
 @dataclass(frozen=True)
 class Traced:
@@ -132,7 +135,7 @@ def trace(function: Callable[..., Any], *layouts: Layout, name: str = "", **by_n
     title = name or getattr(function, "__name__", "function")
     with _worded_for(function):
         inputs = _parameters(function, layouts, by_name)
-        build = CircuitBuilder()
+        build = CircuitBuilder(most=MOST_GATES)
         arguments = [_traced(build, layout, parameter) for parameter, layout in inputs.items()]
         result = _result(function, arguments, title)
         output = _layout(result, "the result")
