@@ -132,6 +132,15 @@ def test_programs_give_what_they_print() -> None:
         tg.compile("subleq-hello", "emulator", steps=200, output=2)()
 
 
+@pytest.mark.parametrize("given", [["a", "b"], 5, [104, 105]])
+def test_the_input_of_a_program_is_a_text(given: Any) -> None:
+    """`bytes(5)` is five zeros."""
+    echo = tg.compile("subleq-echo", "transformer")
+    assert echo(b"hi") == echo("hi") == "hi"
+    with pytest.raises(InputError, match="is a text or bytes, and this is the"):
+        echo(given)
+
+
 def test_what_is_no_source() -> None:
     with pytest.raises(InputError, match="a Python function with types"):
         tg.compile(3, "relu")  # type: ignore[arg-type]

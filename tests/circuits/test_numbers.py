@@ -84,7 +84,7 @@ def numbers(draw: Callable[..., Any]) -> tuple[int, bool, list[int]]:
     return width, signed, draw(st.lists(one, min_size=1, max_size=4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(numbers())
 def test_no_bit_is_lost_in_any_form(drawn: tuple[int, bool, list[int]]) -> None:
     width, signed, values = drawn
@@ -124,7 +124,7 @@ def typed(net: tg.Compiled, text: str) -> Any:
     return json.loads(json.dumps(kind_of(source).state_json(source, state)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(numbers())
 def test_circuits_lose_no_bit(drawn: tuple[int, bool, list[int]]) -> None:
     width, _, values = drawn
@@ -152,6 +152,18 @@ def test_products_of_a_batch_are_those_of_its_rows() -> None:
     a, b = [4294967295, 3, 4000000001], [4294967295, 5, 4000000003]
     found = tg.compile(product, "relu")(a, b)
     assert (found.dtype, found.tolist()) == (np.uint64, [x * y for x, y in zip(a, b, strict=True)])
+
+
+@pytest.mark.parametrize(("of", "own"), [(tg.UInt(8), np.uint8), (tg.Int(8), np.int8)])
+def test_every_step_wraps_as_in_numpys_arrays(of: Any, own: Any) -> None:
+    """What the README says; C would compute in `int` until the end."""
+
+    def function(a, b):
+        return [(a + b) // 2, a * b % 7, (a - b) >> 1, (a ^ b) * 3]
+
+    a, b = (side.ravel() for side in np.meshgrid(*2 * [np.arange(-128, 256, 3).astype(own)]))
+    found = tg.compile(tg.trace(function, of, of), "relu")(a, b)
+    assert [part.tolist() for part in found] == [part.tolist() for part in function(a, b)]
 
 
 def test_the_command_line_loses_no_bit(tmp_path: Path) -> None:
@@ -210,33 +222,20 @@ def test_a_list_for_one_input_is_a_batch_and_for_several_a_row_of_bits() -> None
     assert len(kind_of(bits.source).call(bits.source, ([1] * 8,), {}).inputs[0]) >= 1
 
 
-TARGETS = {
-    "relu": {},
-    "transformer": {},
-    "emulator": {},
-    "decoder": {},
-    "tape": {},
-    "simplex": {},
-    "rcnn": {},
-}
-
-
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["relu", "transformer", "emulator", "decoder", "tape", "simplex", "rcnn"])
 def test_batches_run_on_every_target(target: str) -> None:
-    def function(a: tg.UInt(3), b: tg.UInt(3)):  # type: ignore[valid-type]
+    def function(a: tg.UInt(2), b: tg.UInt(2)):  # type: ignore[valid-type]
         return {"sum": a + b, "less": a < b}
 
-    net, a = tg.compile(function, target), [5, 6, 0]
-    found = net(a, 3)
-    assert found["sum"].tolist() == [(x + 3) % 8 for x in a]
-    assert found["less"].tolist() == [x < 3 for x in a]
-    run = net.run(a, [3, 3, 3])
+    net, a = tg.compile(function, target), [3, 1, 0]
+    found = net(a, 2)
+    assert found["sum"].tolist() == [(x + 2) % 4 for x in a]
+    assert found["less"].tolist() == [x < 2 for x in a]
+    run = net.run(a, [2, 2, 2])
     assert run.halted
     assert run.value["sum"].tolist() == found["sum"].tolist()
-    assert run.steps >= max(net.run(x, 3).steps for x in a)
+    assert run.steps >= max(net.run(x, 2).steps for x in a)
     assert net([], 3)["sum"].shape == (0,)
-    adder = tg.compile("adder2", target)
-    assert adder([1, 3, 2], [1, 3, 0]).tolist() == [2, 6, 2]
 
 
 def test_a_batch_that_ends_too_late_says_so() -> None:
