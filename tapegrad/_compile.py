@@ -1,5 +1,6 @@
 """From a source to a net: the list of passes, and the compiled net that remembers them."""
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad._sizing import SIGHT, for_own_run, left_open, suiting, typical, typical_inputs, way
 from tapegrad._sources import Found, as_source, example_of, kind_of, parse_inputs
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import InputError, Refused, described
 from tapegrad.source import Call, Rewriting, Source, State, imported
-from tapegrad.targets import Carry, Counts, Estimate, Target, target_named
+from tapegrad.targets import Carry, Counts, Estimate, Target, target_named, target_names
 
 if TYPE_CHECKING:
     from tapegrad._training import Fitted
@@ -33,6 +34,8 @@ FEW_SYMBOLS = 8
 """There are not many short words over so many."""
 AUTO = "auto"
 """In place of an engine: the one for the length of the run."""
+LONGEST_NAME = 40
+"""Characters of a source's name that is shown in advice."""
 LONGEST_CHUNK = 0.5
 """Seconds, after which the next steps that are taken at once are no more than these."""
 
@@ -163,6 +166,8 @@ class Compiled:
         self, call: Call, steps: int | None, engine: str, progress: Progress | None, watch: Watch | None
     ) -> Run:
         """A run; without a number of steps to its end, or not so far where that is not in sight."""
+        if call.patterns != 1 and self.one_by_one:
+            return self._row_by_row(call, steps, engine, progress, watch)
         net = self.taking(*call.inputs)
         ahead = None
         if steps is None or engine == AUTO:
@@ -176,6 +181,27 @@ class Compiled:
         run = net.resume(carry, steps=steps, engine=engine, progress=progress, watch=watch)
         done = run.halted and run.state is not None
         return replace(run, value=call.result(run.state)) if done else run
+
+    def _row_by_row(self, call: Call, *how: Any) -> Run:
+        """A run of a batch by a net that takes one row at a time: the state has the results of all rows, the
+        carry is that of the last; steps and deviation are the most that a row has taken and shown."""
+        (rows,) = call.inputs
+        *_, none = self.source.run(self.source.start(rows[:0]))
+        found, carry, longest, deviation, seconds = [none], None, 0, 0.0, 0.0
+        for row in rows:
+            run = self._run(Call((row[None],), lambda state: state), *how)
+            found += [run.state] if run.halted and run.state is not None else []
+            carry, longest = run.carry, max(longest, run.steps)
+            deviation, seconds = max(deviation, run.deviation), seconds + run.seconds
+        done = len(found) == 1 + len(rows)
+        state = np.concatenate(found) if done else None
+        value = call.result(state) if done else None
+        return Run(longest, done, state, carry, deviation, seconds, value)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the net takes one input at a time, of a source that takes batches."""
+        return any(own.one_by_one or kind_of(own.after).one_by_one for own in self.passes)
 
     def resume(
         self,
@@ -272,7 +298,7 @@ Given = Source | Found | Callable[..., Any] | str | PathLike[str]
 """A source, a Python function whose parameters have types, or a text: a ready name, a file, a format."""
 
 
-def compile(given: Given, target: str, **options: Any) -> Compiled:
+def compile(given: Given, target: str | None = None, **options: Any) -> Compiled:
     """A net of the given target that runs the source exactly. The source is one of the kinds of source, or a
     Python function whose parameters have types, or a text: a ready name, a file, or `file.py:function`.
 
@@ -280,6 +306,7 @@ def compile(given: Given, target: str, **options: Any) -> Compiled:
     2. Rewrite it into the form that the target needs (the target's own passes).
     3. Build the net.
     """
+    target = _chosen(given, target, "compile")
     source = as_source(given)
     if (own := _built_for(given, source, target, options)) is not None:
         return replace(
@@ -288,6 +315,36 @@ def compile(given: Given, target: str, **options: Any) -> Compiled:
     sized, chosen, passes, settings = _sized(given, source, target, options)
     lowered = passes[-1].after if passes else source
     return Compiled(chosen.build(lowered, **settings), chosen, source, passes, sized, frozenset(options))
+
+
+def _chosen(given: Any, target: Any, call: str) -> str:
+    """The target, if there is one and it comes second."""
+    names = target_names()
+    if isinstance(given, str) and given in names and not (isinstance(target, str) and target in names):
+        raise InputError(
+            "the source comes first, then the target", advice=f'Write tg.{call}({_named(target)}, "{given}").'
+        )
+    if isinstance(target, str):
+        return target
+    raise InputError(
+        "there is no target" if target is None else f"{described(target)} is no target",
+        advice=f'Choose one of {", ".join(names)}, as in tg.{call}({_named(given)}, "relu").',
+    )
+
+
+def _named(given: Any) -> str:
+    """A source as it may be written in a call."""
+    short = isinstance(given, str) and len(given) <= LONGEST_NAME
+    return getattr(given, "__name__", json.dumps(given) if short else "source")
+
+
+def check_compiled(given: Any, call: str, further: str = "") -> None:
+    """Refuses what is no compiled net where one is needed."""
+    if not isinstance(given, Compiled):
+        raise InputError(
+            f"`{call}` takes a compiled net, and this is {described(given)}",
+            advice=f'Compile it first, as in tg.{call}(tg.compile({_named(given)}, "relu"){further}).',
+        )
 
 
 def _sized(
@@ -352,8 +409,9 @@ def _suited(
     return source, options, chosen, passes, settings
 
 
-def estimate(given: Given, target: str, **options: Any) -> Estimate:
+def estimate(given: Given, target: str | None = None, **options: Any) -> Estimate:
     """Width, depth, weights, memory and precision of `compile(given, target, **options)`, unbuilt."""
+    target = _chosen(given, target, "estimate")
     source = as_source(given)
     if (own := _built_for(given, source, target, options)) is not None:
         return estimate_for(source, target, own, MOST_STEPS_OF_A_CALL, **options)

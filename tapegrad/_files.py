@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save as tensors_to_bytes
 
 import tapegrad_check
-from tapegrad.errors import BrokenNet, FormatError, InputError, TapegradError
+from tapegrad.errors import BrokenNet, FormatError, InputError, TapegradError, described
 from tapegrad_check.folder import AGAIN, CERTIFICATE, CONFIG, MODEL, VERSION, Folder
 
 try:
@@ -236,6 +236,11 @@ def read_net(path: str | os.PathLike[str]) -> Folder:
 @contextmanager
 def what_is_broken(path: str | os.PathLike[str]) -> Iterator[None]:
     """Whatever goes wrong while a net is read and put together from its files is the files' fault."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"the path of a saved net is needed, and this is {described(path)}",
+            advice='Write tg.save(net, "my.net") first, and then "my.net" here.',
+        )
     try:
         yield
     except BrokenNet:

@@ -278,4 +278,5 @@ def engine_for(compiled: Compiled, words: tuple[Any, ...], steps: int, ahead: Ah
     length = 0 if ahead is None else min(ahead.steps, steps)
     if "fast" in net.engines and length > net.short_run:
         return "fast"
-    return net.engine_for(compiled.start(*words), steps)
+    known = ahead is not None and ahead.halted
+    return net.engine_for(compiled.start(*words), length if known else steps)

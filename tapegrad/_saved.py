@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tapegrad_check
-from tapegrad._compile import Compiled, compile, defaults, prepare
+from tapegrad._compile import Compiled, check_compiled, compile, defaults, prepare
 from tapegrad._files import EXTENDED, read_net, what_is_broken, write_net
 from tapegrad._sources import source_from_json, source_to_json
 from tapegrad._witness import compare, digest, witnesses
@@ -35,6 +35,7 @@ rather than to the net."""
 def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
     """Writes the net's folder, whole or not at all: the net, its source, every option with its value, and a
     witness of each pass."""
+    check_compiled(compiled, "save", ', "my.net"')
     source, source_arrays = source_to_json(compiled.source)
     config = {
         "target": compiled.target.name,

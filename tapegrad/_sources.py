@@ -20,7 +20,7 @@ from tapegrad._files import content_of
 from tapegrad._python import defined_in, named_in_python
 from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.circuits.tracer import trace
-from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError
+from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError, described
 from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
 
 _PLACES = [
@@ -169,6 +169,12 @@ def find_text(text: str) -> Found:
 
 def read(text: str | os.PathLike[str]) -> Source:
     """The source alone: of a ready name, a file, or a text in any format."""
+    if not isinstance(text, str | os.PathLike):
+        raise InputError(
+            f"a name, a file or a text is read, and this is {described(text)}",
+            advice='Give a string, as in tg.read("increment"). A Python function with types is compiled as '
+            'it is: tg.compile(function, "relu").',
+        )
     return find(os.fspath(text)).source
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad._compile import Compiled, Progress, Run, Watch
+from tapegrad._compile import Compiled, Progress, Run, Watch, check_compiled
 from tapegrad._lockstep import FINITE, Leaps, Lockstep
 from tapegrad._sources import kind_of
-from tapegrad.errors import InputError, Refused, TapegradError
+from tapegrad.errors import InputError, Refused, TapegradError, described
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
@@ -102,6 +102,7 @@ def verify(
     of steps, `every` compares only every so many steps, with the compiled interpreter, and at the end.
     Without an `engine`, each net chooses for the length of its runs.
     """
+    check_compiled(compiled, "verify")
     exhaustive, chosen = False, inputs is None
     if inputs is None:
         inputs, exhaustive = default_inputs(compiled, np.random.default_rng(seed))
@@ -110,7 +111,12 @@ def verify(
         seen.mismatch = Mismatch("of any kind", 0, FINITE, poison)
         return seen.report()
     no_room: TapegradError | None = None
-    for one in inputs:
+    for one in inputs if isinstance(inputs, Iterable) else [inputs]:
+        if not isinstance(one, tuple | list):
+            raise InputError(
+                f"the inputs of a run are a tuple, and this is {described(one)}",
+                advice="Give a list with a tuple for each run, as in tg.verify(net, [(3, 5), (0, 1)]).",
+            )
         try:
             seen.add(one, _followed(compiled, one, steps, engine, every, progress))
         except (InputError, Refused) as refused:
@@ -144,10 +150,7 @@ def default_inputs(compiled: Compiled, random: np.random.Generator) -> tuple[Ite
     if built_for is None:
         if compiled.passes and (own := compiled.passes[0].default_inputs) is not None:
             return own(random)
-        in_batches = not any(
-            rewriting.one_by_one or kind_of(rewriting.after).one_by_one for rewriting in compiled.passes
-        )
-        return kind_of(compiled.source).default_inputs(compiled.source, random, in_batches)
+        return kind_of(compiled.source).default_inputs(compiled.source, random, not compiled.one_by_one)
     count = min(len(built_for), MOST_BUILT_FOR)
     return [built_for[i] for i in sorted(random.choice(len(built_for), count, replace=False))], False
 

@@ -43,6 +43,14 @@ class BrokenNet(TapegradError):
     """A saved net does not check out: altered, truncated or mixed up."""
 
 
+def described(value: object) -> str:
+    """A value that was given in place of something else: `the function f`, `the dict {'a': 1}`."""
+    if value is None:
+        return "None"
+    text = getattr(value, "__name__", None) or repr(value)
+    return f"the {type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
 # Where in the user's own code something happened.
 
 

@@ -213,6 +213,8 @@ class Call:
     inputs: tuple[Any, ...]
     result: Callable[[State], Any]
     """From the source's last state to the user's own kind of value."""
+    patterns: int = 1
+    """Of a source that takes batches: how many rows of bits there are in its only input."""
 
 
 def _state_itself(source: Source, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:

@@ -2,6 +2,7 @@
 function, a name, a file, `file.py:function`, a saved net."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import islice
@@ -131,6 +132,15 @@ def test_programs_give_what_they_print() -> None:
         tg.compile("subleq-hello", "emulator", steps=200, output=2)()
 
 
+@pytest.mark.parametrize("given", [["a", "b"], 5, [104, 105]])
+def test_the_input_of_a_program_is_a_text(given: Any) -> None:
+    """`bytes(5)` is five zeros."""
+    echo = tg.compile("subleq-echo", "transformer")
+    assert echo(b"hi") == echo("hi") == "hi"
+    with pytest.raises(InputError, match="is a text or bytes, and this is the"):
+        echo(given)
+
+
 def test_what_is_no_source() -> None:
     with pytest.raises(InputError, match="a Python function with types"):
         tg.compile(3, "relu")  # type: ignore[arg-type]
@@ -138,6 +148,56 @@ def test_what_is_no_source() -> None:
         tg.compile("incremnt", "tape")
     with pytest.raises(tg.TapegradError, match="no type"):
         tg.compile(lambda a: a, "relu")
+
+
+api: Any = tg
+"""Without its types: nobody who mixes calls up looks at them."""
+COMPILE_FIRST = r'Compile it first, as in tg\.{0}\(tg\.compile\(clamped, "relu"\)'
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda f: api.verify(f), COMPILE_FIRST.format("verify")),
+        (lambda f: api.watch(f), COMPILE_FIRST.format("watch")),
+        (lambda f: api.save(f, "own.net"), COMPILE_FIRST.format("save")),
+        (lambda f: api.compile("relu", f), r'source comes first.* Write tg\.compile\(clamped, "relu"\)'),
+        (lambda f: api.estimate("relu", "adder2"), r'Write tg\.estimate\("adder2", "relu"\)'),
+        (lambda f: api.compile(f), r'there is no target.* as in tg\.compile\(clamped, "relu"\)'),
+        (lambda f: api.compile(f, f), r"the function clamped is no target"),
+        (lambda f: api.estimate("adder2"), r'there is no target.* as in tg\.estimate\("adder2", "relu"\)'),
+        (lambda f: api.read({"a": 1}), r"this is the dict {'a': 1}. Give a string, as in tg\.read\("),
+        (lambda f: api.read(f), r"this is the function clamped.*tg\.compile\("),
+        (lambda f: api.load(f), r'this is the function clamped. Write tg\.save\(net, "my.net"\)'),
+        (lambda f: api.check(3), r"this is the int 3"),
+        (lambda f: api.trace(3), r"this is the int 3"),
+        (
+            lambda f: api.verify(api.compile(f, "relu"), [3]),
+            r"this is the int 3.*tg\.verify\(net, \[\(3, 5\)",
+        ),
+        (lambda f: api.verify(api.compile(f, "relu"), 3), r"this is the int 3"),
+    ],
+)
+def test_calls_that_are_mixed_up_say_what_to_write(call: Any, says: str) -> None:
+    with pytest.raises(tg.TapegradError, match=says):
+        call(clamped)
+
+
+def test_one_target_is_listed_by_its_name() -> None:
+    assert said("targets", "tape").startswith("tape  gradient descent")
+    assert "relu" not in said("targets", "tape")
+    assert [own["name"] for own in json.loads(said("targets", "relu", "--json"))] == ["relu"]
+    assert "Did you mean 'tape'" in said("targets", "taep", code=2)
+
+
+def test_extras_are_quoted_for_the_shell() -> None:
+    """zsh takes brackets for a pattern and finds no file that fits."""
+    root = Path(tg.__file__).parents[1]
+    texts = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "examples").rglob("*.*y*")]
+    texts += [path for package in root.glob("tapegrad*") for path in package.rglob("*.py")]
+    assert len(texts) > 500
+    unquoted = re.compile(r"pip install [\w.-]*\[")
+    assert [path.name for path in texts if unquoted.search(path.read_text())] == []
 
 
 # Python files.

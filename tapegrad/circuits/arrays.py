@@ -78,7 +78,8 @@ def item_at(items: Sequence[Any], index: Scalar) -> Any:
 
 
 class ArrayValue(NotForNumpy, list[Any]):
-    """A list of values of one kind, or of rows. `+` adds; `array([*a, *b])` joins."""
+    """A list of values of one kind, or of rows. `+` adds; `array([*a, *b])` joins. An index that is traced,
+    or of an integer type, reads 0 beyond the end and writes nothing there; a Python number is an error."""
 
     __hash__ = None  # type: ignore[assignment]
 

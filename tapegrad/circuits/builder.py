@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapegrad.circuits.model import ARITY, Circuit, Gate
+from tapegrad.errors import Refused, calling_line
 
 Wire = int
 """A wire while the circuit grows: inputs are numbered -1, -2, ..., gates 0, 1, ..."""
@@ -29,8 +30,8 @@ class CircuitBuilder:
         circuit = build.circuit()
     """
 
-    def __init__(self, *, simplify: bool = True) -> None:
-        self._simplify = simplify
+    def __init__(self, *, simplify: bool = True, most: int | None = None) -> None:
+        self._simplify, self._most = simplify, most
         self._inputs: list[str] = []
         self._outputs: list[tuple[str, Wire]] = []
         self._gates: list[tuple[int, Wire, Wire]] = []
@@ -45,6 +46,16 @@ class CircuitBuilder:
     def size(self) -> int:
         """How many gates have been added."""
         return len(self._gates)
+
+    def expect(self, gates: int, what: str) -> None:
+        """Refuses so many more gates where the circuit would have more than it may, before they are added."""
+        if self._most is not None and self.size + gates > self._most:
+            raise Refused(
+                f"{what} takes about {gates:,} gates, and a function has {self._most:,} at most"
+                + (f", of which {self.size:,} are there already" if self.size > self._most // 100 else ""),
+                where=calling_line(),
+                advice="Use types of fewer bits: the gates grow with the square of their number.",
+            )
 
     def input(self, name: str) -> Wire:
         """A new input."""

@@ -1,19 +1,23 @@
 """Inputs of circuits and functions as users write them, in Python or as text, and results as values.
 
 The bits `a[0]`, `a[1]`, ... of a circuit are one number, under the name `a`. A function takes and gives the
-values of its types. Arrays with one axis more than the type has are batches: a value for every pattern.
+values of its types. Lists and arrays with one axis more than the type has are batches: a value for every
+pattern. Numbers stay Python's on the way in, and arrays of results have the type that the width calls for
+(`ScalarType.dtype`), so that no bit is lost whatever the values are.
 """
 
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.circuits.model import Bits, Circuit
+from tapegrad.circuits.scalars import dtype_of_integers, whole
 from tapegrad.circuits.tracer import Traced
 from tapegrad.circuits.types import Array, BitType, IntType, Layout, ScalarType, parts
 from tapegrad.errors import InputError
@@ -43,25 +47,26 @@ LONGEST_EXAMPLE = 80
 
 
 def call_circuit(circuit: Circuit, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
-    """Numbers for its inputs, in order or by name, or a row or matrix of bits. What comes back is a number,
-    or one for each output by name."""
+    """Numbers for its inputs, in order or by name. A list by itself is a row of bits where the circuit has
+    several inputs, and a batch of numbers where it has one; a matrix has a row of bits for each pattern. What
+    comes back is a number, or one for each output by name."""
     widths = _widths(circuit.inputs)
-    if len(given) == 1 and not named and (len(widths) > 1 or np.ndim(given[0]) > 0):
-        bits = circuit.start(given[0])
-        return Call((bits,), lambda rows: _outputs(circuit, rows, batch=np.ndim(given[0]) > 1))
+    if len(given) == 1 and not named and (len(widths) > 1 or _axes_of(given[0]) > len(widths)):
+        bits = circuit.start(_as_numpy(given[0], "bits"))
+        batch = _axes_of(given[0]) > 1
+        return Call((bits,), lambda rows: _outputs(circuit, rows, batch), len(bits))
     values = _bound(circuit.name, {name: name for name in widths}, given, named)
-    batch, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(circuit.inputs, widths, own))
-    return Call((rows,), lambda result: _outputs(circuit, result, batch))
+    bits = partial(_bits, circuit.inputs, widths)
+    batch, rows = _rows(values, dict.fromkeys(widths, 0), bits, len(circuit.inputs))
+    return Call((rows,), lambda result: _outputs(circuit, result, batch), len(rows))
 
 
 def cycles_by_name(inputs: Sequence[str], name: str, named: Mapping[str, Any]) -> NDArray[np.uint8]:
     """The row of bits of every cycle, from a number for each input and cycle; a single number holds for all
     of them."""
     widths = _widths(inputs)
-    values = {
-        own: np.asarray(value) for own, value in _bound(name, {own: own for own in widths}, (), named).items()
-    }
-    _, rows = _rows(values, dict.fromkeys(widths, 0), lambda own: _bits(inputs, widths, own))
+    values = _bound(name, {own: own for own in widths}, (), named)
+    _, rows = _rows(values, dict.fromkeys(widths, 0), partial(_bits, inputs, widths), len(inputs))
     return rows
 
 
@@ -70,7 +75,7 @@ def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8
     widths, digits = _widths(circuit.inputs), "".join(texts).replace("_", "").replace(" ", "")
     by_name, bits = any("=" in text for text in texts), not set(digits) - {"0", "1"}
     numbers_in_order = len(texts) == len(widths) and (not bits or len(digits) != len(circuit.inputs))
-    if by_name or (numbers_in_order and len(texts) > 1):
+    if by_name or (numbers_in_order and (len(texts) > 1 or not bits)):
         given = () if by_name else tuple(texts)
         named = dict(map(_pair, texts)) if by_name else {}
         values = _bound(circuit.name, {name: name for name in widths}, given, named)
@@ -84,7 +89,7 @@ def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8
     if len(digits) != len(circuit.inputs):
         raise InputError(
             f"{len(digits)} bits were given for the {len(circuit.inputs)} inputs of {circuit.name!r}",
-            advice=f"Its inputs are {', '.join(widths)}.",
+            advice=f"Its inputs are {', '.join(widths)}.{typed_example(circuit)}",
         )
     return (np.array([[int(digit) for digit in digits]], np.uint8).reshape(1, -1),)
 
@@ -109,9 +114,7 @@ def _widths(names: Sequence[str]) -> dict[str, int]:
 def _bits(inputs: Sequence[str], widths: Mapping[str, int], values: Mapping[str, Any]) -> list[int]:
     numbers: dict[str, int] = {}
     for name, width in widths.items():
-        if not hasattr(values[name], "__index__") and not isinstance(values[name], np.bool_):
-            raise InputError(f"{values[name]!r} is not a whole number", where=f"input {name!r}")
-        numbers[name] = number = int(values[name])
+        numbers[name] = number = whole(values[name], "is not a whole number", where=f"input {name!r}")
         if not -(1 << width - 1) <= number < 1 << width:
             raise InputError(f"{number} does not fit {width} bits", where=f"input {name!r}")
     row = []
@@ -123,7 +126,15 @@ def _bits(inputs: Sequence[str], widths: Mapping[str, int], values: Mapping[str,
 
 def _outputs(circuit: Circuit, rows: Bits, batch: bool) -> Any:
     found = [named_bits(circuit.outputs, row) for row in rows]
-    values = _stacked(found) if batch else found[0]
+    widths = _widths(circuit.outputs)
+    values = (
+        found[0]
+        if not batch
+        else {
+            name: np.array([own[name] for own in found], dtype_of_integers(width))
+            for name, width in widths.items()
+        }
+    )
     return next(iter(values.values())) if len(values) == 1 else values
 
 
@@ -131,15 +142,18 @@ def _outputs(circuit: Circuit, rows: Bits, batch: bool) -> Any:
 
 
 def call_function(traced: Traced, given: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
-    """The arguments of the function, in order or by name; what comes back is its result."""
-    if len(given) == 1 and not named and traced.takes_bits(given[0]):
-        return Call(given, lambda rows: _stacked([traced.decode(row) for row in rows]))
-    values = _bound(traced.name, _described(traced), given, named)
+    """The arguments of the function, in order or by name, or a matrix with a row of bits for each pattern;
+    what comes back is its result."""
+
+    def results(rows: Bits) -> Any:
+        return _stacked(traced.output, [traced.decode(row) for row in rows])
+
+    if len(given) == 1 and not named and traced.takes_bits(bits := _as_numpy(given[0], "bits")):
+        return Call((bits,), results, len(bits))
+    values, width = _bound(traced.name, _described(traced), given, named), len(traced.circuit.inputs)
     depths = {name: _axes(layout) for name, layout in traced.inputs.items()}
-    batch, rows = _rows(values, depths, lambda own: traced.encode(*own.values()))
-    if batch:
-        return Call((rows,), lambda result: _stacked([traced.decode(row) for row in result]))
-    return Call((rows,), lambda result: traced.decode(result[0]))
+    batch, rows = _rows(values, depths, lambda own: traced.encode(*own.values()), width)
+    return Call((rows,), results if batch else lambda result: traced.decode(result[0]), len(rows))
 
 
 def parse_arguments(traced: Traced, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
@@ -237,10 +251,27 @@ def _bound(
     return {own: values[own] for own in wanted}
 
 
-def _rows(values: Mapping[str, Any], axes: Mapping[str, int], bits: Any) -> tuple[bool, NDArray[np.uint8]]:
-    """Whether these are batches; and the bits of every pattern. What is no batch is the same in all."""
-    values = {name: _as_array(own, name, axes[name]) for name, own in values.items()}
-    batches = {n for n, own in values.items() if isinstance(own, np.ndarray) and own.ndim == axes[n] + 1}
+def _rows(
+    values: Mapping[str, Any],
+    axes: Mapping[str, int],
+    bits: Callable[[dict[str, Any]], list[int]],
+    width: int,
+) -> tuple[bool, NDArray[np.uint8]]:
+    """Whether these are batches; and the bits of every pattern, so many each. What is no batch is the same in
+    all."""
+    values = {name: _as_numpy(own, f"input {name!r}") for name, own in values.items()}
+    found = {name: _axes_of(own) for name, own in values.items()}
+    for name, count in found.items():
+        if count > axes[name] + 1:
+            shape = (
+                f"an array of shape {values[name].shape}" if isinstance(values[name], np.ndarray) else "this"
+            )
+            raise InputError(
+                f"{shape} has too many axes",
+                where=f"input {name!r}",
+                advice="A batch has one axis more than a single value; `.ravel()` makes one axis of many.",
+            )
+    batches = {name for name, count in found.items() if count == axes[name] + 1}
     sizes = {len(values[name]) for name in batches}
     if len(sizes) > 1:
         raise InputError(f"batches of {' and '.join(map(str, sorted(sizes)))} do not go together")
@@ -250,35 +281,40 @@ def _rows(values: Mapping[str, Any], axes: Mapping[str, int], bits: Any) -> tupl
         for number in range(count)
     )
     rows = np.array([bits(pattern) for pattern in patterns], np.uint8)
-    return bool(batches), rows.reshape(count, -1)
+    return bool(batches), rows.reshape(count, width)
 
 
-def _as_array(value: Any, name: str, axes: int) -> Any:
-    """A list of single values, and arrays of other packages (PyTorch, JAX, pandas), as NumPy's; anything
-    else as it is."""
-    several = isinstance(value, list | tuple) and axes == 0
-    if several or (hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic)):
-        try:
-            value = np.asarray(value)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"{error}", where=f"input {name!r}") from error
-    if isinstance(value, np.ndarray) and axes + 1 < value.ndim:
-        raise InputError(
-            f"an array of shape {value.shape} has too many axes",
-            where=f"input {name!r}",
-            advice="A batch has one axis more than a single value; `.ravel()` makes one axis of many.",
+def _as_numpy(value: Any, where: str) -> Any:
+    """Arrays of other packages (PyTorch, JAX, pandas) as NumPy's; anything else as it is. A list stays one:
+    NumPy would make floats of integers that no type of its own holds all of."""
+    if not hasattr(value, "__array__"):
+        return value
+    try:
+        return np.asarray(value)[()]
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{error}", where=where) from error
+
+
+def _axes_of(value: Any) -> int:
+    """Axes of an array, or of lists within lists as far as their first elements go."""
+    if isinstance(value, list | tuple):
+        return 1 + (_axes_of(value[0]) if value else 0)
+    return np.ndim(value) if hasattr(value, "__array__") else 0
+
+
+def _stacked(layout: Layout, results: Sequence[Any]) -> Any:
+    """Results of a batch: arrays instead of numbers, in tuples, lists and dictionaries as the results are."""
+    if isinstance(layout, dict):
+        return {key: _stacked(part, [own[key] for own in results]) for key, part in layout.items()}
+    if isinstance(layout, tuple | list):
+        return type(layout)(
+            _stacked(part, [own[place] for own in results]) for place, part in enumerate(layout)
         )
-    return value
-
-
-def _stacked(results: Sequence[Any]) -> Any:
-    """Results of a batch: arrays instead of numbers, in tuples and dictionaries as the results are."""
-    first = results[0] if results else None
-    if isinstance(first, dict):
-        return {key: _stacked([result[key] for result in results]) for key in first}
-    if isinstance(first, tuple):
-        return tuple(_stacked(column) for column in zip(*results, strict=True))
-    return np.array(results)
+    shape = [len(results)]
+    while isinstance(layout, Array):
+        shape.append(layout.length)
+        layout = layout.element
+    return np.array(results, layout.dtype).reshape(shape)
 
 
 def _pair(text: str) -> tuple[str, str]:

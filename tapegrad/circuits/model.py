@@ -141,7 +141,10 @@ class Circuit:
 
 def batch_of_bits(bits: ArrayLike, inputs: tuple[str, ...], name: str) -> Bits:
     """Input bits of the circuit `name` as a batch; what does not fit its inputs is refused."""
-    batch = np.atleast_2d(np.asarray(bits))
+    try:
+        batch = np.atleast_2d(np.asarray(bits))
+    except ValueError:
+        raise InputError("the rows of bits differ in length", advice=f"Each has {len(inputs)}.") from None
     if batch.ndim != 2 or batch.shape[1] != len(inputs):
         raise InputError(
             f"the circuit {name!r} has {len(inputs)} inputs, but {batch.shape[-1]} bits were given",

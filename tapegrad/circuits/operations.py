@@ -99,7 +99,7 @@ class Scalar(NotForNumpy):
             "the way to go here (if, while, and, or, not, min, max) depends on the arguments, which are not "
             "known while the function is turned into a circuit",
             where=calling_line(),
-            advice=rewritten_branch(),
+            advice=rewritten_branch(self),
         )
 
     def __repr__(self) -> str:

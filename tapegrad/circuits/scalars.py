@@ -10,6 +10,7 @@ digits they are:
 """
 
 import math
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,6 +36,11 @@ class ScalarType:
 
     value: ClassVar[type]
     """Of what class its values are."""
+
+    @property
+    def dtype(self) -> Any:
+        """Of NumPy's arrays of such numbers: one that holds all of them, not just those that are there."""
+        return np.float64
 
     def __call__(self, value: Any = 0) -> Any:
         return self.value(self, self.residue(value))
@@ -62,9 +68,7 @@ class _Whole(ScalarType):
 
     def residue(self, value: Any) -> int:
         low, high = limits(self)
-        if not hasattr(value, "__index__") and not isinstance(value, np.bool_):
-            raise InputError(f"{value!r} is no integer, so it does not fit {self}")
-        number = int(value)
+        number = whole(value, f"is no integer, so it does not fit {self}")
         if not low <= number <= high:
             raise InputError(f"{number} does not fit {self}, which holds {low} to {high}")
         return self.raw(number)
@@ -81,6 +85,7 @@ class BitType(_Whole):
     """One bit. There is a single one, `Bit`; calling it makes a value: `Bit(1)`."""
 
     width: ClassVar[int] = 1  # type: ignore[misc]
+    dtype: ClassVar[Any] = np.bool_  # type: ignore[misc]
 
     if TYPE_CHECKING:
 
@@ -108,6 +113,10 @@ class IntType(_Whole):
         if not 1 <= self.width <= 1 << 16:
             raise SourceError(f"an integer type has 1 to 65536 bits, not {self.width}")
 
+    @property
+    def dtype(self) -> Any:
+        return dtype_of_integers(self.width, signed=self.signed)
+
     def __repr__(self) -> str:
         return f"{'Int' if self.signed else 'UInt'}({self.width})"
 
@@ -120,6 +129,24 @@ class Int(IntType):
     """Signed, two's complement: -2^(width-1) to 2^(width-1) - 1."""
 
     signed: ClassVar[bool] = True
+
+
+def dtype_of_integers(width: int, *, signed: bool = False) -> Any:
+    """The type of an array of integers of this width: int64 where it holds all of them, else uint64, else
+    Python's own integers."""
+    if width + (not signed) <= 64:
+        return np.int64
+    return np.uint64 if width <= 64 else object
+
+
+def whole(value: Any, refusal: str, where: str = "") -> int:
+    """The integer that a person has given; a float is none, even a whole one."""
+    try:
+        return int(value) if isinstance(value, np.bool_) else operator.index(value)
+    except TypeError:
+        floats = "Floats round integers of more than 53 bits: give Python's integers, or an array of them."
+        advice = floats if isinstance(value, float | np.floating) else ""
+        raise InputError(f"{value!r} {refusal}", where=where, advice=advice) from None
 
 
 def limits(of: ScalarType) -> tuple[int, int]:

@@ -25,7 +25,10 @@ from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.operations import Scalar, same_type
 from tapegrad.circuits.scalars import is_number
 from tapegrad.circuits.types import Array, Bit, Layout, ScalarType, from_bits, names, parts, to_bits
-from tapegrad.errors import InputError, SourceError, TapegradError, raising_line
+from tapegrad.errors import InputError, SourceError, TapegradError, described, raising_line
+
+MOST_GATES = 1 << 23
+"""Of a function. Each takes microseconds and a quarter of a kilobyte while it is traced."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,11 @@ class Traced:
 
     def takes_bits(self, argument: Any) -> bool:
         """Whether this is a matrix of bits, as wide as the circuit: no argument of the function has that
-        shape, but for a batch of rows of bits, which is the same."""
+        shape, but for a batch of rows of numbers of one bit. Of these 0 and 1, where it is one, are the
+        bits."""
         matrix = isinstance(argument, np.ndarray) and argument.ndim == 2
-        return matrix and argument.shape[1] == len(self.circuit.inputs)
+        fits = matrix and argument.shape[1] == len(self.circuit.inputs)
+        return fits and bool(((argument == 0) | (argument == 1)).all())
 
     def run(self, bits: Bits) -> Iterator[Bits]:
         """The arguments, then the results, computed by the function itself, pattern by pattern."""
@@ -125,10 +130,12 @@ def trace(function: Callable[..., Any], *layouts: Layout, name: str = "", **by_n
     `tapegrad.circuits.types` for what they are and how bits are named. The result is called `out`, or, if
     it is a dictionary, by its keys.
     """
+    if not callable(function):
+        raise SourceError(f"a Python function is traced, and this is {described(function)}")
     title = name or getattr(function, "__name__", "function")
     with _worded_for(function):
         inputs = _parameters(function, layouts, by_name)
-        build = CircuitBuilder()
+        build = CircuitBuilder(most=MOST_GATES)
         arguments = [_traced(build, layout, parameter) for parameter, layout in inputs.items()]
         result = _result(function, arguments, title)
         output = _layout(result, "the result")

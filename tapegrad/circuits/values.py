@@ -243,7 +243,9 @@ class IntValue(_Logic):
         return evaluate(of, gates, numbers, self, _unsigned(amount, "a shift"))
 
     def __getitem__(self, index: Any) -> Any:
-        """Bit `index` (0 is the least significant), or a slice of bits as an unsigned integer."""
+        """Bit `index` (0 is the least significant), or a slice of bits as an unsigned integer. An index
+        beyond the width gives 0 if it is traced, or of an integer type, and is an error if it is a Python
+        number."""
         if isinstance(index, slice):
             return join_bits(self.bits()[index])
         return pick(self.bits(), index) if isinstance(index, Scalar) else self.bits()[index]

@@ -73,14 +73,32 @@ def subtract(build: CircuitBuilder, a: WireWord, b: WireWord) -> list[Wire]:
     return difference
 
 
+def _gates_of_product(build: CircuitBuilder, a: WireWord, b: WireWord) -> int:
+    """An AND for each partial product, and a full adder to add it."""
+    return 6 * min(len(a) * (len(a) + 1) // 2, len(_open(build, a)) * len(_open(build, b)))
+
+
+def _open(build: CircuitBuilder, a: WireWord) -> dict[int, Wire]:
+    """The bits that are not 0 for sure, by their places."""
+    return {place: bit for place, bit in enumerate(a) if build.known(bit) is not False}
+
+
 def multiply(build: CircuitBuilder, a: WireWord, b: WireWord) -> list[Wire]:
     """a * b modulo 2^width: the partial products of each weight, compressed."""
-    width = len(a)
-    return add_columns(build, ([build.and_(a[i], b[w - i]) for i in range(w + 1)] for w in range(width)))
+    build.expect(_gates_of_product(build, a, b), f"a product of {len(a):,} bits")
+    left, right = _open(build, a), _open(build, b)
+    if len(left) > len(right):  # the places of the fewer bits are gone through, in the order of those of a
+        left, right = dict(reversed(right.items())), left
+    pairs = (
+        [build.and_(bit, right[w - i]) for i, bit in left.items() if w - i in right] for w in range(len(a))
+    )
+    return add_columns(build, pairs)
 
 
 def divide(build: CircuitBuilder, a: WireWord, b: WireWord) -> tuple[list[Wire], list[Wire]]:
     """Quotient and remainder of unsigned words by long division. By zero: all ones, and a."""
+    known = all(build.known(bit) is not None for bit in b)
+    build.expect((2 if known else 8) * len(a) ** 2, f"a division of {len(a):,} bits")
     zero = build.constant(False)
     remainder: list[Wire] = [zero] * len(a)
     divisor = [*b, zero]
@@ -123,12 +141,22 @@ def divide_signed(build: CircuitBuilder, a: WireWord, b: WireWord) -> tuple[list
 def power(build: CircuitBuilder, a: WireWord, exponent: WireWord) -> list[Wire]:
     """a to this power modulo 2^width: the product of a, a^2, a^4, ... for each bit of the exponent."""
     product = one = constant(build, 1, len(a))
+    build.expect(
+        _gates_of_power(len(a), [*_open(build, exponent)], len(exponent)), f"a power of {len(a):,} bits"
+    )
     for place, bit in enumerate(exponent):
         if place:
             a = multiply(build, a, a)
         if build.known(bit) is not False:
             product = multiply(build, product, choose(build, bit, a, one))
     return product
+
+
+def _gates_of_power(width: int, places: Sequence[int], length: int) -> int:
+    """Half of a square's partial products are the same as others; and a to the power 2^k is divisible by 2^k,
+    or leaves 1, so that as many bits are known."""
+    left = [max(0, width - place) ** 2 for place in range(length)]
+    return 3 * sum(left[1:]) // 2 + 3 * sum(left[place] for place in places[1:])
 
 
 def equal(build: CircuitBuilder, a: WireWord, b: WireWord) -> Wire:

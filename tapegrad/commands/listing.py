@@ -38,16 +38,25 @@ from tapegrad.commands.output import (
 )
 from tapegrad.commands.player import write_page
 from tapegrad.show.recorder import MOST_STEPS
-from tapegrad.targets import Target, all_targets
+from tapegrad.targets import Target, all_targets, target_named
 
 
 def _kinds(target: Target) -> str:
     return " or ".join(kind.__name__ for kind in target.kinds)
 
 
-def targets(as_json: AsJson = False) -> None:
-    """List the targets, what they take and their options."""
-    found = all_targets()
+def targets(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="TARGET", help="This one alone.", autocompletion=targets_from),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the targets, what they take and their options; or those of one target.
+
+    Example: tapegrad targets tape
+    """
+    found = all_targets() if name is None else [target_named(name)]
     if as_json:
         print_json(
             [
@@ -69,8 +78,10 @@ def targets(as_json: AsJson = False) -> None:
             f"    takes a {_kinds(target)}; engines {', '.join(target.net.engines)}; {target.paper}",
             markup=False,
         )
-        for name, option in target.options.items():
-            console.print(f"    --set {name}={option.default}  {option.help}", markup=False)
+        for option_name, option in target.options.items():
+            console.print(f"    --set {option_name}={option.default}  {option.help}", markup=False)
+    if name is not None:
+        return
     console.print("\nLowerings, taken where a source is of another kind:")
     for kind in all_kinds():
         for lowering in kind.lowerings:

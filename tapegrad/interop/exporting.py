@@ -12,7 +12,7 @@ from tapegrad.circuits import formats as circuit_formats
 from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.tracer import Traced
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import InputError, Refused, described
 from tapegrad.learners import Learner
 from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.model import GridMachine, TuringMachine
@@ -69,7 +69,7 @@ def net_of(compiled: "Compiled | Net") -> "Net":
     """The net itself, of a compiled one too."""
     if not isinstance(compiled, Compiled) and not hasattr(compiled, "arrays"):
         raise InputError(
-            f"a network is exported, and this is {type(compiled).__name__} {compiled!r:.60}",
+            f"a network is exported, and this is {described(compiled)}",
             advice='Compile it first, as in tg.compile(source, "relu").',
         )
     return compiled.net if isinstance(compiled, Compiled) else compiled

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tapegrad._compile import Compiled
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import InputError, Refused, described
 from tapegrad.networks.backends.jax import Jax
 from tapegrad.networks.form import Affine, Dense
 from tapegrad.networks.network import Network
@@ -41,7 +41,7 @@ def layer_network(compiled: Compiled, gradient: str) -> Network:
         )
     if not isinstance(compiled, Compiled):
         raise InputError(
-            f"a layer is made of a compiled net, and this is {type(compiled).__name__} {compiled!r:.60}",
+            f"a layer is made of a compiled net, and this is {described(compiled)}",
             advice='Compile it first, with tg.compile(source, "relu").',
         )
     if isinstance(compiled.net, CompactNet | ReluNet):

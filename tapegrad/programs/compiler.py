@@ -41,7 +41,7 @@ FLOATS = "-DTAPEGRAD_FLOATS"
 FLOAT_FORMAT = re.compile(rb"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[lL]?[fFeEgG]")
 GCC = ("riscv32-unknown-elf-gcc", "riscv64-unknown-elf-gcc", "riscv-none-elf-gcc", "riscv64-linux-gnu-gcc")
 _ARCHITECTURE = ["-march=rv32im", "-mabi=ilp32", "-nostdlib"]
-ADVICE = "Install one with `pip install tapegrad[c]`, or put clang or gcc for RISC-V on the PATH."
+ADVICE = "Install one with `pip install 'tapegrad[c]'`, or put clang or gcc for RISC-V on the PATH."
 LONGEST_MESSAGE = 1500
 ARGUMENTS, TAKES_ARGUMENTS = "-DTAPEGRAD_ARGUMENTS", re.compile(rb"\bmain\s*\(\s*(?!void\s*\))[^\s)]")
 COMPILERS_OWN = {"float.h", "iso646.h", "limits.h", "stdarg.h", "stdbool.h", "stddef.h", "stdint.h"}

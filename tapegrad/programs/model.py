@@ -23,7 +23,7 @@ import numpy as np
 from tapegrad.circuits import UInt, any_of, concat
 from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import BitValue, IntValue
-from tapegrad.errors import InputError, Refused, SourceError
+from tapegrad.errors import InputError, Refused, SourceError, described
 
 LARGEST_RAM = 1 << 26
 """Bytes of memory that a program may have."""
@@ -352,7 +352,13 @@ class Program:
 
     def start(self, input: bytes | str = b"") -> ProgramState:
         """The first state, with this input to read."""
-        data = input.encode() if isinstance(input, str) else bytes(input)
+        try:
+            data = input.encode() if isinstance(input, str) else bytes(memoryview(input))
+        except TypeError:  # `bytes` of a number would be so many zeros
+            raise InputError(
+                f"the input of {self.name!r} is a text or bytes, and this is {described(input)}",
+                advice="One text is one input; call the net once for each of several.",
+            ) from None
         if len(data) > LONGEST_INPUT:
             raise InputError(f"the input is longer than {LONGEST_INPUT:,} bytes")
         memory = self.image.ljust(self.machine.ram, b"\0")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from tapegrad._compile import Compiled
+from tapegrad._compile import Compiled, check_compiled
 from tapegrad._files import write_atomically
 from tapegrad.show.recorder import MOST_STEPS, Recording, record
 
@@ -116,4 +116,5 @@ class Shown:
 
 def watch(compiled: Compiled, *inputs: Any, steps: int = MOST_STEPS) -> Shown:
     """A run to watch: notebooks draw it, `.save("page.html")` writes it as a page."""
+    check_compiled(compiled, "watch", ", input")
     return Shown(record(compiled, *inputs, steps=steps))

@@ -412,7 +412,7 @@ def loops(a, b):
         (both_sides, "c = where(a == b, a, b * 2)"),
         (one_side, "b = where(a == b, a + 1, b)"),
         (conjunction, "return (a < b) & (b < 3) | (a == 7)"),
-        (negation, "return ~a"),
+        (negation, "return a == 0"),
         (chain, "return (1 < a) & (a < b)"),
         (extremes, "return largest([a, b]) + 1"),
         (inner, "b = [where(a < x, 2, 3) for x in (b, 4)]"),

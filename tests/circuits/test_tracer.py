@@ -1,6 +1,7 @@
 """Traced functions against Python's own integers, exhaustively at small widths."""
 
 import itertools
+import time
 from operator import add, and_, eq, floordiv, ge, gt, le, lshift, lt, mod, mul, ne, or_, rshift, sub, xor
 
 import numpy as np
@@ -25,7 +26,7 @@ from tapegrad.circuits import (
     trace,
     where,
 )
-from tapegrad.errors import InputError, SourceError
+from tapegrad.errors import InputError, Refused, SourceError
 
 
 def values(of):
@@ -350,3 +351,36 @@ def test_arguments_that_do_not_fit(arguments):
     for way in (traced, traced.plain):
         with pytest.raises(InputError):
             way(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("operation", "width", "gates"),
+    [(mul, 4096, 50_343_936), (floordiv, 2048, 33_554_432), (pow, 512, 200_737_152)],
+)
+def test_what_would_take_minutes_is_refused_in_a_second(operation, width, gates):
+    began = time.perf_counter()
+    with pytest.raises(
+        Refused, match=rf" of {width:,} bits takes about {gates:,} gates.*at most.*test_tracer\.py"
+    ):
+        trace(lambda a, b: operation(a, b), UInt(width), UInt(width))
+    assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize("operation", [mul, floordiv, pow])
+def test_as_many_gates_are_told_as_there_would_be(operation, monkeypatch):
+    def function(a, b):
+        return operation(a, b)
+
+    size = trace(function, UInt(24), UInt(24)).circuit.size
+    monkeypatch.setattr("tapegrad.circuits.tracer.MOST_GATES", int(1.3 * size))
+    assert trace(function, UInt(24), UInt(24)).circuit.size == size
+    monkeypatch.setattr("tapegrad.circuits.tracer.MOST_GATES", int(0.8 * size))
+    with pytest.raises(Refused, match="takes about"):
+        trace(function, UInt(24), UInt(24))
+
+
+def test_a_wide_product_with_few_ones_is_quick():
+    began = time.perf_counter()
+    traced = trace(lambda a: a * 5, UInt(16_384))
+    assert traced(3 << 16_000) == 15 << 16_000
+    assert time.perf_counter() - began < 5

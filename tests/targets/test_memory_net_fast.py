@@ -158,3 +158,18 @@ inner:  lw t2, (t1)
         .data
 data:   .space 512
 """
+
+
+@pytest.mark.parametrize("attention", ["hardmax", "softmax"])
+@pytest.mark.parametrize("width", [1, 31, 32, 63, 64, 130])
+def test_words_of_any_length(width, attention):
+    """Two inputs of so many bits are one word of the token, which lies in as many tables as it takes."""
+    circuit = tg.trace(lambda a, b: a ^ (b << 1), tg.UInt(width), tg.UInt(width), name="mixed").circuit
+    net = tg.compile(circuit, "transformer", attention=attention)
+    random = np.random.default_rng(width)
+    for _ in range(4):
+        a, b = (int.from_bytes(random.bytes(17)) % (1 << width) for _ in range(2))
+        for engine in ("auto", "fast", "reference"):
+            assert net.run(a, b, engine=engine).value == (a ^ b << 1) % (1 << width)
+        assert net(a, b) == (a ^ b << 1) % (1 << width)
+    assert tg.verify(net, [(random.integers(0, 2, (1, 2 * width)),)], engine="fast").agreed

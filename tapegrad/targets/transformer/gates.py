@@ -28,7 +28,7 @@ from tapegrad.targets.transformer.mapping import merged
 MOST_READ = 4
 """Bits that a coordinate may depend on."""
 LONGEST_WORD = 63
-"""Bits that a head may copy."""
+"""Bits of an entry of a table, whose last bit says that there is one. Longer words lie in several tables."""
 MOST_CELLS = 1 << 29
 """Entries of all tables; memory is used only for those visited."""
 
@@ -207,7 +207,7 @@ class Reader:
             for target, source in copied.items():
                 self.digits[target] = pairs, self.time.index(source)
         else:
-            require(len(flags) <= 1 and len(copied) <= LONGEST_WORD)
+            require(len(flags) <= 1)
             self._look_up(pairs, copied, flags, own_steps)
 
     def _compared(
@@ -243,11 +243,12 @@ class Reader:
             else:
                 require(ask in self.wire and ask not in self.near and answer not in at)
                 at[answer] = self.wire[ask]
-        word = tuple(sorted(set(copied.values())))
-        table = Table(own_steps, tuple(sorted(at)), tuple(sorted(must_there)), word)
+        word = sorted(set(copied.values()))
+        parts = [tuple(word[i : i + LONGEST_WORD]) for i in range(0, len(word) or 1, LONGEST_WORD)]
         if own_steps:
             # Carried bits are the same throughout a step, so that its key and value are known at its start.
             require({*at, *(place for place, _ in must_there), *word} <= set(self.carried))
+            require(len(parts) == 1)  # what steps have written is read off one table
         places = dict.fromkeys(word, -1)
         for target, source in copied.items():
             require(places[source] == -1)
@@ -256,12 +257,15 @@ class Reader:
         for target in flags:
             self.wire[target] = self._source()
             self.near.add(target)
-        number = self.tables.setdefault(table, len(self.tables))
-        asks = [at[place] for place in table.at]
         found = self.wire[flags[0]] if flags else -1
+        asks = [at[place] for place in sorted(at)]
         if not self.stages or self.stages[-1][0] != len(self.gates):
             self.stages.append((len(self.gates), len(self.heads), len(self.heads)))
-        self.heads.append(_Head(number, asks, must_here, [places[source] for source in word], found))
+        for part in parts:
+            table = Table(own_steps, tuple(sorted(at)), tuple(sorted(must_there)), part)
+            number = self.tables.setdefault(table, len(self.tables))
+            self.heads.append(_Head(number, asks, must_here, [places[source] for source in part], found))
+            found = -1
         self.stages[-1] = (*self.stages[-1][:2], len(self.heads))
 
     # Gates
