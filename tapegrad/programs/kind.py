@@ -65,10 +65,8 @@ def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> P
     return Program(data["name"], machine, image.tobytes(), int(data["entry"]), symbols, source)
 
 
-_MAIN = re.compile(
-    rb"(?:^|[;}/])[ \t]*+(?:(?!main\b)\w++[ \t*]++)*+main\s*+\([^;{}]*+(\{?)", re.MULTILINE
-)
-"""The head of `main`, as far as a body or something else: nothing is gone over twice, however long the file."""
+_MAIN = re.compile(rb"(?:^|[;}/])[ \t]*+(?:(?!main\b)\w++[ \t*]++)*+main\s*+\([^;{}]*+(\{?)", re.MULTILINE)
+"""The head of `main`, up to its body or something else. Nothing is gone over twice, however long the file."""
 _ASSEMBLER = re.compile(
     r"^[ \t]*(?:[A-Za-z_.$][\w.$]*:[ \t]*|\d+:[ \t]*)*"
     rf"(?:[a-z.]+[ \t]+(?:{'|'.join(NUMBERS)})[ \t]*,|(?:nop|ret|ecall|ebreak)[ \t]*(?:[#;/]|$)"
