@@ -2,9 +2,8 @@
 
 `*` as a state or symbol to match is a wildcard; for state s and symbol c the rules are tried in the order
 (s, c), (s, *), (*, c), (*, *). `*` as a new symbol, direction or new state means no change. `_` is the blank,
-`;` starts a comment, a final `!` sets a breakpoint (passed over here), and every state named halt... halts, as
-does a machine without a rule. A comment may propose an input by `$INITIAL_TAPE:`, in which a `*` marks the
-head.
+`;` starts a comment, a final `!` sets a breakpoint (passed over here). A state named halt... halts, as does a
+machine without a rule. A comment may propose an input by `$INITIAL_TAPE:`, in which a `*` marks the head.
 """
 
 import re
