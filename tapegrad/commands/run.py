@@ -23,6 +23,7 @@ from tapegrad.commands.output import (
     InputOption,
     SetOption,
     ValuesArgument,
+    check_target_of,
     console,
     errors,
     horizon_of,
@@ -36,13 +37,14 @@ from tapegrad.commands.output import (
 )
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source, State
-from tapegrad.targets import Target, check_target
+from tapegrad.targets import Target
 
 RunArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A file, `file.py:function`, a text in any format, a ready name, or a folder with a saved net.",
+        help="A file, `file.py:function`, a text in any format, a ready name, or a folder with a saved net "
+        "(./NAME, if NAME is a ready one).",
         autocompletion=sources_from,
     ),
 ]
@@ -98,7 +100,7 @@ def run(
         found = Found(saved.source, "saved net")
     else:
         found = find(source)
-        check_target(target)
+        check_target_of(source, target)
         refuse_early(found.source, str(target), None, given)
     words = inputs_for(found.source, texts, found.inputs)
     if saved is None:
