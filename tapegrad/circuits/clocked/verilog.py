@@ -81,7 +81,7 @@ def read_verilog(data: bytes, folder: Path | None = None) -> Circuit | Sequentia
         notice.start()
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _RUN, str(SECONDS), "-q", "-p", script],
+                [sys.executable, "-P", "-c", _RUN, str(SECONDS), "-q", "-p", script],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=LONGEST_WAIT,
