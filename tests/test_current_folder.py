@@ -93,8 +93,9 @@ def test_every_python_is_started_so() -> None:
     found = 0
     for path in Path(tapegrad.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            words = [ast.unparse(one) for one in node.elts] if isinstance(node, ast.List) else []
-            if words[:1] == ["sys.executable"] and {"'-m'", "'-c'"} & set(words):
-                found += 1
-                assert words[1] == "'-P'", f"{path}:{node.lineno}"
+            if isinstance(node, ast.List):
+                words = [ast.unparse(one) for one in node.elts]
+                if words[:1] == ["sys.executable"] and {"'-m'", "'-c'"} & set(words):
+                    found += 1
+                    assert words[1] == "'-P'", f"{path}:{node.lineno}"
     assert found >= 4
