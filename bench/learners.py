@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bench import plain_learners as plain
 from tapegrad._training import Trainee
 from tapegrad.learners import recipes
+from tapegrad.learners.data import cuts_of
 from tapegrad.learners.recipes import Recipe
 from tapegrad.sklearn import EmulatedClassifier
 
@@ -52,16 +53,16 @@ def data_sets() -> Iterator[DataSet]:
     from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
     X, y = load_breast_cancer(return_X_y=True)
-    yield _divided("breast-cancer", _above(X, 0.5), y, 455)
+    yield _divided("breast-cancer", _cut(X, 1), y, 455)
     X, y = load_iris(return_X_y=True)
-    yield _divided("iris", _above(X, 0.25, 0.5, 0.75), y, 120)
+    yield _divided("iris", _cut(X, 3), y, 120)
     X, y = load_digits(return_X_y=True)
     yield _divided("digits", (X > 7).astype(int), y, 300)
 
 
-def _above(X: Any, *parts: float) -> NDArray[np.int64]:
-    """A bit for each feature and each of these quantiles of it: whether it is above."""
-    return np.column_stack([np.quantile(X, part, axis=0) < X for part in parts]).astype(int)
+def _cut(X: Any, cuts: int) -> NDArray[np.int64]:
+    """So many bits for each feature."""
+    return np.concatenate([column[:, None] > cuts_of(column, cuts) for column in X.T], axis=1).astype(int)
 
 
 def _divided(name: str, X: Any, y: Any, training: int) -> DataSet:

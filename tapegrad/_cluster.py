@@ -4,9 +4,10 @@ finished, and take a job only when there is somebody to work on it, so that jobs
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
@@ -36,7 +37,7 @@ def on_processes(
             here, there = context.Pipe()
             core = cores[number] if workers == len(cores) else None
             process = context.Process(target=_serve, args=(there, work, prepare, core), daemon=True)
-            with _ctrl_c_left_to_us():
+            with _nothing_from_this_folder(), _ctrl_c_left_to_us():
                 process.start()
             there.close()
             served[here] = process, job
@@ -65,6 +66,20 @@ def on_processes(
             process.terminate()
         for process, _ in served.values():
             process.join()
+
+
+@contextmanager
+def _nothing_from_this_folder() -> Iterator[None]:
+    """A Python that is started in this block imports no modules that lie in the current folder."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 @contextmanager
@@ -115,8 +130,10 @@ def on_cluster(
     except ImportError as error:
         raise Refused("Ray is not installed", advice="pip install 'tapegrad[ray]'.") from error
     started = not ray.is_initialized()
-    if started:
-        ray.init(log_to_driver=False)
+    elsewhere = tempfile.TemporaryDirectory(prefix="tapegrad-")
+    if started:  # Ray's workers import from the folder in which it is started
+        with _nothing_from_this_folder(), chdir(elsewhere.name):
+            ray.init(log_to_driver=False)
     try:
         remote: Any = ray.remote(work)
         kept = [ray.put(one) for one in shared]
@@ -134,3 +151,4 @@ def on_cluster(
     finally:
         if started:
             ray.shutdown()
+        elsewhere.cleanup()

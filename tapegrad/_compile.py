@@ -211,13 +211,15 @@ class Compiled:
         engine: str = "reference",
         progress: Progress | None = None,
         watch: Watch | None = None,
+        every: int | None = None,
     ) -> Run:
-        """Goes on from where a net stands, for at most `steps` steps from its start."""
+        """Goes on from where a net stands, for at most `steps` steps from its start. `watch` sees the state
+        now and then, at least every so many steps if `every` says so."""
         began = time.perf_counter()
         taken, chunk, took = self.net.steps_taken(carry), 1, 0.0
         while taken < steps and not self.net.done(carry):
             # Growing chunks: a short run shows its first steps at once, a long one is not slowed down.
-            chunk = min(2 * chunk if took < LONGEST_CHUNK else chunk, steps - taken)
+            chunk = min(2 * chunk if took < LONGEST_CHUNK else chunk, steps - taken, every or steps)
             before = time.perf_counter()
             carry = self.net.advance(carry, chunk, engine)
             taken = self.net.steps_taken(carry)

@@ -202,6 +202,25 @@ def test_a_folder_is_not_written_over_unasked(tmp_path: Path) -> None:
     assert (tmp_path / "a.net" / "config.json").read_bytes() != before
 
 
+def test_a_name_of_the_library_is_no_folder(tmp_path: Path) -> None:
+    """Whatever lies here by that name; the folder is ./NAME, and any other name is a folder's too."""
+    assert tapegrad("compile", "adder2", "-t", "relu", "-o", "increment", cwd=tmp_path).returncode == 0
+    ran = tapegrad("run", "increment", "1011", "-t", "transformer", "--json", cwd=tmp_path)
+    assert json.loads(ran.stdout)["output"]["tapes"] == ["1100"]
+    bare = tapegrad("run", "increment", cwd=tmp_path)
+    assert bare.returncode == 2
+    assert "is a ready source" in bare.stderr
+    assert "write ./increment" in bare.stderr
+    assert "3 states" in tapegrad("show", "increment", cwd=tmp_path).stdout
+    exported = tapegrad("export", "increment", "--to", "elf", "-o", "x", cwd=tmp_path)
+    assert "'increment'" in exported.stderr
+    assert "adder2" not in exported.stderr
+    (tmp_path / "increment").rename(tmp_path / "sum")
+    for name in ("./sum", "sum"):
+        ran = tapegrad("run", name, "1", "2", "--json", cwd=tmp_path)
+        assert json.loads(ran.stdout)["source"] == "adder2"
+
+
 @pytest.mark.parametrize("target", ["relu", "emulator"])
 def test_sizes_are_found_by_running_the_machine(target: str, tmp_path: Path) -> None:
     done = tapegrad("compile", "increment", "-t", target, "-o", "i.net", "--json", cwd=tmp_path)

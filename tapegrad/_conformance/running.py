@@ -104,7 +104,7 @@ def _process(
     order, results = folder / "jobs.json", folder / "results.jsonl"
     order.write_text(json.dumps({"kit": str(kit), "jobs": list(jobs), "speed": speed}))
     results.write_text("")
-    command = [sys.executable, "-m", "tapegrad._conformance.worker", str(order), str(results)]
+    command = [sys.executable, "-P", "-m", "tapegrad._conformance.worker", str(order), str(results)]
     ended = run_limited(command, seconds=seconds, memory=memory, environment=SINGLE)
     lines = results.read_text().splitlines()
     return [json.loads(line) for line in lines if line.endswith("}")], ended

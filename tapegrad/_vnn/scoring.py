@@ -102,7 +102,9 @@ def score(
 
 def installed(package: str, python: str) -> str | None:
     """The version of a package in that Python; None where it is not there."""
-    code = f"from importlib.metadata import version; print(version({package!r}))"
+    # Nothing is imported from the current folder, which any Python of the user's has first on its path.
+    code = "import sys; sys.path[:] = filter(None, sys.path); from importlib.metadata import version; "
+    code += f"print(version({package!r}))"
     try:
         done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -27,6 +27,7 @@ from tapegrad.commands.output import (
     console,
     file_name,
     horizon_of,
+    is_net,
     print_json,
     saved_net,
     steps_progress,
@@ -221,7 +222,7 @@ def export(
 def _in_disguise(source: str, to: str) -> tuple[str, dict[str, bytes]] | None:
     """The name and the files of a net in disguise, if that is what the folder holds."""
     config = Path(source, CONFIG)
-    if not os.path.isfile(config):
+    if not is_net(source):
         return None
     with what_is_broken(source):
         if parsed(bytes_of(config, LIMITS[CONFIG]), config).get("target") != DISGUISED:

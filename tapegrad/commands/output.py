@@ -28,9 +28,9 @@ from tapegrad._compile import Progress as Report
 from tapegrad._saved import load
 from tapegrad._sizing import SHORT_RUN, SIGHT, ends, left_open
 from tapegrad._sources import ready_names
-from tapegrad.errors import InputError
+from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source
-from tapegrad.targets import target_named, target_names
+from tapegrad.targets import check_target, target_named, target_names
 from tapegrad_check.boundary import print_json as print_json  # commands have it from here
 from tapegrad_check.boundary import printable, silence
 from tapegrad_check.folder import CONFIG
@@ -199,10 +199,30 @@ def horizon_of(source: Source, words: tuple[Any, ...], target: str, given: Mappi
     return SIGHT if ends(source, words) else blind
 
 
+def is_net(source: str) -> bool:
+    """Whether SOURCE is the folder of a net. A name of the library is not, whatever lies here by that name:
+    the folder is then ./NAME."""
+    return _holds_net(source) and source not in ready_names()
+
+
+def _holds_net(folder: str) -> bool:
+    return os.path.isfile(os.path.join(folder, CONFIG))  # of a name that cannot be one, `is_file` raises
+
+
 def saved_net(source: str, target: str | None, settings: Sequence[str] | None) -> Compiled | None:
     """The net, if SOURCE is a folder that `compile` wrote; target and options are in it."""
-    if not os.path.isfile(os.path.join(source, CONFIG)):  # of a name that cannot be one, `is_file` raises
+    if not is_net(source):
         return None
     if target is not None or settings:
         raise InputError(f"{source} is a compiled net already", advice="Leave out --target and --set.")
     return load(source)
+
+
+def check_target_of(source: str, target: str | None) -> None:
+    """Refuses a source without a target. Who has a folder by the name of a ready source may mean that."""
+    if target is None and _holds_net(source):
+        raise Refused(
+            f"{source!r} is a ready source, for which there is no target",
+            advice=f"Add one, as in --target tape; for the folder here write {os.path.join('.', source)}",
+        )
+    check_target(target)

@@ -10,10 +10,17 @@ import typer
 from tapegrad._compile import Compiled
 from tapegrad._files import content_of, write_atomically
 from tapegrad._sources import find, parse_options
-from tapegrad.commands.output import DISAGREED, console, file_name, print_json, saved_net, steps_progress
+from tapegrad.commands.output import (
+    DISAGREED,
+    check_target_of,
+    console,
+    file_name,
+    print_json,
+    saved_net,
+    steps_progress,
+)
 from tapegrad.errors import InputError
 from tapegrad.show.recorder import EXAMPLE, SECONDS, compiled_example, compiled_source, inputs_for
-from tapegrad.targets import check_target
 
 PAGE_OF_A_RUN = re.compile(rb"<title>[^<]* on \w+</title>")
 LONGEST_HEAD = 4096
@@ -104,7 +111,7 @@ def _opened(
 ) -> tuple[Compiled, tuple[Any, ...]]:
     if (compiled := saved_net(source, target, settings)) is not None:
         return compiled, inputs_for(compiled.source, input)
-    check_target(target)
+    check_target_of(source, target)
     if source == EXAMPLE:
         return compiled_example(str(target))
     return compiled_source(find(source), str(target), input, parse_options(settings), steps)

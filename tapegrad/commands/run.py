@@ -23,6 +23,7 @@ from tapegrad.commands.output import (
     InputOption,
     SetOption,
     ValuesArgument,
+    check_target_of,
     console,
     errors,
     horizon_of,
@@ -36,13 +37,14 @@ from tapegrad.commands.output import (
 )
 from tapegrad.errors import InputError, Refused
 from tapegrad.source import Source, State
-from tapegrad.targets import Target, check_target
+from tapegrad.targets import Target
 
 RunArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A file, `file.py:function`, a text in any format, a ready name, or a folder with a saved net.",
+        help="A file, `file.py:function`, a text in any format, a ready name, or a folder with a saved net "
+        "(./NAME, if NAME is a ready one).",
         autocompletion=sources_from,
     ),
 ]
@@ -98,7 +100,7 @@ def run(
         found = Found(saved.source, "saved net")
     else:
         found = find(source)
-        check_target(target)
+        check_target_of(source, target)
         refuse_early(found.source, str(target), None, given)
     words = inputs_for(found.source, texts, found.inputs)
     if saved is None:
@@ -144,7 +146,8 @@ def run(
         console.print(f"weights     {compiled.counts}")
         if asked is None and engine != "reference":
             console.print(f"engine      {engine}, chosen for the length of the run")
-        output = None if kind.written is None else _Output(found.source, kind.written)
+    if kind.written is not None:
+        output = _Output(found.source, kind.written, prints=not as_json)
     rows = None if kind.history is None else _Rows(found.source, kind.history)
     watch = output or rows
     limit = min(steps, chosen.get("steps", steps))
@@ -157,11 +160,20 @@ def run(
             )
         else:
             report = None
-            outcome = compiled.run(*words, steps=steps, engine=engine, progress=progress, watch=watch)
+            carry = compiled.net.begin(compiled.encode(compiled.source.start(*words)), engine)
+            kept = None if output is None else compiled.options.get("output")  # a step writes a byte at most
+            outcome = compiled.resume(
+                carry, steps=steps, engine=engine, progress=progress, watch=watch, every=kept
+            )
     if rows is not None and outcome.state is not None:
         rows(outcome.state)
+    if output is not None:
+        output.end(outcome.state)
     agreed = None if report is None else report.agreed
     if as_json:
+        reached = None if outcome.state is None else kind.state_json(found.source, outcome.state)
+        if reached is not None and output is not None:
+            reached["output"] = output.text
         print_json(
             {
                 "source": found.source.name,
@@ -173,7 +185,7 @@ def run(
                 "weights": asdict(compiled.counts),
                 "steps": outcome.steps,
                 "halted": outcome.halted,
-                "output": None if outcome.state is None else kind.state_json(found.source, outcome.state),
+                "output": reached,
                 **({} if rows is None else {"trace": rows.complete()}),
                 "verified": agreed,
                 "checked": None if report is None else report.to_json(),
@@ -184,8 +196,6 @@ def run(
             }
         )
     else:
-        if output is not None:
-            output.end(outcome.state)
         by_sgd = compiled.target.name == "emulator"
         in_step = by_sgd and bool(compiled.passes) and compiled.passes[-1].in_step
         what = f"of SGD, one for each {kind.step}," if in_step else "of the network"
@@ -228,31 +238,42 @@ def in_reason(report: Progress, steps: int) -> Progress:
 
 
 class _Output:
-    """Prints what a program writes, line by line as it comes."""
+    """Gathers what a program writes, and prints it line by line as it comes."""
 
-    def __init__(self, source: Source, written: Callable[[Any, State], tuple[int, bytes]]) -> None:
-        self.source, self.written = source, written
-        self.count, self.line = 0, b""
+    def __init__(
+        self, source: Source, written: Callable[[Any, State], tuple[int, bytes]], *, prints: bool = True
+    ) -> None:
+        self.source, self.written, self.prints = source, written, prints
+        self.count, self.printed, self.whole = 0, 0, bytearray()
 
     def __call__(self, state: State) -> None:
         count, last = self.written(self.source, state)
         new, self.count = count - self.count, max(count, self.count)
         if new > len(last):
-            self.line += f"[{new - len(last):,} bytes that were written over]".encode()
-        *lines, self.line = (self.line + last[max(0, len(last) - new) :]).split(b"\n")
-        for line in lines:
-            self._print(line)
+            self.whole += f"[{new - len(last):,} bytes that were written over]".encode()
+        self.whole += last[max(0, len(last) - new) :]
+        while (end := self.whole.find(b"\n", self.printed)) >= 0:
+            self._print(end)
+            self.printed = end + 1
 
     def end(self, state: State | None) -> None:
         """Prints what is left."""
         if state is not None:
             self(state)
-        if self.line:
-            self._print(self.line)
+        if self.printed < len(self.whole):
+            self._print(len(self.whole))
+            self.printed = len(self.whole)
 
-    def _print(self, line: bytes) -> None:
-        console.print(f"prints      {line.decode('utf-8', 'replace')}", markup=False)
-        console.file.flush()
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.whole.decode("utf-8", "replace")
+
+    def _print(self, end: int) -> None:
+        if self.prints:
+            line = self.whole[self.printed : end].decode("utf-8", "replace")
+            console.print(f"prints      {line}", markup=False)
+            console.file.flush()
 
 
 class _Rows:

@@ -63,7 +63,7 @@ def train_with(
     ] = 10,
     bits: Annotated[int, typer.Option(min=2, max=16, help="For perceptron: bits of a feature.")] = 8,
     cuts: Annotated[
-        int, typer.Option(min=1, max=16, help="For other learners: quantiles that cut a feature into bits.")
+        int, typer.Option(min=1, max=16, help="For other learners: cuts of a feature, a bit for each.")
     ] = 1,
     seed: Annotated[int, typer.Option(min=0, help="For a table: how rows are drawn.")] = 0,
     engine: Annotated[
@@ -147,12 +147,16 @@ def _trained_on(
         shown = {"table": table.name, "learner": learner, **found, **run.to_json()}
         print_json({**shown, "folder": None if output is None else str(output)})
         return
-    features = f"{bits} bits" if learner == PERCEPTRON else f"{cuts} bit{'s' * (cuts > 1)} ({learner})"
+    count = _counted(len(table.columns), "feature")
+    width = model.training_.x.shape[1]
+    features = f"{count} of {bits} bits" if learner == PERCEPTRON else f"{count} as {_counted(width, 'bit')}"
     console.print(
-        f"{table.name}: {model.classes_[1]} or {model.classes_[0]}, {table.features.shape[1]} features of "
-        f"{features}; {len(table.labels):,} rows to train on, {found['test_rows']:,} to test",
+        f"{table.name}: {model.classes_[1]} or {model.classes_[0]}, {features} ({learner}); "
+        f"{len(table.labels):,} rows to train on, {found['test_rows']:,} to test",
         markup=False,
     )
+    if constant := found["constant"]:
+        console.print(f"constant    {', '.join(constant)}: one value in the rows trained on", markup=False)
     console.print(
         f"network     {found['vertices']:,} vertices, for {found['states']} states of the machine, whatever "
         "the data"
@@ -185,6 +189,7 @@ def _found(model: "TrainedClassifier", table: "Table") -> dict[str, Any]:
         "states": len(training.algorithm.procedure.machine.states),
         "vertices": len(training.net.graph.down),
         "rows": len(table.labels),
+        "constant": table.constant,
         "test_rows": 0 if table.others is None else len(table.others.labels),
         "accuracy": scores(model.predict),
         "accuracy_plainly": scores(plainly),
@@ -219,6 +224,8 @@ class Table:
     """Rows of features with a label each; two labels occur."""
 
     name: str
+    columns: tuple[str, ...]
+    """What the features are called."""
     features: NDArray[np.float64]
     labels: NDArray[Any]
     others: "Table | None" = None
@@ -258,7 +265,8 @@ class Table:
             _features(file, row, titles, at, left_out, line) for line, row in enumerate(rows, 1 + named)
         ]
         labels = np.array([row[at].strip() for row in rows])
-        return cls(Path(file).name, np.array(features), _two_labels(file, labels, positive))
+        columns = tuple(title for column, title in enumerate(titles) if column not in left_out)
+        return cls(Path(file).name, columns, np.array(features), _two_labels(file, labels, positive))
 
     def split(self, rows: int | None, seed: int) -> "Table":
         """So many rows drawn at random, and the others."""
@@ -268,9 +276,16 @@ class Table:
             raise InputError(f"the table has {count:,} rows, so that {rows:,} cannot be trained on")
         order = np.random.default_rng(seed).permutation(count)
         first, rest = (
-            Table(self.name, self.features[at], self.labels[at]) for at in (order[:rows], order[rows:])
+            Table(self.name, self.columns, self.features[at], self.labels[at])
+            for at in (order[:rows], order[rows:])
         )
         return replace(first, others=rest if count > rows else None)
+
+    @property
+    def constant(self) -> list[str]:
+        """The features that tell nothing, since they have one value in all rows."""
+        same = (self.features == self.features[0]).all(axis=0)
+        return [name for name, alike in zip(self.columns, same, strict=True) if alike]
 
 
 def _features(

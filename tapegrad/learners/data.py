@@ -2,6 +2,7 @@
 
 - **Features** are bits: 0 and 1, or -1 and +1. Other numbers are taken with a `threshold`, above which they
   count as 1: a number, or "mean" for the mean of each feature in the first samples.
+- **Cuts** make several bits of a feature: whether it lies above each of some places between its values.
 - **Labels** are any values; the classes are these in order, and the first one stands for 0. Where only one
   occurs it must tell which it is (0, 1 or -1).
 """
@@ -40,6 +41,24 @@ def bits_of(X: NDArray[Any], thresholds: NDArray[np.float64] | None) -> NDArray[
             advice="Give a threshold, above which a feature counts as 1.",
         )
     return (X == 1).astype(np.uint8)
+
+
+def cuts_of(column: NDArray[Any], most: int) -> NDArray[np.float64]:
+    """Where a feature is cut into bits, each saying whether it lies above: between distinct values, at all
+    places if there are no more than `most`, else at those nearest to the quantiles 1 / (most + 1), ... So
+    bits pass as they are, and only a feature that never varies becomes a bit that never does."""
+    values, counts = np.unique(np.asarray(column, float), return_counts=True)
+    if np.isin(values, (0, 1)).all():
+        return np.array([0.5])
+    if len(values) == 1:
+        return values
+    places = np.arange(len(values) - 1)
+    if len(places) > most:
+        wanted = len(column) * np.arange(1, most + 1)
+        places = np.unique(np.abs(np.cumsum(counts[:-1]) * (most + 1) - wanted[:, None]).argmin(axis=1))
+    below, next_up = values[places], values[places + 1]
+    middle = below / 2 + next_up / 2
+    return np.where((below <= middle) & (middle < next_up), middle, below)
 
 
 def classes_of(y: NDArray[Any], zero_one: bool, most: int | None = None) -> NDArray[Any]:

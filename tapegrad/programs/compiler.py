@@ -4,6 +4,11 @@ A library of our own is linked to them, `c/runtime.c`, of which a program gets w
 linker cannot tell: how floating-point numbers are printed and read, for one, takes more than most programs.
 They are left out at first. What comes out shows which are needed, by its names and by the formats among its
 constants, and then the program is compiled once more.
+
+Memory has no pages that could be closed, so that guards are instructions, the same on every target. A load
+or store through a null pointer is an illegal instruction (`-fsanitize=null`). A function that is entered with
+the stack below the end of data and heap is a breakpoint: room for two instructions is left at its beginning,
+and `_with_stack_guards` fills it.
 """
 
 import os
@@ -18,6 +23,7 @@ from pathlib import Path
 
 from tapegrad._files import files_are_read
 from tapegrad.errors import FormatError, InputError
+from tapegrad.programs import confined
 from tapegrad.programs.elf import constants, line_numbers, read_elf
 from tapegrad.programs.model import Program, SourceText
 
@@ -26,7 +32,7 @@ SECONDS = 120
 """For which a compiler may run."""
 FLAGS = (
     *("-Os", "-w", "-g", "-fhosted", "-U__STDC_HOSTED__", "-D__STDC_HOSTED__=0", "-fno-builtin"),
-    *("-fno-pic", "-fno-stack-protector"),
+    *("-fsigned-char", "-fno-pic", "-fno-stack-protector"),
     *("-fno-asynchronous-unwind-tables", "-ffunction-sections", "-fdata-sections", "-fno-ident"),
     *("-nostartfiles", "-static", "-Wl,--gc-sections", "-UNDEBUG"),
     *("-Wno-error=implicit-function-declaration", "-Wno-error=implicit-int", "-Wno-error=int-conversion"),
@@ -34,11 +40,18 @@ FLAGS = (
 )
 """For small programs; `-g` for the lines of the source, and for the names of functions, which zig would leave
 out. It would also leave out assertions. Old programs declare less than compilers now ask for. `main` without
-a return gives 0, as on any system; but compilers' own headers are to look for no others, as without one."""
+a return gives 0, as on any system; but compilers' own headers are to look for no others, as without one.
+`char` has a sign, as on most machines and not as in the ABI of RISC-V: programs put EOF into one."""
+ROOM = "-fpatchable-function-entry=2"
+NULL_GUARDS = ("-fsanitize=null", "-fsanitize-trap=null")
+TWO_NOPS, STACK_GUARD = bytes.fromhex("13000000 13000000"), bytes.fromhex("63743100 73001000")
+"""`bgeu sp, gp, .+8; ebreak`."""
+TRAP = bytes.fromhex("731000c0")
+"""`unimp`, which compilers put where a program must not come."""
 NEEDED_BY = {"atexit": "-DTAPEGRAD_ATEXIT", "feof": "-DTAPEGRAD_FEOF"}
 """Parts of the library that programs with these functions need."""
 FLOATS = "-DTAPEGRAD_FLOATS"
-FLOAT_FORMAT = re.compile(rb"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[lL]?[fFeEgG]")
+FLOAT_FORMAT = re.compile(rb"%[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*)?)?[lL]?[fFeEgGaA]")
 GCC = ("riscv32-unknown-elf-gcc", "riscv64-unknown-elf-gcc", "riscv-none-elf-gcc", "riscv64-linux-gnu-gcc")
 _ARCHITECTURE = ["-march=rv32im", "-mabi=ilp32", "-nostdlib"]
 ADVICE = "Install one with `pip install 'tapegrad[c]'`, or put clang or gcc for RISC-V on the PATH."
@@ -50,14 +63,19 @@ COMPILERS_OWN = {"float.h", "iso646.h", "limits.h", "stdarg.h", "stdbool.h", "st
 
 def compiler() -> tuple[list[str], list[str]] | None:
     """The command of a compiler, and what comes last on its line; None where there is none."""
-    if find_spec("ziglang") is not None:
+    zig = find_spec("ziglang")
+    if zig is not None and zig.origin is not None:
         target = ["-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m", "-fno-sanitize=undefined"]
-        return [sys.executable, "-m", "ziglang", "cc", *target], []
+        of_each_line = ["-fno-sanitize-merge=null", "-fno-sanitize-debug-trap-reasons"]
+        guards = [*NULL_GUARDS, *of_each_line, "-Xclang", ROOM]
+        return [str(Path(zig.origin).with_name("zig")), "cc", *target, *guards], []
     for name in GCC:
         if found := shutil.which(name):
-            return [found, *_ARCHITECTURE], ["-lgcc"]
+            guards = ["-fsanitize=null", "-fsanitize-undefined-trap-on-error", ROOM]
+            return [found, *_ARCHITECTURE, *guards], ["-lgcc"]
     if (clang := shutil.which("clang")) and shutil.which("ld.lld"):
-        return [clang, "--target=riscv32-unknown-elf", "-fuse-ld=lld", *_ARCHITECTURE], []
+        target = ["--target=riscv32-unknown-elf", "-fuse-ld=lld", *_ARCHITECTURE]
+        return [clang, *target, *NULL_GUARDS, ROOM], []
     return None
 
 
@@ -68,6 +86,7 @@ def read_c(data: bytes, name: str = "program.c", folder: Path | None = None) -> 
         raise InputError("there is no compiler for C programs", advice=ADVICE)
     if not files_are_read():
         _refuse_names_of_files(data)
+        found = _confined(found[0]), found[1]
     with tempfile.TemporaryDirectory(prefix="tapegrad-") as own:
         source = Path(own, "program.c")
         source.write_bytes(data)
@@ -79,16 +98,42 @@ def read_c(data: bytes, name: str = "program.c", folder: Path | None = None) -> 
         more += [FLOATS] if FLOAT_FORMAT.search(constants(elf)) else []
         elf = _compiled(found, source, [*near, *more]) if more else elf
         text = tuple(data.decode("utf-8", "replace").splitlines())
-        return replace(read_elf(elf), name=name, source=SourceText(text, line_numbers(elf, source.name)))
+        built = replace(read_elf(elf), name=name, source=SourceText(text, line_numbers(elf, source.name)))
+        return _with_stack_guards(built)
+
+
+def _with_stack_guards(program: Program) -> Program:
+    """A comparison at the beginning of each function that has room for it."""
+    image = bytearray(program.image)
+    for at in program.symbols.values():
+        if image[at : at + 8] == TWO_NOPS:
+            image[at : at + 8] = STACK_GUARD
+    return replace(program, image=bytes(image))
+
+
+def _confined(command: list[str]) -> list[str]:
+    """The command where it can read the compiler, our library and its own folder, and no other file."""
+    program = Path(command[0]).resolve()
+    if program.stem == "zig":
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        kept = Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or Path(home, "zig"))
+        kept.mkdir(parents=True, exist_ok=True)
+        places = [program.parent, kept]
+    else:
+        parts = ("lib", "libexec", program.stem.removesuffix("-gcc"))
+        places = [program.parent, *(program.parents[1] / part for part in parts)]
+        places += map(Path, ("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/dev/null"))
+    return [sys.executable, "-I", confined.__file__, ".", str(HERE), *map(str, places), "--", *command]
 
 
 def _refuse_names_of_files(data: bytes) -> None:
-    """Refuses whatever a compiler might open a file for, but for the headers there are. It would print what
-    the file holds as a mistake. Words that are made of parts, or by macros, are refused as such."""
+    """Refuses whatever a compiler might open a file for, but for the headers there are: where no kernel keeps
+    it from that, it would print what the file holds as a mistake. Words that are made of parts, or by macros,
+    are refused as such, and so is a line that goes on in another way than by a backslash at its end."""
     text = re.sub(rb"\\\r?\n", b"", data)
     known = "|".join(re.escape(name) for name in _headers().split(", ")).encode()
     rest = re.sub(rb"^[ \t]*#[ \t]*include[ \t]*[<\"](?:" + known + rb")[>\"]", b"", text, flags=re.MULTILINE)
-    word = re.search(rb"include|import|embed|pragma|asm|inc\W*bin|##|%:|\?\?", rest, re.IGNORECASE)
+    word = re.search(rb"include|import|embed|pragma|asm|inc\W*bin|##|%:|\?\?|\\[ \t\v\f]*[\r\n]", rest, re.I)
     if word is not None:
         raise FormatError(
             f"no files are opened for this C program, and it has {word[0].decode()!r}",

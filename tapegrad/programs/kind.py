@@ -65,7 +65,8 @@ def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> P
     return Program(data["name"], machine, image.tobytes(), int(data["entry"]), symbols, source)
 
 
-_MAIN = re.compile(r"(?:^|[;}/])[ \t]*(?:\w+[ \t*]+)*main\s*\([^;{}]*\)\s*\{", re.MULTILINE)
+_MAIN = re.compile(rb"(?:^|[;}/])[ \t]*+(?:(?!main\b)\w++[ \t*]++)*+main\s*+\([^;{}]*+(\{?)", re.MULTILINE)
+"""The head of `main`, up to its body or something else. Nothing is gone over twice, however long the file."""
 _ASSEMBLER = re.compile(
     r"^[ \t]*(?:[A-Za-z_.$][\w.$]*:[ \t]*|\d+:[ \t]*)*"
     rf"(?:[a-z.]+[ \t]+(?:{'|'.join(NUMBERS)})[ \t]*,|(?:nop|ret|ecall|ebreak)[ \t]*(?:[#;/]|$)"
@@ -76,7 +77,7 @@ _ASSEMBLER = re.compile(
 
 
 def _is_c(data: bytes) -> bool:
-    return _MAIN.search(opening(data)) is not None
+    return any(head[1] for head in _MAIN.finditer(data))
 
 
 def _is_assembler(data: bytes) -> bool:

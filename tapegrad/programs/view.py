@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel, Table
+from tapegrad.programs.compiler import STACK_GUARD, TRAP
 from tapegrad.programs.instructions import REGISTERS, disassembled
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32
@@ -61,7 +62,15 @@ def outcome(program: Program, state: ProgramState) -> str:
         return f"exit code {exit_code(program, state)}"
     if state.trap == "end":
         return "ended"
-    return f"stopped: {state.trap}" if state.trap else "running"
+    return f"stopped: {state.trap}{_guard(state)}" if state.trap else "running"
+
+
+def _guard(state: ProgramState) -> str:
+    """What a guard that a C program was compiled with has found."""
+    before, here = state.memory[max(state.pc - 4, 0) : state.pc], state.memory[state.pc : state.pc + 4]
+    if here == TRAP:
+        return " (a null pointer, or another trap of the compiler)"
+    return " (the stack has no room left)" if before + here == STACK_GUARD else ""
 
 
 def exit_code(program: Program, state: ProgramState) -> int | None:
@@ -95,7 +104,8 @@ def state_json(program: Program, state: ProgramState) -> dict[str, Any]:
 
 def state_text(program: Program, state: ProgramState) -> str:
     """The output, how the program ended, and registers that are not 0."""
-    lines = [f"{outcome(program, state)}, at {place(program, state.pc)}"]
+    line = program.source.line(state.pc) if program.source and exit_code(program, state) is None else 0
+    lines = [f"{outcome(program, state)}, at {place(program, state.pc)}{f', line {line}' if line else ''}"]
     if state.written:
         kept = len(state.output)
         cut = f" (the last {kept:,} of {state.written:,} bytes)" if kept < state.written else ""

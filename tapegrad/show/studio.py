@@ -121,7 +121,7 @@ class Worker:
 
     def __init__(self, folder: str, python: bool = False) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tapegrad.show.studio_job", *(["--python"] if python else [])],
+            [sys.executable, "-P", "-m", "tapegrad.show.studio_job", *(["--python"] if python else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

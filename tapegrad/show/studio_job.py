@@ -141,7 +141,7 @@ def idle_runs() -> Iterator[bytes]:
     if mark is None or mark.exists():
         yield from others
     else:
-        command = [sys.executable, "-m", "tapegrad.show.studio_job", FILL_OPTION]
+        command = [sys.executable, "-P", "-m", "tapegrad.show.studio_job", FILL_OPTION]
         nowhere = subprocess.DEVNULL
         _filling.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere))
 

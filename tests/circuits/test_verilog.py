@@ -39,6 +39,18 @@ def test_whoever_waits_is_told_why(
     assert ("the first time" in capsys.readouterr().err) == told
 
 
+def test_names_that_yosys_leaves_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = """.model m\n.inputs clk\n.outputs q\n.latch d a re clk 0\n.names a d\n0 1\n.names a q\n1 1
+.names a[4] $techmap$add$/own/design.v:3$2.$auto$alumacc.cc:485:replace_alu$19.A[4]\n1 1\n.end\n"""
+    monkeypatch.setattr(verilog, "find_spec", lambda name: True)
+    monkeypatch.setattr(verilog, "_RUN", f"open('design.blif', 'w').write({written!r})")
+    source = verilog.read_verilog(verilog.EXAMPLE.encode())
+    assert isinstance(source, SequentialCircuit)
+    assert last(source, 4).outputs.ravel().tolist() == [0, 1, 0, 1]
+    with pytest.raises(FormatError, match=r"'a\[4\]', .* is driven by nothing"):
+        tg.read(written)
+
+
 def test_verilog_is_recognised() -> None:
     assert verilog.looks_like_verilog(verilog.EXAMPLE.encode())
     assert verilog.looks_like_verilog(b"// x\n`default_nettype none\n  module m;\nendmodule")
@@ -64,6 +76,21 @@ class TestYosys:
         assert isinstance(adder, Circuit)
         net = tg.compile(adder, "relu")
         assert all(net(a, b) == a + b for a in range(16) for b in range(16))
+
+    @pytest.mark.parametrize("more", ["", "assert (y < 108); $display(y);"])
+    def test_a_table_in_a_case(self, more: str) -> None:
+        """12 entries and an open default make a memory of 16 words, which reads four bits of the counter."""
+        table = [74, 44, 71, 28, 6, 63, 98, 107, 64, 81, 102, 35]
+        entries = " ".join(f"6'd{at}: y = 7'd{word};" for at, word in enumerate(table))
+        source = tg.read(
+            "module m(input clk, output reg [6:0] q); reg [5:0] a = 0; reg [6:0] y;\n"
+            "always @(posedge clk) a <= a + 1;\n"
+            f"always @* begin case (a) {entries} default: y = 7'bx; endcase {more} end\n"
+            "always @(posedge clk) q <= y; endmodule"
+        )
+        assert isinstance(source, SequentialCircuit)
+        rows = last(source, 13).outputs[1:]
+        assert [named_bits(source.outputs, row)["q"] for row in rows] == table
 
     def test_transmitter(self) -> None:
         source = tg.read(str(EXAMPLES / "uart.v"))

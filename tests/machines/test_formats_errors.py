@@ -44,7 +44,7 @@ CASES = [
         "line 5, column 24",
     ),
     ("source code: 5\n", "mapping", "line 1"),
-    # morphett: arity, direction, symbol, duplicate, undefined states
+    # morphett: arity, direction, symbol, duplicate, no start
     ("0 1 1 r 0\n0 _ 1 halt", "5 columns, and this one has 4", "line 2, column 1"),
     ("0 1 1 r 0\n0 _ 1 r halt now", "5 columns, and this one has 6", "line 2"),
     ("0 1 1 r 0\n0 _ 1 x halt", "'x' is no direction", "line 2, column 7"),
@@ -55,7 +55,6 @@ CASES = [
         "line 2, column 3",
     ),
     ("1 1 1 r 1", "no rule for state 0", ""),
-    ("0 1 1 r nowhere", "'nowhere' is entered but has no rules", "line 1"),
     # multi-tape: arity, truncation, moves, headers
     (HEADERS + "a,0,1\nz,0,1,>,>\na,0\nz,0,>", "2 parts where a state and 2 symbol", "line 5, column 1"),
     (HEADERS + "a,0,1\nz,0,1,>", "4 parts where a state, 2 symbol", "line 4, column 1"),

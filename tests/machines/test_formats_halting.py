@@ -21,6 +21,7 @@ CASES = [
     (MORPHETT % "halt", 2, 2),
     (MORPHETT % "halt-reject", 2, 2),
     (MORPHETT % "c", 2, 3),  # c reads a blank and has no rule: the simulator steps into "halt"
+    (MORPHETT % "error", 2, 3),  # and so it does from a state without rules
     (MULTITAPE % "b", 1, 1),
     (MULTITAPE % "yes", 1, 1),
     (TURMITE, 6, 6),  # published: 6

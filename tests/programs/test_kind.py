@@ -70,6 +70,14 @@ def test_a_file_that_is_no_program_is_still_a_file(tmp_path):
         tg.read(tmp_path)
 
 
+def test_main_may_stand_at_the_end_of_a_large_file():
+    table = "static const int t[] = {" + "1, " * 50_000 + "};\n"
+    for head in ("int main(void) {", "int main(int n, char **v) // as ever\n{", "main()\n{"):
+        assert {known.name for known in all_formats() if known.detect((table + head).encode())} == {"C"}
+    for text in ("main(\n" * 10**6, ";main(void);" * 10**6, "a " * 10**6):  # gone over once
+        assert not any(known.detect(text.encode()) for known in PROGRAM.formats if known.name == "C")
+
+
 @pytest.mark.parametrize("before", ["int f(void);", "int f(void) { return 2; } static ", "/* one line */ "])
 def test_main_may_stand_in_any_place_of_a_line(before):
     detects = {

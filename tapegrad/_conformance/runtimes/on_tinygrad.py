@@ -27,8 +27,8 @@ from tapegrad._conformance.training import Training
 COMPILER = """#!/bin/sh
 # Clang as tinygrad calls it, from standard input to standard output, by the one that zig brings.
 made=$(mktemp)
-"{python}" -m ziglang cc -c -x c -O2 -fPIC -ffreestanding -fno-math-errno -nostdlib -g0 -fno-sanitize=all \\
-    -target x86_64-linux-gnu -mcpu=native - -o "$made" && cat "$made"
+"{python}" -P -m ziglang cc -c -x c -O2 -fPIC -ffreestanding -fno-math-errno -nostdlib -g0 \\
+    -fno-sanitize=all -target x86_64-linux-gnu -mcpu=native - -o "$made" && cat "$made"
 code=$?
 rm -f "$made"
 exit $code

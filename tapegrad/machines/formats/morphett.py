@@ -2,8 +2,8 @@
 
 `*` as a state or symbol to match is a wildcard; for state s and symbol c the rules are tried in the order
 (s, c), (s, *), (*, c), (*, *). `*` as a new symbol, direction or new state means no change. `_` is the blank,
-`;` starts a comment, a final `!` sets a breakpoint (passed over here), and every state named halt... halts. A
-comment may propose an input by `$INITIAL_TAPE:`, in which a `*` marks the head.
+`;` starts a comment, a final `!` sets a breakpoint (passed over here). A state named halt... halts, as does a
+machine without a rule. A comment may propose an input by `$INITIAL_TAPE:`, in which a `*` marks the head.
 """
 
 import re
@@ -59,7 +59,11 @@ def read(data: bytes, symbols: Iterable[str] = ()) -> Loaded:
         if code.strip():
             _add_rule(table, code, number)
             check_count(len(table), At(number, 1))
-    _check_states(table)
+    if not {_START, _ANY} & {state for state, _ in table}:
+        raise FormatError(
+            "no rule for state 0, where every machine of this format starts",
+            advice="Name the start state 0, or add a rule such as: 0 * * * first",
+        )
     alphabet = dict.fromkeys(symbol for (_, read), line in table.items() for symbol in (read, line.write))
     alphabet = dict.fromkeys([_BLANK, *alphabet, *word, *symbols])
     alphabet.pop(_ANY, None)
@@ -99,25 +103,6 @@ def _add_rule(table: _Table, code: str, number: int) -> None:
             advice="Remove one of them: the machine must be deterministic.",
         )
     table[state, symbol] = _Line(write, _MOVES[move.lower()], target, number)
-
-
-def _check_states(table: _Table) -> None:
-    """Every state that a rule enters, and the start state, must have rules of its own or halt by name."""
-    defined = {state for state, _ in table}
-    if _ANY in defined:
-        return
-    if _START not in defined:
-        raise FormatError(
-            "no rule for state 0, where every machine of this format starts",
-            advice="Name the start state 0, or add a rule such as: 0 * * * first",
-        )
-    for line in table.values():
-        if line.state not in defined and line.state != _ANY and not _halts(line.state):
-            raise FormatError(
-                f"state {quoted(line.state)} is entered but has no rules",
-                where=f"line {line.number}",
-                advice="Add its rules, or call it halt or halt-something if it is to halt.",
-            )
 
 
 def _expanded(table: _Table, alphabet: tuple[str, ...]) -> TuringMachine:

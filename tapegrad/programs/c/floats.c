@@ -83,14 +83,42 @@ static void rounded(struct decimal *number, int digits)
     while (number->first < number->end && !words[number->first]) number->first++;
 }
 
-/* A text with decimals and an exponent. It is exact where all digits fit a double and the power of ten is one,
-   as in all numbers of up to 15 digits near 1; else the last digit may be one off. */
+union bits {
+    double number;
+    unsigned long long bits;
+};
+
+/* The sign of a text's digits, of which the first is not 0 and stands at `place`, less the number half-way between
+   the double of these bits and the next. */
+static int beside_middle(const char *digits, const char *end, int place, unsigned long long bits)
+{
+    struct decimal middle;
+    int exponent = (int)(bits >> 52), lowest;
+    unsigned long long mantissa = bits & 0xfffffffffffff;
+    decimal_from(&middle, 2 * (exponent ? mantissa | 1ULL << 52 : mantissa) + 1, (exponent ? exponent : 1) - 1076);
+    lowest = 9 * (WHOLE - middle.end);
+    if (place != leading(&middle)) return place - leading(&middle);
+    for (; digits < end; digits++) {
+        int more = *digits - '0' - digit_at(&middle, place);
+        if (*digits == '.') continue;
+        if (more) return more;
+        place--;
+    }
+    for (; place >= lowest; place--)
+        if (digit_at(&middle, place)) return -1;
+    return 0;
+}
+
+/* A text with decimals and an exponent, as the double that is nearest. Up to 15 digits and powers of ten up to 10^22
+   are exact, and so is what one multiplication or division makes of them. Else that is near, and is moved until the
+   digits lie between the two middles beside it, even numbers with their borders. */
 static double float_in(const char *text, char **end)
 {
-    const char *at = text;
-    double value, power;
+    const unsigned long long infinite = 2047ULL << 52;
+    const char *at = text, *first = 0, *behind;
+    union bits value;
     unsigned long long digits = 0;
-    int negative, some = 0, scale = 0, point = 0;
+    int negative, some = 0, scale = 0, point = 0, place = 0, exact;
     while (isspace(*at)) at++;
     negative = *at == '-';
     if (*at == '-' || *at == '+') at++;
@@ -100,6 +128,9 @@ static double float_in(const char *text, char **end)
             continue;
         }
         some = 1;
+        if (!first && *at != '0') first = at;
+        if (first) place += !point;
+        else place -= point;
         if (digits < 1000000000000000000) {
             digits = 10 * digits + (unsigned)(*at - '0');
             scale -= point;
@@ -107,26 +138,42 @@ static double float_in(const char *text, char **end)
             scale += !point;
         }
     }
+    behind = at;
     if (some && (*at | 32) == 'e') {
         const char *sign = at + 1;
         int below = *sign == '-', exponent = 0;
         if (*sign == '-' || *sign == '+') sign++;
         if (isdigit(*sign)) {
-            for (; isdigit(*sign); sign++) exponent = exponent < 9999 ? 10 * exponent + *sign - '0' : exponent;
-            scale += below ? -exponent : exponent;
+            for (; isdigit(*sign); sign++) exponent = exponent < 99999 ? 10 * exponent + *sign - '0' : exponent;
+            if (below) exponent = -exponent;
+            scale += exponent;
+            place += exponent;
             at = sign;
         }
     }
     if (end) *end = (char *)(some ? at : text);
-    value = (double)digits;
-    for (unsigned left = (unsigned)(scale < 0 ? -scale : scale); left && value != 0 && value <= 1.7976931348623157e308;) {
-        unsigned part = left < 22 ? left : 22;
+    value.number = (double)digits;
+    exact = digits >> 53 == 0 && scale >= -22 && scale <= 22;
+    for (int left = scale < 0 ? -scale : scale; left && value.bits && value.bits < infinite;) {
+        int part = left < 22 ? left : 22;
+        double power = 1;
         left -= part;
-        power = 1;
-        for (unsigned i = 0; i < part; i++) power *= 10;  /* exact up to 10^22 */
-        value = scale < 0 ? value / power : value * power;
+        while (part--) power *= 10;
+        value.number = scale < 0 ? value.number / power : value.number * power;
     }
-    return negative ? -value : value;
+    if (first && !exact) {
+        int side;
+        place--;  /* of the first digit */
+        if (value.bits >= infinite) value.bits = infinite - 1;
+        while (value.bits < infinite
+               && ((side = beside_middle(first, behind, place, value.bits)) > 0 || (side == 0 && value.bits & 1)))
+            value.bits++;
+        while (value.bits
+               && ((side = beside_middle(first, behind, place, value.bits - 1)) < 0 || (side == 0 && value.bits & 1)))
+            value.bits--;
+        if (!value.bits || value.bits == infinite) errno = ERANGE;
+    }
+    return negative ? -value.number : value.number;
 }
 
 /* The compiler's own conversions of long double, which has 113 digits, are larger than all else here. */
@@ -138,7 +185,7 @@ union quadruple {
 static double shortened(long double number)
 {
     union quadruple held = {number};
-    union { unsigned long long bits; double number; } result;
+    union bits result;
     const unsigned *words = held.words;
     int exponent = (int)(words[3] >> 16 & 0x7fff) - 16383 + 1023;
     result.bits = (unsigned long long)(words[3] & 0xffff) << 36 | (unsigned long long)words[2] << 4 | words[1] >> 28;
@@ -157,7 +204,7 @@ static double shortened(long double number)
 
 static void lengthened(double number, long double *to)
 {
-    union { double number; unsigned long long bits; } held = {number};
+    union bits held = {number};
     union quadruple *result = (union quadruple *)to;
     unsigned exponent = (unsigned)(held.bits >> 52 & 2047);
     if (exponent) exponent = exponent == 2047 ? 0x7fff : exponent + 16383 - 1023;

@@ -251,6 +251,7 @@ static void *allocated(size_t wanted)
     found = (struct block *)heap_end;
     if (most < heap_end || (size_t)(most - heap_end) < size) return 0;
     heap_end += size;
+    __asm__ volatile("mv gp, %0" ::"r"(heap_end));
     found->size = size;
     return (char *)found + HEADER;
 }

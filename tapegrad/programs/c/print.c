@@ -98,11 +98,48 @@ static void print_whole(struct sink *sink, struct form *form, unsigned long long
 
 #ifdef TAPEGRAD_FLOATS
 
+/* %a: digits of four bits behind one of 0 or 1, times a power of two. */
+static void print_bits(struct sink *sink, const struct form *form, unsigned long long mantissa, int exponent, char *prefix,
+                       int prefix_length)
+{
+    const char *letters = form->kind == 'a' ? "0123456789abcdefxp" : "0123456789ABCDEFXP";
+    char text[16], number[8], *tail = number + sizeof number;
+    int precision = form->precision, kept, length = 0, power = exponent - 1023, size;
+    if (exponent) mantissa |= 1ULL << 52;
+    else power = mantissa ? -1022 : 0;
+    if (precision < 0)
+        for (precision = 13; precision && !(mantissa >> 4 * (13 - precision) & 15);) precision--;
+    kept = precision < 13 ? precision : 13;
+    if (kept < 13) {
+        unsigned long long step = 1ULL << 4 * (13 - kept), rest = mantissa & (step - 1);
+        mantissa -= rest;
+        if (rest > step / 2 || (rest == step / 2 && mantissa & step)) mantissa += step;
+    }
+    prefix[prefix_length++] = '0';
+    prefix[prefix_length++] = letters[16];
+    for (int i = 0; i <= kept; i++) {
+        text[length++] = letters[mantissa >> 4 * (13 - i) & 15];
+        if (i == 0 && (precision || form->flags & OTHER_FORM)) text[length++] = '.';
+    }
+    size = power < 0 ? -power : power;
+    do *--tail = (char)('0' + size % 10);
+    while (size /= 10);
+    *--tail = power < 0 ? '-' : '+';
+    *--tail = letters[17];
+    size = (int)(number + sizeof number - tail);
+    size = form->width - (length + precision - kept + size);  /* what is left for the prefix and blanks */
+    field(sink, &(struct form){form->flags & ~LEFT, form->flags & LEFT ? 0 : size, 0, 0}, prefix, prefix_length, 0, "", 0);
+    emit(sink, text, length);
+    emit_many(sink, '0', precision - kept);
+    emit(sink, tail, (int)(number + sizeof number - tail));
+    if (form->flags & LEFT) emit_many(sink, ' ', size - prefix_length);
+}
+
 static void print_float(struct sink *sink, struct form *form, double value)
 {
-    union { double number; unsigned long long bits; } held = {value};
+    union bits held = {value};
     struct decimal number;
-    char prefix[1], kind = (char)(form->kind | 32), tail[6];
+    char prefix[3], kind = (char)(form->kind | 32), tail[6];
     int sign = sign_of((int)(held.bits >> 63), form->flags, prefix), precision = form->precision < 0 ? 6 : form->precision;
     int exponent = (int)(held.bits >> 52 & 2047), high, top, length, tail_length = 0, point;
     unsigned long long mantissa = held.bits & 0xfffffffffffff;
@@ -110,6 +147,10 @@ static void print_float(struct sink *sink, struct form *form, double value)
         const char *text = mantissa ? form->kind < 'a' ? "NAN" : "nan" : form->kind < 'a' ? "INF" : "inf";
         form->flags &= ~ZEROS;
         field(sink, form, prefix, sign, 0, text, 3);
+        return;
+    }
+    if (kind == 'a') {
+        print_bits(sink, form, mantissa, exponent, prefix, sign);
         return;
     }
     decimal_from(&number, exponent ? mantissa | 1ULL << 52 : mantissa, (exponent ? exponent : 1) - 1075);
@@ -213,7 +254,7 @@ static void print(struct sink *sink, const char *format, va_list given)
             }
             continue;
         }
-        if (form.kind && is_among(form.kind, "fFeEgG")) {
+        if (form.kind && is_among(form.kind, "fFeEgGaA")) {
 #ifdef TAPEGRAD_FLOATS
             if (longs == 9) {
                 print_float(sink, &form, shortened(va_arg(values, long double)));

@@ -161,7 +161,7 @@ static int scan(struct scanned *from, const char *format, va_list given)
             if (!some) break;
             if (to) *to = 0;
 #ifdef TAPEGRAD_FLOATS
-        } else if (is_among(*format, "fFeEgG")) {
+        } else if (is_among(*format, "fFeEgGaA")) {
             double value;
             if (!scan_float(from, width ? width : -1, &value, &c)) break;
             if (kept && longs > 1) lengthened(value, va_arg(values, long double *));

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import DataError, InputError
 from tapegrad.learners import decision_tree, naive_bayes, nearest, winnow
+from tapegrad.learners.data import cuts_of
 from tapegrad.learners.model import Learner, Memory
 from tapegrad.learners.tree import steps_to_grow
 from tapegrad.targets.extended.formats import FixedPoint
@@ -20,9 +21,9 @@ from tapegrad.targets.extended.rosenblatt import perceptron_rule
 
 
 class TrainedClassifier(ABC):
-    """Two classes, told apart by an extended network. It depends on the number of samples and features,
-    never on what they are: to fit again with data of the same shape is to train the same network. Labels are
-    -1 and +1, which keeps |y|^2 away from 0."""
+    """Two classes, told apart by an extended network. It depends on the number of samples and of numbers for
+    each, never on what they are: to fit again with data of the same shape is to train the same network.
+    Labels are -1 and +1, which keeps |y|^2 away from 0."""
 
     settings: ClassVar[tuple[str, ...]]
 
@@ -225,8 +226,9 @@ class LearnerClassifier(TrainedClassifier):
 
         LearnerClassifier("naive-bayes", cuts=2).fit(X, y).score(X_test, y_test)
 
-    Each feature becomes `cuts` bits: whether it lies above the 1st, 2nd, ... of as many quantiles of the
-    training samples. What is remembered is, bit for bit, what the learner remembers when run plainly.
+    Each feature becomes `cuts` bits, or fewer if it has no more than `cuts` distinct values: whether it lies
+    above each of so many cuts between the values of the training samples (`learners.data.cuts_of`); 0 and 1
+    pass as they are. What is remembered is, bit for bit, what the learner remembers when run plainly.
     """
 
     settings = ("learner", "cuts", "epochs", "engine", "progress")
@@ -246,12 +248,12 @@ class LearnerClassifier(TrainedClassifier):
     def _look_at(self, samples: NDArray[np.float64]) -> None:
         if self.cuts < 1:
             raise DataError(f"a feature needs at least one cut, not {self.cuts}")
-        places = np.arange(1, self.cuts + 1) / (self.cuts + 1)
-        self._cuts = np.quantile(samples, places, axis=0)
+        self._cuts = [cuts_of(column, self.cuts) for column in samples.T]
 
     def scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Features as bits, those of one feature together."""
-        return (X[:, :, None] > self._cuts.T).reshape(len(X), -1).astype(float)
+        bits = [column[:, None] > cuts for column, cuts in zip(X.T, self._cuts, strict=True)]
+        return np.concatenate(bits, axis=1).astype(float)
 
     def _network(self, samples: int, inputs: int) -> Extended:
         return _learner_network(self.learner, samples, inputs, self.epochs)

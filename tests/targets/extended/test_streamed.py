@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from tapegrad.circuits import Array, Bit, array
 from tapegrad.cli import app
+from tapegrad.commands.train import Table
 from tapegrad.errors import DataError, InputError, Refused
 from tapegrad.learners import (
     FunctionLearner,
@@ -167,6 +168,55 @@ def _places(folder: Path):
     from safetensors.numpy import load_file
 
     return load_file(folder / "model.safetensors")["result_places"].tolist()
+
+
+def test_a_table_of_0_and_1_is_learned_from_as_it_is(tmp_path):
+    """Three quarters of `a`, which is the label, are ones. Scikit-learn sees the table, not our bits."""
+    from sklearn.naive_bayes import BernoulliNB
+
+    draw = np.random.default_rng(5)
+    a, b = np.array([1, 1, 1, 0] * 10), draw.integers(0, 2, 40)
+    rows = np.column_stack([a, b, np.ones(40, int), a])
+    lines = "\n".join(",".join(map(str, row)) for row in rows.tolist())
+    file = written(tmp_path, f"a,b,always,label\n{lines}\n")
+    ran = CliRunner().invoke(app, ["train-with", "naive-bayes", file, "--json"])
+    found = json.loads(ran.stdout)
+    table = Table.read(file).split(None, 0)
+    theirs: Any = BernoulliNB(alpha=1.0, binarize=cast(Any, None)).fit(table.features, table.labels)
+    assert table.others is not None
+    for part, name in ((table, "train"), (table.others, "test")):
+        assert found["accuracy"][name] == theirs.score(part.features, part.labels) == 1.0
+    assert found["constant"] == ["always"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_features_are_cut_between_values_that_occur(seed):
+    """At all places if there are few; else as near to the quantiles as any, where the bit varies."""
+    draw = np.random.default_rng(seed)
+    column = draw.choice(draw.normal(size=draw.integers(2, 9)), 50) * 10.0 ** draw.integers(-300, 300)
+    column[draw.random(50) < draw.random()] = column[0]
+    ranks = np.searchsorted(np.unique(column), column)
+    steps = [ranks > rank for rank in range(ranks.max())] or [ranks > 0]
+    for most in (1, 2, 3, 8):
+        model = LearnerClassifier(cuts=most)
+        model._look_at(column[:, None])
+        bits = model.scaled(column[:, None]).T
+        assert all(any(np.array_equal(bit, step) for step in steps) for bit in bits)
+        if len(steps) <= most:
+            assert np.array_equal(bits, steps)
+        for k in range(1, most + 1):
+            apart = [abs((1 - step.mean()) - k / (most + 1)) for step in (*bits, *steps)]
+            assert min(apart[: len(bits)]) <= min(apart) + 1e-12
+
+
+def test_neighbours_among_floats_are_told_apart():
+    for below in (1.0, -1.0, 0.0, 1e-310, 1.7e308):
+        pair = np.array([[below], [np.nextafter(below, np.inf)]])
+        model = LearnerClassifier()
+        model._look_at(pair)
+        assert model.scaled(pair).tolist() == [[0], [1]]
+    model._look_at(np.array([[-1.7e308], [1.7e308]]))
+    assert model.scaled(np.array([[-1.7e308], [-1e308], [1e308], [1.7e308]])).ravel().tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.slow
