@@ -13,7 +13,6 @@ import numpy as np
 
 from tapegrad_check.folder import (
     AGAIN,
-    COMPUTES_SOURCE,
     CONFIG,
     MODEL,
     OWN_TABLE,
@@ -107,9 +106,11 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     verdict = checked.verdict
     if bound.source is None:
         statements.append(f"the source was not checked: {bound.reason}")
-        verdict = OWN_TABLE if verdict == COMPUTES_SOURCE else verdict
-    elif bound.tested is not None and verdict == COMPUTES_SOURCE:
-        verdict = tested_on(bound.tested)
+    if verdict.startswith(emulator.PROVED):  # bounded or not, it holds no more than the way to the net does
+        if bound.source is None:
+            verdict = OWN_TABLE
+        elif bound.tested is not None:
+            verdict = tested_on(bound.tested)
     statements += [*bound.statements, *checked.statements, *same]
     if folder.config["version"] == 1:
         statements.append("the folder is of format 1, which does not record how its source was lowered")
