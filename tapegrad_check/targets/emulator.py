@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.fields import array, number, texts, whole
 from tapegrad_check.folder import COMPUTES_SOURCE, Arrays, Checked, require
+from tapegrad_check.formulas.nodes import FALSE
 from tapegrad_check.products import times
 from tapegrad_check.sources import Learner, Model
 from tapegrad_check.targets.exact_memory import check_exact
@@ -121,6 +122,10 @@ def _check_practical(
     compute = _computation(net)
     require(len(names) == net.cells + net.graph.given - 1, "there are more or fewer names than inputs")
     seen = [compute[answer], compute[finished], *(compute[flip] for flip in flips.tolist())]
+    if TRAINED in arrays:
+        never = arrays["cells"][np.array(seen[2:]) == FALSE]
+        same = arrays[TRAINED][..., never] == arrays["weights"][never]
+        require(same.all(), "training has changed a bit of memory that never changes")
     if learner is not None:
         _same_learner(net, compute, learner, seen, arrays, names)
         statements.append(
