@@ -179,6 +179,11 @@ def _answers(arrays: Arrays, contents: Contents) -> Answers:
     above = np.clip(np.searchsorted(ordered, kinks), 1, len(ordered) - 1)
     margin = float(np.minimum(np.abs(kinks - ordered[above - 1]), np.abs(ordered[above] - kinks)).min())
     require(margin > LEAST_KINK, f"a value is {margin:.3g} from a kink: too near")
+    span = float(np.ptp(ordered))
+    near = (
+        kinks >= ordered[0] - span
+    ).all()  # or what a unit gives would be rounded more than the values are
+    require(near, "a kink lies far below all values")
     bias, questions = arrays["V2.bias"], len(arrays["V2.bias"])
     rows, columns, weights = (arrays[f"V2.{part}"] for part in ("rows", "columns", "values"))
     places = np.array([3 * (at[0] + 1) + at[1] + 1 for at in CELLS])
@@ -186,7 +191,7 @@ def _answers(arrays: Arrays, contents: Contents) -> Answers:
     asked[rows] = cell[columns]
     require((asked[rows] == cell[columns]).all(), "a question asks about two cells")
     terms = np.bincount(rows, minlength=questions) + 2
-    size = totals(rows, np.abs(weights) * float(np.ptp(ordered)), questions) + np.abs(bias)
+    size = totals(rows, np.abs(weights) * span, questions) + np.abs(bias)
     rounding = EPSILON * terms * size
     require((rounding < LEAST_MARGIN / 4).all(), "the answers to questions are rounded too much")
     reads = Weights.of(rows, columns, weights, questions)
