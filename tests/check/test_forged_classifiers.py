@@ -161,6 +161,27 @@ def test_what_no_training_on_the_grid_leaves(place: Any, value: float) -> None:
         assert_refused(forged, "no training leaves")
 
 
+def test_a_memory_without_samples_is_none() -> None:
+    for part in (slice(-1, None), slice(0, 0)):
+        forged = genuine("on the grid").copy()
+        forged.arrays["memory"] = forged.arrays["memory"][part]
+        assert_refused(forged, "nothing has been memorised")
+    forged = genuine("on the grid").copy()
+    forged.arrays["memory"] = forged.arrays["memory"][:, :0]
+    assert_refused(forged, "nothing has been memorised")
+
+
+def test_a_classifier_that_is_what_it_may_be() -> None:
+    """Untrained; of a learner made for so many samples and features."""
+    untrained = genuine("parity").copy()
+    untrained.config["estimator"]["steps"] = 0
+    untrained.arrays["trained"] = untrained.arrays["weights"]
+    assert verdict(untrained) == NOT_COVERED
+    made_for = genuine("on the grid").copy()
+    made_for.config["estimator"]["learner"] |= {"samples": 12, "features": 2}
+    assert verdict(made_for) == NOT_COVERED
+
+
 def test_a_bit_of_memory_that_never_changes() -> None:
     """Most learners have none; those of a program keep what they do not write."""
     keeps = replace(echo("x").circuit, output_wires=[1, 4, 0])  # type: ignore[arg-type]
