@@ -25,10 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad_check.folder import require
+from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp.disguised_heads import DisguisedHeads, Form
 from tapegrad_check.rasp.drift import UP, Matrix, product, quantum, rounded
-from tapegrad_check.rasp.tables import MIXED, START, WORD, row_of
+from tapegrad_check.rasp.tables import MIXED, START, WORD
 
 
 class Read(NamedTuple):

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad_check.folder import Arrays, require
+from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp.drift import SINGLE, UP, Drift, Matrix, product, quantum, rounded
 from tapegrad_check.rasp.heads import BETA
 from tapegrad_check.rasp.program import RaspNet
-from tapegrad_check.rasp.tables import MIXED, START, WORD, row_of
+from tapegrad_check.rasp.tables import MIXED, START, WORD
 from tapegrad_check.sources.rasp import Rasp
 
 UNDERFLOW = 104.0

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import NotProved, require
+from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
-from tapegrad_check.rasp.tables import MOST_WORK, START, UNIT, WORD, Key, Tables, row_of
+from tapegrad_check.rasp.tables import MOST_WORK, START, UNIT, WORD, Key, Tables
 
 BETA = 256.0
 """What a condition scores. exp(-128) is below the smallest float of single precision, which is above

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, NotProved, require
+from tapegrad_check.maps import row_of
 from tapegrad_check.rasp.heads import BETA, Heads
-from tapegrad_check.rasp.tables import MIXED, START, UNIT, WORD, Key, Parts, row_of
+from tapegrad_check.rasp.tables import MIXED, START, UNIT, WORD, Key, Parts
 from tapegrad_check.sources import Model, digest
 from tapegrad_check.sources.rasp import rasp_of
 
