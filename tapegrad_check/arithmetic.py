@@ -71,11 +71,10 @@ def exact(total: Any, step: Any, format: Format = SINGLE) -> Any:
 def rounding(terms: Any, total: Any, step: Any, format: Format = SINGLE) -> Any:
     """How far sums of so many products may be off: not at all if they are exact, infinitely far if they may
     overflow. The step is a power of two that all products are multiples of, or 0 if there is none."""
-    total = total * UP
-    relative = np.minimum(terms * format.u, 0.5)
-    off = (relative / (1 - relative) * total + 2 * terms * 2.0**format.least) * UP
-    off = np.where(terms * format.u <= 0.5, off, np.inf)
-    return np.where(exact(total, step, format), 0.0, np.where(finite(total, format), off, np.inf))
+    share = np.minimum(terms * format.u, 0.5)
+    off = (share / (1 - share) * total + 2 * terms * 2.0**format.least) * UP
+    bounded = (terms * format.u <= 0.5) & finite(total * UP, format)
+    return np.where(exact(total * UP, step, format), 0.0, np.where(bounded, off, np.inf))
 
 
 def product(*factors: Matrix) -> tuple[Matrix, Matrix]:

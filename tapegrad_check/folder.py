@@ -211,7 +211,7 @@ def _no_number(text: str) -> float:
 
 
 def tensors_of(content: bytes, path: Path) -> Arrays:
-    """Arrays of finite numbers."""
+    """Arrays of numbers that are finite, and that no hardware takes for 0."""
     try:
         arrays = parse_tensors(content)
     except (SafetensorError, ValueError, KeyError) as error:
@@ -219,4 +219,6 @@ def tensors_of(content: bytes, path: Path) -> Arrays:
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise CheckError(f"the array {name!r} holds numbers that are not finite", where=str(path))
+        if array.dtype.kind == "f" and ((array != 0) & (np.abs(array) < np.finfo(array.dtype).tiny)).any():
+            raise CheckError(f"the array {name!r} holds numbers too small to be normal", where=str(path))
     return arrays
