@@ -198,7 +198,7 @@ def bytes_of(path: Path, limit: int) -> bytes:
 def parsed(content: bytes, path: Path) -> dict[str, Any]:
     """A JSON object."""
     try:
-        data = json.loads(content, parse_constant=_no_number)
+        data = json.loads(content, parse_constant=_no_number, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise CheckError(f"{path.name} is not JSON: {error}", where=str(path)) from error
     if not isinstance(data, dict):
@@ -210,12 +210,22 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number")
 
 
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which every key stands once: of two, a person may read the one and a program the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands there twice")
+    return found
+
+
 def tensors_of(content: bytes, path: Path) -> Arrays:
     """Arrays of numbers that are finite, and that no hardware takes for 0."""
     try:
         arrays = parse_tensors(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise CheckError(f"{path.name} is not a safetensors file: {error}", where=str(path)) from error
+    parsed(content[8 : 8 + int.from_bytes(content[:8], "little")], path)  # its header, which names arrays
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise CheckError(f"the array {name!r} holds numbers that are not finite", where=str(path))
