@@ -23,8 +23,7 @@ ATTEMPTS = 100
 """To read the files together, beside someone who writes them."""
 
 VERSION = 2
-"""The format that is written. Format 1 did not record how the source was lowered."""
-READABLE = (1, VERSION)
+"""The format that is written and read. Format 1 did not record how the source was lowered."""
 
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")
 """Prefixes of arrays that belong to the source, to what it was lowered to, and to the passes in between."""
@@ -75,16 +74,16 @@ class Folder:
 
     @property
     def pass_names(self) -> list[str]:
-        """The names of the passes that the source went through; format 1 has nothing but these."""
+        """The names of the passes that the source went through."""
         entries = self.config.get("passes", [])
         require(isinstance(entries, list), "the passes are not a list")
-        names: list[Any] = [entry.get("name") if isinstance(entry, dict) else entry for entry in entries]
-        require(all(isinstance(name, str) for name in names), "a pass has no name")
-        return names
+        named = all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries)
+        require(named, "a pass has no name")
+        return [entry["name"] for entry in entries]
 
     @property
     def defaults(self) -> list[dict[str, Any]]:
-        """The defaults of the options of each lowering, then of the target; format 1 has none."""
+        """The defaults of the options of each lowering, then of the target."""
         stages = self.config.get("defaults", [])
         fits = isinstance(stages, list) and all(isinstance(stage, dict) for stage in stages)
         require(fits, "the defaults are not a list of options")
@@ -131,16 +130,18 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
                 raise CheckError(
                     f"the entry {key!r} is missing or of the wrong kind", where=str(folder / name)
                 )
-        if data["version"] not in READABLE:
+        if data["version"] != VERSION:
             raise Unchecked(
-                f"the file is of format {data['version']}; this program reads formats up to {VERSION}",
+                f"the file is of format {data['version']}, and this program reads format {VERSION}"
+                + (": format 1 does not record how its source was lowered" if data["version"] == 1 else ""),
                 where=str(folder / name),
-                advice="Update this program, or compile and save the net again with this version.",
+                advice="Compile and save the net again with this version"
+                + (", or update this program." if data["version"] > VERSION else "."),
             )
     for name, content in ((CONFIG, config_bytes), (MODEL, model_bytes)):
         issued_for(certificate, name, content, folder)
-    if (config["version"], config["target"]) != (certificate["version"], certificate["target"]):
-        raise CheckError("config and certificate name different targets or formats", where=str(folder))
+    if config["target"] != certificate["target"]:
+        raise CheckError("config and certificate name different targets", where=str(folder))
     return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
 
 
