@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad_check.folder import (
     AGAIN,
+    COMPUTES_SOURCE,
     CONFIG,
     MODEL,
     OWN_TABLE,
@@ -47,6 +48,10 @@ Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Check
 proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
 None, because the way to it is not proved, the net is checked against its own table alone."""
 
+NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
+"""Exit codes of verdicts that are weaker than a proof for all inputs, of all that is loaded. Those of refusals
+are in `__main__`."""
+
 CHECKERS: dict[str, Checker] = {
     "relu": relu.check,
     "transformer": transformer.check,
@@ -69,6 +74,17 @@ class CheckReport:
     """"computes this source, for all inputs", or less: "computes this source, for the first n samples",
     "computes its own table; source not checked", "tested on n inputs"; and what was "not compared"."""
     statements: tuple[str, ...]
+
+    @property
+    def code(self) -> int:
+        """The exit code of commands that check: 0 for nothing less than a proof for all inputs."""
+        if self.verdict == COMPUTES_SOURCE:
+            return 0
+        if classifiers.NOT_COMPARED in self.verdict:
+            return IN_PART
+        if self.verdict.startswith(emulator.PROVED):
+            return BOUNDED
+        return TESTED if self.verdict.startswith("tested on") else NOT_PROVED
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain JSON."""
@@ -126,6 +142,4 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     statements += [*bound.statements, *checked.statements, *same, *beside]
     if beside:
         verdict += f"; {classifiers.NOT_COMPARED}"
-    if folder.config["version"] == 1:
-        statements.append("the folder is of format 1, which does not record how its source was lowered")
     return CheckReport(str(exported), target, verdict, tuple(statements))
