@@ -49,8 +49,8 @@ proved. Every name and number that the loader reads is bound to that source, or 
 None, because the way to it is not proved, the net is checked against its own table alone."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
-"""Exit codes of verdicts that are weaker than a proof for all inputs, of all that is loaded. Those of refusals
-are in `__main__`."""
+"""Exit codes of verdicts that are weaker than a proof of everything for all inputs. Those of refusals are in
+`__main__`."""
 
 CHECKERS: dict[str, Checker] = {
     "relu": relu.check,
