@@ -28,7 +28,18 @@ from tapegrad_check.folder import (
 from tapegrad_check.passes import Bound, bound_source
 from tapegrad_check.rasp import answer_key
 from tapegrad_check.sources import Model
-from tapegrad_check.targets import decoder, emulator, extended, rcnn, relu, simplex, stock, tape, transformer
+from tapegrad_check.targets import (
+    classifiers,
+    decoder,
+    emulator,
+    extended,
+    rcnn,
+    relu,
+    simplex,
+    stock,
+    tape,
+    transformer,
+)
 
 __all__ = ["CheckError", "CheckReport", "Unchecked", "check", "read_folder"]
 
@@ -36,6 +47,10 @@ Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Check
 """From the net's config, its own arrays, the claims, and the source that the net must be of, to what was
 proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
 None, because the way to it is not proved, the net is checked against its own table alone."""
+
+NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
+"""Exit codes of verdicts that are weaker than a proof of everything for all inputs. Those of refusals are in
+`__main__`."""
 
 CHECKERS: dict[str, Checker] = {
     "relu": relu.check,
@@ -56,9 +71,20 @@ class CheckReport:
     folder: str
     target: str
     verdict: str
-    """One of three: "computes this source, for all inputs", "computes its own table; source not checked",
-    "tested on n inputs"."""
+    """"computes this source, for all inputs", or less: "computes this source, for the first n samples",
+    "computes its own table; source not checked", "tested on n inputs"; and what was "not compared"."""
     statements: tuple[str, ...]
+
+    @property
+    def code(self) -> int:
+        """The exit code of commands that check: 0 for nothing less than a proof for all inputs."""
+        if self.verdict == COMPUTES_SOURCE:
+            return 0
+        if classifiers.NOT_COMPARED in self.verdict:
+            return IN_PART
+        if self.verdict.startswith(emulator.PROVED):
+            return BOUNDED
+        return TESTED if self.verdict.startswith("tested on") else NOT_PROVED
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain JSON."""
@@ -93,6 +119,7 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
                     folder.config["net"], folder.own, folder.certificate["claims"], bound.source
                 )
             same = [] if of is None else stock.compare(exported, folder)
+            beside = classifiers.check(folder)
     except NotProved as error:
         raise CheckError(str(error), where=str(path), advice=AGAIN) from error
     except FloatingPointError as error:
@@ -107,10 +134,12 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     verdict = checked.verdict
     if bound.source is None:
         statements.append(f"the source was not checked: {bound.reason}")
-        verdict = OWN_TABLE if verdict == COMPUTES_SOURCE else verdict
-    elif bound.tested is not None and verdict == COMPUTES_SOURCE:
-        verdict = tested_on(bound.tested)
-    statements += [*bound.statements, *checked.statements, *same]
-    if folder.config["version"] == 1:
-        statements.append("the folder is of format 1, which does not record how its source was lowered")
+    if verdict.startswith(emulator.PROVED):  # bounded or not, it holds no more than the way to the net does
+        if bound.source is None:
+            verdict = OWN_TABLE
+        elif bound.tested is not None:
+            verdict = tested_on(bound.tested)
+    statements += [*bound.statements, *checked.statements, *same, *beside]
+    if beside:
+        verdict += f"; {classifiers.NOT_COMPARED}"
     return CheckReport(str(exported), target, verdict, tuple(statements))

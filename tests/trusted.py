@@ -36,18 +36,25 @@ SEQUENCES = [
 ]
 WAYS = ["tests/check/test_ways_of_circuits.py"]
 CLOCKED = ["tests/check/test_clocked.py", *WAYS]
-FILTERS = ["tests/check/test_filters.py", "tests/check/test_refusals.py"]
+FILTERS = [f"tests/check/test_{name}.py" for name in ("filters", "refusals", "forged_filters")]
+CLASSIFIERS = ["tests/check/test_forged_classifiers.py", "tests/test_sklearn.py"]
 STOCK = ["tests/check/test_stock.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check": [
         f"tests/check/test_{name}.py" for name in ("verdicts", "stock", "sources", "programs_on_tapes")
     ],
     "tapegrad_check.targets.attention": HEADS,
+    "tapegrad_check.arithmetic": [
+        "tests/check/test_arithmetic.py",
+        "tests/check/test_forged_numbers.py",
+        "tests/targets/test_relu_proof.py",
+    ],
     "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
     "tapegrad_check.products": ["tests/check/test_products.py"],
     "tapegrad_check.signals": ["tests/check/test_boundary.py"],
     "tapegrad_check.instructions.cases": PAGE,
     "tapegrad_check.passes.circuits": CHECK,
+    "tapegrad_check.targets.classifiers": CLASSIFIERS,
     "tapegrad_check.passes.clocked": CLOCKED,
     "tapegrad_check.passes.drawings": WAYS,
     "tapegrad_check.targets.clock": CLOCKED,

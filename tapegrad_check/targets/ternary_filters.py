@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad_check.arithmetic import DOUBLE, rounding
 from tapegrad_check.fields import array
 from tapegrad_check.fields import number as finite
 from tapegrad_check.folder import Arrays, require
@@ -45,7 +46,8 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
         "kink_margin": answers.margin,
         "bump_rounding": answers.rounding,
     }
-    require(certificate.keys() == {"encoding", *claims}, "the certificate makes other claims than it should")
+    named = certificate.keys() == {"encoding", *claims} and certificate["encoding"] == "ternary"
+    require(named, "the certificate makes other claims than it should")
     for name, found in claims.items():
         same = math.isclose(finite(certificate[name], name), found, rel_tol=1e-6)
         require(same, f"the certificate claims {name} = {certificate[name]}, not {found:.3g}")
@@ -63,10 +65,13 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
     fifth = totals(arrays["V5.columns"], arrays["V5.values"], len(arrays["V4.bias"]))
     fourth = arrays["V4.values"] * fifth[arrays["V4.rows"]]
     out = totals(arrays["V4.columns"], fourth, units)
+    reach = totals(arrays["V4.columns"], np.abs(fourth), units)
     close = min(CLOSE, answers.margin / 16)
     off_by = 3 * answers.rounding
     sizes = totals(unit, np.abs(weight), units)
-    require((off_by * sizes < LEAST_MARGIN / 4).all(), "a unit adds up answers that are rounded too much")
+    all_terms = (1 + off_by) * sizes + np.abs(arrays["V3.bias"])
+    off = off_by * sizes + rounding(np.bincount(unit, minlength=units) + 1, all_terms, 0.0, DOUBLE)
+    require((off < LEAST_MARGIN / 4).all(), "a unit adds up answers that are rounded too much")
     heard = _heard(found, out, Weights.of(unit, asked, weight, units), len(answers.usual), contents)
     require(off_by * heard < close / 4, "the rounding of the answers changes the new value of a cell")
     seen, slope = ({at: np.zeros((units, len(contents.memorising))) for at in CELLS} for _ in range(2))
@@ -74,6 +79,13 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
         mine = answers.cell[asked] == number
         np.add.at(seen[place], unit[mine], weight[mine, None] * answers.kinds[asked[mine]])
         np.add.at(slope[place], unit[mine], weight[mine, None] * answers.slopes[asked[mine]])
+    largest = np.maximum(np.abs(answers.kinds), np.abs(answers.slopes)).max(axis=1, initial=1)
+    adds = reach * (np.abs(arrays["V3.bias"]) + totals(unit, np.abs(weight) * largest[asked], units))
+    memorises = arrays["V3.bias"] + sum(own.max(axis=1) for own in seen.values()) >= -LEAST_MARGIN
+    terms = int(np.bincount(unit, minlength=1).max()) + len(arrays["V5.values"])
+    for total, count in _on_at_once(found, adds, contents), (adds[memorises].sum(), memorises.sum()):
+        off = float(rounding(terms + count, total, 0.0, DOUBLE))
+        require(off < close / 4, "a sum of units is rounded")
     used = np.flatnonzero(out)
     behind = Weights.of(used, 0 * used, out[used], units)
     return Filter(
@@ -87,6 +99,20 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
             f"{answers.margin:.3g} to a kink",
         ],
     )
+
+
+def _on_at_once(found: Active, adds: Numbers, contents: Contents) -> tuple[float, int]:
+    """What units add to the magnitude of all that is summed up for a new value, while all cells compute, and
+    how many they are: those that are usually on, and those that the contents of a patch can turn on."""
+    on = found.on > 0
+    turned = found.turned > 0
+    places = (found.at * contents.count + found.content)[turned]
+    own = adds[found.unit[turned]]
+    total, count = (
+        totals(places, parts, len(CELLS) * contents.count).reshape(len(CELLS), -1).max(axis=1).sum()
+        for parts in (own, np.ones(len(own)))
+    )
+    return float(adds[on].sum() + total), int(on.sum() + count)
 
 
 def _heard(found: Active, out: Numbers, reads: Weights, questions: int, contents: Contents) -> float:
@@ -133,6 +159,8 @@ def _answers(arrays: Arrays, contents: Contents) -> Answers:
     above = np.clip(np.searchsorted(ordered, kinks), 1, len(ordered) - 1)
     margin = float(np.minimum(np.abs(kinks - ordered[above - 1]), np.abs(ordered[above] - kinks)).min())
     require(margin > LEAST_KINK, f"a value is {margin:.3g} from a kink: too near")
+    span = float(np.ptp(ordered))
+    require((kinks >= ordered[0] - span).all(), "a kink lies so far below all values that they are rounded")
     bias, questions = arrays["V2.bias"], len(arrays["V2.bias"])
     rows, columns, weights = (arrays[f"V2.{part}"] for part in ("rows", "columns", "values"))
     places = np.array([3 * (at[0] + 1) + at[1] + 1 for at in CELLS])
@@ -140,7 +168,7 @@ def _answers(arrays: Arrays, contents: Contents) -> Answers:
     asked[rows] = cell[columns]
     require((asked[rows] == cell[columns]).all(), "a question asks about two cells")
     terms = np.bincount(rows, minlength=questions) + 2
-    size = totals(rows, np.abs(weights) * float(np.ptp(ordered)), questions) + np.abs(bias)
+    size = totals(rows, np.abs(weights) * span, questions) + np.abs(bias)
     rounding = float((np.finfo(np.float64).eps * terms * size).max(initial=0.0))
     require(rounding < LEAST_MARGIN / 4, "the answers to questions are rounded too much")
     reads = Weights.of(rows, columns, weights, questions)
