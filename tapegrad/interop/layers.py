@@ -1,7 +1,8 @@
 """A compiled net as a layer of somebody else's model, in PyTorch or in Equinox.
 
-The layer takes numbers and takes those above 1/2 for 1, all others for 0. It gives 0 and 1, exactly what the
-source gives for these bits. That is a step function, whose derivative is 0 or does not exist. What a model
+The layer takes floats and takes those above 1/2 for 1, all others for 0. It gives 0 and 1, exactly what the
+source gives for these bits. Integers it takes as the numbers that the inputs are, modulo 2 to their widths,
+and gives integers. That is a step function, whose derivative is 0 or does not exist. What a model
 can learn from is the *multilinear extension* of the circuit: the one function that is linear in each input
 and agrees with the circuit on all bits. At a row of bits x its derivative is a difference that the net
 computes itself,
@@ -15,7 +16,8 @@ as well.) Where x is drawn, each bit by itself with probability p_i, the
 mean of this difference is the derivative of the expected output by p_i: the gradient is right on average.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,6 +25,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tapegrad._compile import Compiled
+from tapegrad.circuits.inputs import BUS
 from tapegrad.errors import InputError, Refused, described
 from tapegrad.networks.backends.jax import Jax
 from tapegrad.networks.form import Affine, Dense
@@ -64,6 +67,52 @@ def dense_layers(net: CompactNet | ReluNet) -> list[Dense]:
     return [*(Dense(own, "relu") for own in maps), Dense(bits, "linear")]
 
 
+class Words(NamedTuple):
+    """Bits of a layer as words: of each bit which word it is in, and where."""
+
+    word: list[int]
+    place: list[int]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> "Words":
+        """From names such as `a[3]`; a bit without a number is a word of its own."""
+        found = [BUS.fullmatch(name) for name in names]
+        keys = [bus[1] if bus else name for name, bus in zip(names, found, strict=True)]
+        order = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        return cls([order[key] for key in keys], [int(bus[2]) if bus else 0 for bus in found])
+
+    @property
+    def total(self) -> int:
+        """How many words there are."""
+        return 1 + max(self.word, default=-1)
+
+    def bits(self, library: Any, numbers: Any) -> Any:
+        """Numbers (..., words) as bits, by PyTorch or by JAX."""
+        place = library.asarray(self.place)
+        place = place.to(numbers.device) if hasattr(place, "to") and hasattr(place, "new_zeros") else place
+        return numbers[..., library.asarray(self.word)] >> place & 1
+
+    def numbers(self, library: Any, bits: Any) -> Any:
+        """Bits that are integers as numbers, unsigned."""
+        columns = [bits[..., i] << place for i, place in enumerate(self.place)]
+        words = [
+            sum(own for own, at in zip(columns, self.word, strict=True) if at == word)
+            for word in range(self.total)
+        ]
+        return library.stack(words, -1)
+
+
+def takes_numbers(x: Any, floats: bool, inputs: Words, outputs: Words, widest: int) -> bool:
+    """Whether an array holds a number for each word; refused where results are wider than arrays can hold."""
+    if floats or x.ndim == 0 or x.shape[-1] != inputs.total or inputs.total == len(inputs.word):
+        return False
+    if max(inputs.place + outputs.place) >= widest:
+        raise Refused(
+            f"numbers of more than {widest} bits do not fit an array's integers", advice="Give bits."
+        )
+    return True
+
+
 def rows_of(x: Any, inputs: tuple[str, ...]) -> Any:
     """A row for each pattern; refused where the last axis has not a place for each input."""
     if x.ndim == 0 or x.shape[-1] != len(inputs):
@@ -97,7 +146,14 @@ class EquinoxLayer(eqx.Module):
         return (fixed > 0.5).astype(found.dtype) + (found - fixed)
 
     def __call__(self, x: Array) -> Array:
-        rows = rows_of(x, self.network.inputs["bits"].columns)
+        names = self.network.inputs["bits"].columns
+        words, results = Words.of(names), Words.of(self.network.columns[self.network.outputs["outputs"]])
+        integer = jnp.asarray(0).dtype  # of 32 bits, or 64 where JAX is told so
+        widest = jnp.iinfo(integer).bits - 1
+        if takes_numbers(x, jnp.issubdtype(x.dtype, jnp.floating), words, results, widest):
+            found = self(words.bits(jnp, x.astype(integer)).astype(self.precision))
+            return results.numbers(jnp, found.astype(integer))
+        rows = rows_of(x, names)
         hard = jax.lax.stop_gradient(rows > 0.5).astype(self.precision)
         found = self.bits(hard)
         if self.gradient == "flips":

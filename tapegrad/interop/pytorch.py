@@ -17,7 +17,7 @@ from torch import Tensor, nn, relu
 from tapegrad._compile import Compiled
 from tapegrad.errors import Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.interop.layers import dense_layers, flipped, layer_network, rows_of
+from tapegrad.interop.layers import Words, dense_layers, flipped, layer_network, rows_of, takes_numbers
 from tapegrad.networks.backends.pytorch import NetworkModule
 from tapegrad.networks.form import Matrix
 from tapegrad.networks.forms import of_recurrence
@@ -347,6 +347,8 @@ class TorchLayer(nn.Module):
         super().__init__()
         network = layer_network(compiled, gradient)
         self.inputs = network.inputs["bits"].columns
+        self.words = Words.of(self.inputs)
+        self.results = Words.of(network.columns[network.outputs["outputs"]])
         self.net, self.gradient = NetworkModule(network, trainable=trainable), gradient
 
     def bits(self, hard: Tensor) -> Tensor:
@@ -361,6 +363,9 @@ class TorchLayer(nn.Module):
         return (ones - zeros).reshape(*hard.shape, ones.shape[-1])
 
     def forward(self, x: Tensor) -> Tensor:
+        if takes_numbers(x, x.is_floating_point(), self.words, self.results, 63):
+            found = self(self.words.bits(torch, x.long()).to(next(self.net.parameters()).dtype))
+            return self.results.numbers(torch, found.long())
         rows = rows_of(x, self.inputs)
         hard = (rows.detach() > 0.5).to(next(self.net.parameters()).dtype)
         found = self.bits(hard)

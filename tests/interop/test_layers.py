@@ -73,6 +73,26 @@ def test_frozen_and_trainable_weights_in_equinox(adder) -> None:
     assert any(np.asarray(own).any() for own in jax.tree.leaves(gradients))
 
 
+NUMBERS = np.array([[200, 100], [255, 255], [0, 0], [17, 4]])
+
+
+@pytest.mark.parametrize("target", ["relu", "transformer"])
+def test_numbers_are_numbers(target: str) -> None:
+    """Integers in, integers out, in any shape; the sums are Python's."""
+    net = tg.compile("adder8", target)
+    wanted = [[int(a) + int(b)] for a, b in NUMBERS]
+    found = tg.to_equinox(net)(jnp.asarray(NUMBERS))
+    assert found.tolist() == wanted
+    assert jnp.issubdtype(found.dtype, jnp.integer)
+    torch = pytest.importorskip("torch")
+    layer = tg.to_layer(net)
+    assert layer(torch.tensor([200, 100])).tolist() == [300]
+    assert layer(torch.tensor(NUMBERS).reshape(2, 2, 2)).reshape(4, 1).tolist() == wanted
+    assert layer(torch.tensor(NUMBERS, dtype=torch.uint8)).tolist() == wanted  # which holds no sum
+    with pytest.raises(Refused, match="more than 31 bits"):
+        tg.to_equinox(tg.compile("adder32", target))(jnp.asarray(NUMBERS))
+
+
 @pytest.mark.parametrize(("source", "target"), [("increment", "tape"), ("increment", "transformer")])
 def test_what_is_no_layer_is_refused(source: str, target: str) -> None:
     with pytest.raises(Refused, match=r"no layer that maps bits to bits.*\"relu\""):
