@@ -6,10 +6,11 @@
   occurs it must tell which it is (0, 1 or -1).
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import DataError
 
@@ -40,6 +41,15 @@ def bits_of(X: NDArray[Any], thresholds: NDArray[np.float64] | None) -> NDArray[
             advice="Give a threshold, above which a feature counts as 1.",
         )
     return (X == 1).astype(np.uint8)
+
+
+def labels_of(y: ArrayLike) -> NDArray[Any]:
+    """Labels as an array. Integers stay integers: NumPy would make floats of such as no type of its own holds
+    all of."""
+    labels = np.asarray(y)
+    rounded = labels.dtype.kind == "f" and not hasattr(y, "dtype") and np.ndim(y) == 1
+    whole = rounded and all(isinstance(own, int | np.integer) for own in cast(Sequence[Any], y))
+    return np.array(y, object) if whole else labels
 
 
 def classes_of(y: NDArray[Any], zero_one: bool, most: int | None = None) -> NDArray[Any]:
