@@ -17,7 +17,7 @@ from tapegrad._compile import Compiled
 from tapegrad.errors import DataError, InputError, Refused
 from tapegrad.learners import Learner, LearnerState, Samples
 from tapegrad.learners.asked import Questions, questions_of
-from tapegrad.learners.data import bits_of, classes_of, numbers_of, thresholds_of
+from tapegrad.learners.data import bits_of, classes_of, labels_of, numbers_of, thresholds_of
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
 
 GUESSES = ("both", "random")
@@ -154,7 +154,7 @@ def fit(
         raise DataError(f"the number of passes must be a whole number of at least 1, not {passes!r}")
     array = _matrix(X, course.questions)
     thresholds = thresholds_of(array, threshold)
-    points, labels = bits_of(array, thresholds), np.asarray(y)
+    points, labels = bits_of(array, thresholds), labels_of(y)
     if labels.shape != (len(points),) or not len(points):
         raise DataError(
             f"there are {len(points)} samples and labels of shape {labels.shape}",

@@ -132,6 +132,14 @@ def test_programs_give_what_they_print() -> None:
         tg.compile("subleq-hello", "emulator", steps=200, output=2)()
 
 
+def test_watch_takes_what_a_call_takes() -> None:
+    for source in ("adder4", clamped):
+        shown = str(tg.watch(tg.compile(source, "relu"), 3, 5).recording.to_json())
+        assert "'8'" in shown
+    with pytest.raises(InputError, match="8 inputs, but 1 bits"):
+        tg.watch(tg.compile("adder4", "relu"), 3)
+
+
 @pytest.mark.parametrize("given", [["a", "b"], 5, [104, 105]])
 def test_the_input_of_a_program_is_a_text(given: Any) -> None:
     """`bytes(5)` is five zeros."""

@@ -7,10 +7,11 @@
   occurs it must tell which it is (0, 1 or -1).
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import DataError
 
@@ -59,6 +60,15 @@ def cuts_of(column: NDArray[Any], most: int) -> NDArray[np.float64]:
     below, next_up = values[places], values[places + 1]
     middle = below / 2 + next_up / 2
     return np.where((below <= middle) & (middle < next_up), middle, below)
+
+
+def labels_of(y: ArrayLike) -> NDArray[Any]:
+    """Labels as an array. Integers stay integers: NumPy would make floats of such as no type of its own holds
+    all of."""
+    labels = np.asarray(y)
+    rounded = labels.dtype.kind == "f" and not hasattr(y, "dtype") and np.ndim(y) == 1
+    whole = rounded and all(isinstance(own, int | np.integer) for own in cast(Sequence[Any], y))
+    return np.array(y, object) if whole else labels
 
 
 def classes_of(y: NDArray[Any], zero_one: bool, most: int | None = None) -> NDArray[Any]:

@@ -15,6 +15,9 @@ from typing import Any
 
 from tapegrad._compile import Compiled, check_compiled
 from tapegrad._files import write_atomically
+from tapegrad._sources import kind_of
+from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.tracer import Traced
 from tapegrad.show.recorder import MOST_STEPS, Recording, record
 
 _SCRIPTS = (
@@ -117,4 +120,6 @@ class Shown:
 def watch(compiled: Compiled, *inputs: Any, steps: int = MOST_STEPS) -> Shown:
     """A run to watch: notebooks draw it, `.save("page.html")` writes it as a page."""
     check_compiled(compiled, "watch", ", input")
+    if isinstance(compiled.source, Circuit | Traced):  # numbers, as a call takes them
+        inputs = kind_of(compiled.source).call(compiled.source, inputs, {}).inputs
     return Shown(record(compiled, *inputs, steps=steps))

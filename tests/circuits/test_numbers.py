@@ -166,6 +166,15 @@ def test_every_step_wraps_as_in_numpys_arrays(of: Any, own: Any) -> None:
     assert [part.tolist() for part in found] == [part.tolist() for part in function(a, b)]
 
 
+def test_labels_of_a_learner_are_the_users_own_numbers() -> None:
+    rows, labels = [[0, 0], [0, 1], [1, 0], [1, 1]] * 4, [1, 1, (1 << 63) + 1, (1 << 63) + 1] * 4
+    net = tg.compile("learn-dictator8", "emulator")
+    wide = [[*row, *row, *row, *row] for row in rows]
+    net.fit(wide, labels)
+    assert net.predict(wide).tolist() == labels
+    assert net.score(wide, labels) == 1
+
+
 def test_the_command_line_loses_no_bit(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from tapegrad import Array, Int, UInt\n"

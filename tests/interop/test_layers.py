@@ -110,9 +110,9 @@ def test_the_last_axis_has_a_place_for_each_bit(adder, shape: tuple[int, ...]) -
 
 
 def test_a_source_is_compiled_first() -> None:
-    with pytest.raises(InputError, match="a layer is made of a compiled net, and this is str 'adder2'"):
+    with pytest.raises(InputError, match="a layer is made of a compiled net, and this is the str 'adder2'"):
         tg.to_equinox("adder2")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="a network is exported, and this is str 'adder2'"):
+    with pytest.raises(InputError, match="a network is exported, and this is the str 'adder2'"):
         tg.to_onnx("adder2")  # type: ignore[arg-type]
 
 
