@@ -51,6 +51,10 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
 
     time = [place for place, own in enumerate(coordinates) if own[0] == "step"]
     require(steps <= 1 << len(time), "the step's number has too few bits")
+    digits = config["digits"]
+    require(isinstance(digits, list), "the digits of the step's number are not a list")
+    sizes = [whole(own, "the size of a digit", 1, len(time)) for own in digits]
+    require(sum(sizes) == len(time), "the digits of the step's number have other bits than it")
     carried = sorted({place for place in range(len(names)) if last[0].row(place)[0]})
     net = Walk(set(carried) | set(time), time, _stray(config, steps))
     require(not set(carried) & set(time), "the number of a step is handed on")

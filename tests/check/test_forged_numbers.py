@@ -14,12 +14,12 @@ import pytest
 import tapegrad as tg
 from tapegrad._saved import load, save
 from tapegrad._sources import read
-from tapegrad.errors import Refused
+from tapegrad.errors import BrokenNet, Refused
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.rasp.tables import WORD
 from tests.check.altering import Maps
-from tests.check.forgeries import BB2, COUNT
+from tests.check.forgeries import BB2, COUNT, COUNTER
 from tests.check.forging import Saved
 
 
@@ -175,3 +175,14 @@ def test_sums_of_a_filter_that_double_precision_loses(tmp_path: Path) -> None:
 
     first_harmful(net, forged(), ())
     net.is_refused("a sum of units is rounded")
+
+
+@pytest.mark.parametrize("digits", [[10**9], [2, 10**9], [10**400], [0, 4], [], [4.0], [True, 3]])
+def test_digits_that_the_number_of_a_step_has_not(tmp_path: Path, digits: list[Any]) -> None:
+    """They are loaded as a shift: a billion asked for more memory than there is."""
+    net = Forge(read(COUNTER), "transformer", tmp_path / "net", steps=12)
+    assert sum(net.saved.config["net"]["digits"]) == 4
+    net.saved.config["net"]["digits"] = digits
+    net.is_refused("digit")
+    with pytest.raises(BrokenNet):
+        load(net.folder)

@@ -61,10 +61,10 @@ def _rows(starts, columns, values, bias, x, made):  # pragma: no cover - compile
     """Every row of a map at every place."""
     for place in range(len(x)):
         for row in range(len(bias)):
-            total = bias[row]
+            total = made.dtype.type(0)
             for entry in range(starts[row], starts[row + 1]):
                 total += values[entry] * x[place, columns[entry]]
-            made[place, row] = total
+            made[place, row] = total + bias[row]
 
 
 @njit(parallel=True)
@@ -90,12 +90,13 @@ def _block(maps, to, floors, out, slots, x, made):  # pragma: no cover - compile
         begin, end = maps.bounds[layer], maps.bounds[layer + 1]
         for row in range(begin, end):
             total, bias = sums[row - begin], maps.biases[row]
-            for place in range(size):
-                total[place] = bias
+            total[:] = 0
             for entry in range(maps.starts[row], maps.starts[row + 1]):
                 weight, read = maps.values[entry], here[maps.columns[entry]]
                 for place in range(size):
                     total[place] += weight * read[place]
+            for place in range(size):
+                total[place] += bias
         for row in range(begin, end):
             floor, total, written = floors[row], sums[row - begin], here[to[row]]
             for place in range(size):

@@ -399,7 +399,9 @@ class MemoryNet(Net):
             and all(len(stream.group(name)) == width for name, width in carried.items())
             and all(attention.key.width == token for attention in encoders)
             and list(decoder.time) == time
-            and 1 <= scales.steps <= 1 << scales.time == 1 << len(time)
+            and all(type(digit) is int and digit > 0 for digit in config["digits"])
+            and scales.time == len(time)
+            and 1 <= scales.steps <= 1 << len(time)
             and config["attention"] == ("hardmax" if temperature is None else "softmax")
         )
         if not fits:
