@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from tapegrad_check.folder import NotProved, require
 
 Value = Any
-MOST_VALUES, MOST_CASES = 1 << 20, 1 << 22
+MOST_VALUES, MOST_CASES, MOST_TABLE = 1 << 20, 1 << 22, 1 << 26
+"""Of a sequence; of a function that Python works out case by case; of one that is worked out as a table."""
 MOST_IN_ALL = 1 << 30
 """Of all that is done for one program: numbers in tables. A case that Python works out by itself takes as
 long as `ONE` of them."""
@@ -162,6 +163,8 @@ class Rasp:
     def _cases(self, inner: Sequence[Sequence[Value]], each: int) -> int:
         """How many there are, which take as long as so many numbers each."""
         count = prod(map(len, inner))
+        if count > MOST_TABLE:
+            raise NotProved("a table has too many cases")
         self.work.spend(each * count)
         return count
 
