@@ -1,0 +1,244 @@
+"""What becomes of a forged folder: it is checked, and where the checker believes it, run beside its source.
+
+The source that a folder names is run by the plain interpreter. Nothing that the checker has found out is used.
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad._compile import Compiled
+from tapegrad._saved import load
+from tapegrad._sources import source_from_json, source_to_json
+from tapegrad._verify import default_inputs, verify
+from tapegrad.circuits.clocked.kind import random_trace
+from tapegrad.circuits.clocked.model import SequentialCircuit
+from tapegrad.errors import InputError, Refused, TapegradError
+from tapegrad.interop.disguised import load_disguised
+from tapegrad.learners import Learner
+from tapegrad.machines.model import TuringMachine
+from tapegrad.programs.model import Program
+from tapegrad.sklearn import EmulatedClassifier, RCNNClassifier
+from tapegrad.targets.extended import load as load_extended
+from tapegrad_check import CheckError, check
+from tapegrad_check.folder import CERTIFICATE, COMPUTES_SOURCE, CONFIG, MODEL
+from tests.check.forging import Saved, bounded
+from tests.interop.stock_in_numpy import logits
+
+STEPS = 300
+"""Of a net on one input, where the user's own default would be 10,000."""
+LONG = 2_000
+"""Samples of a long training."""
+
+
+class Outcome(NamedTuple):
+    """What the checker said of a folder in one word, in a sentence, and what is wrong with that."""
+
+    end: str
+    said: str
+    finding: str | None = None
+
+
+class Judge:
+    """Of the folders of one case."""
+
+    def __init__(self, kind: str, genuine: Path) -> None:
+        self.genuine = genuine
+        self.full = {"extended": "tested on 1 input"}.get(kind, COMPUTES_SOURCE)
+        """The verdict that a genuine folder gets."""
+        self.of = genuine.with_suffix(".net") if kind == "stock" else None
+        self.wrong: Callable[[Path], str | None] = {
+            "compiled": self._compiled,
+            "extended": self._extended,
+            "disguised": self._disguised,
+            "stock": self._stock,
+            "classifier": self._classifier,
+        }[kind]
+        self.compiled = load(genuine) if kind == "compiled" else None
+
+    def outcome(self, folder: Path) -> Outcome:
+        """What became of a folder."""
+        try:
+            with bounded("check"):
+                report = check(folder, self.of)
+        except CheckError as refusal:
+            return Outcome("refused", str(refusal))
+        except AssertionError as slow:
+            return Outcome("slow", "", str(slow))
+        except Exception as crash:
+            return Outcome("crash", "", f"check: {type(crash).__name__}: {crash}")
+        if report.verdict != self.full:
+            return Outcome("disowned", report.verdict)
+        try:
+            with bounded("a run"), quiet():
+                finding = _two_readings(folder) or self.wrong(folder)
+        except AssertionError as slow:
+            return Outcome("slow", report.verdict, str(slow))
+        except TapegradError as refusal:
+            return Outcome("unloadable", str(refusal))
+        except Unchanged:
+            return Outcome("unchanged", report.verdict)
+        except Exception as crash:
+            return Outcome("harmful", report.verdict, f"a run fails: {type(crash).__name__}: {crash}")
+        return Outcome("harmful" if finding else "harmless", report.verdict, finding)
+
+    # Nets that are compiled
+
+    def _compiled(self, folder: Path) -> str | None:
+        loaded = load(folder)
+        assert self.compiled is not None
+        if _same(loaded, self.compiled):
+            raise Unchanged
+        for engine in loaded.net.engines:
+            for inputs in _inputs(loaded):
+                with suppress(InputError, Refused):  # the net says itself that this is not for it
+                    report = verify(loaded, inputs, engine=engine, steps=STEPS)
+                    if not report.agreed:
+                        return f"{engine}: {report}"
+            if isinstance(loaded.source, Learner) and (found := _trained_for_long(loaded, engine)):
+                return found
+        return None
+
+    # Others
+
+    def _extended(self, folder: Path) -> str | None:
+        net, run = load_extended(folder)
+        again = net.train()
+        same = np.array_equal(again.theta, run.theta) and again.steps == run.steps
+        return None if same else "training gives something else"
+
+    def _disguised(self, folder: Path) -> str | None:
+        net, config = load_disguised(folder), json.loads((folder / CONFIG).read_bytes())
+        assert net.key is not None
+        for said in (net.key.data["plain"]["machine"]["source"], config["source"]):
+            if not said:
+                continue
+            program: Any = source_from_json(said, {})
+            for length in range(1, 4):
+                for tokens in product(program.vocabulary, repeat=min(length, program.length)):
+                    wanted = program.evaluate(tokens)[program.output]
+                    try:
+                        found = net.run(tokens)
+                    except TapegradError as refusal:
+                        if said is config["source"]:
+                            return f"the source takes {tokens}, and the net does not: {refusal}"
+                        continue
+                    if found != wanted:
+                        return f"on {tokens} the net gives {found}, its source {wanted}"
+        return None
+
+    def _stock(self, folder: Path) -> str | None:
+        """The same logits as the genuine checkpoint, which is what the saved net is exported as."""
+        ours, theirs = ({f.name: f.read_bytes() for f in path.iterdir()} for path in (folder, self.genuine))
+        if ours[MODEL] == theirs[MODEL] and all(json.loads(ours[n]) == json.loads(theirs[n]) for n in _settings(theirs)):
+            raise Unchanged
+        random = np.random.default_rng(0)
+        words = len(json.loads(theirs["tokenizer.json"])["model"]["vocab"])
+        for _ in range(3):
+            text = [1, *random.integers(2, words, 12).tolist()]
+            if not np.array_equal(logits(ours, text), logits(theirs, text)):
+                return f"other logits on {text}"
+        changed = [name for name in _settings(theirs) if json.loads(ours[name]) != json.loads(theirs[name])]
+        return f"other settings in {changed}" if changed else None
+
+    def _classifier(self, folder: Path) -> str | None:
+        kind = EmulatedClassifier if json.loads((folder / CONFIG).read_bytes())["target"] == "emulator" else RCNNClassifier
+        points = np.array(list(product((0, 1), repeat=2)))
+        wanted = kind.load(self.genuine).predict(points)
+        found = kind.load(folder).predict(points)
+        return None if np.array_equal(found, wanted) else f"it answers {found}, and was trained to answer {wanted}"
+
+
+class Unchanged(Exception):
+    """The folder loads as the genuine one does."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Forged numbers overflow, which NumPy tells."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _settings(files: Any) -> list[str]:
+    return [name for name in files if name.endswith(".json") and name != "labels.json"]
+
+
+def _two_readings(folder: Path) -> str | None:
+    """A key that stands twice: one reader takes the first, another the last."""
+    found: list[str] = []
+
+    def pairs(own: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        seen: dict[str, Any] = {}
+        for key, value in own:
+            if key in seen and seen[key] != value:
+                found.append(key)
+            seen[key] = value
+        return seen
+
+    for file in sorted(folder.glob("*.json")):
+        json.loads(file.read_bytes(), object_pairs_hook=pairs)
+        if found:
+            return f"{found[0]!r} stands in {file.name} twice, with two values"
+    return None
+
+
+def _same(a: Compiled, b: Compiled) -> bool:
+    """Whether two compiled nets are the same, source and all."""
+    own = [(c.net.config(), *source_to_json(c.source)[:1], c.options) for c in (a, b)]
+    arrays = [c.net.arrays() | {f"source.{n}": one for n, one in source_to_json(c.source)[1].items()} for c in (a, b)]
+    return json.dumps(own[0]) == json.dumps(own[1]) and _identical(*arrays)
+
+
+def _identical(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return a.keys() == b.keys() and all(
+        np.asarray(a[name]).dtype == np.asarray(b[name]).dtype
+        and np.shape(a[name]) == np.shape(b[name])
+        and np.asarray(a[name]).tobytes() == np.asarray(b[name]).tobytes()
+        for name in a
+    )
+
+
+def _inputs(loaded: Compiled) -> Iterator[list[tuple[Any, ...]]]:
+    """What `verify` would take, and more that is likely to tell; a batch at a time, since a net may have no
+    room for one of them."""
+    random = np.random.default_rng(0)
+    given, _ = default_inputs(loaded, random)
+    for one in given:
+        yield [one]
+    source = loaded.source
+    if isinstance(source, TuringMachine) and source.tapes == 1:
+        letters = source.alphabet[:3]
+        yield from ([(list(word),)] for size in range(4) for word in product(letters, repeat=size))
+    elif isinstance(source, SequentialCircuit):
+        yield from ([random_trace(source, random, cycles)] for cycles in (0, 1, 2, 3, 5, 8, 11, 12))
+    elif isinstance(source, Program):
+        yield from ([(text,)] for text in (b"a", b"hi", b"\0\xff", b"10", b"abcdefgh"))
+    elif isinstance(source, Learner):
+        rows = random.integers(0, 2, (6, source.inputs), np.uint8)
+        yield from ([(rows, random.integers(0, 2, 6, np.uint8), seed, guessing)] for seed in (1, 2) for guessing in (True, False))
+
+
+def _trained_for_long(loaded: Compiled, engine: str) -> str | None:
+    """The learner itself, on many samples, beside the net: any labels, or always the same, which push all
+    weights the same way; with guesses, or always the wrong one."""
+    source, random = loaded.source, np.random.default_rng(1)
+    if engine != "fast" or loaded.net.config()["memory"] != "practical":
+        return None
+    rows, labels = random.integers(0, 2, (LONG, source.inputs), np.uint8), random.integers(0, 2, LONG, np.uint8)
+    for x, y, guessing in ((rows, labels, True), (rows, labels | 1, False), (rows & 0, labels & 0, False)):
+        first = source.start(x, y, 3, guessing)
+        with suppress(InputError, Refused):
+            run = loaded.resume(loaded.net.begin(loaded.encode(first), engine), steps=LONG, engine=engine)
+            *_, wanted = source.run(first)
+            if run.state != wanted:
+                return f"{engine}: after {LONG:,} samples the net is at {run.state}, the learner at {wanted}"
+    return None
