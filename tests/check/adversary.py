@@ -142,7 +142,15 @@ class Adversary:
             try:
                 with bounded("a move", MOST_SECONDS), np.errstate(all="ignore"):
                     where = self.moves[name][1](Bench(saved, self.others, self.dice, renew, refusal))
-            except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError, AssertionError):
+            except (
+                KeyError,
+                TypeError,
+                ValueError,
+                IndexError,
+                OverflowError,
+                AttributeError,
+                AssertionError,
+            ):
                 return None  # an earlier move has left nothing that this one could take
             if where is not None:
                 moves = (*moves, f"{name}: {where}"[:160])
@@ -163,7 +171,6 @@ class Adversary:
             return
         alike[:] = sorted((kinds | {own: forgery}).values(), key=lambda one: len(one.moves))[:ALIKE]
 
-
     def _is_about_numbers(self, forgery: Forgery) -> bool:
         """Whether the refusal names a claim, or another number, which was not altered last for another one."""
         assert forgery.outcome is not None
@@ -175,7 +182,9 @@ class Adversary:
 def main() -> int:
     """Prints a table of cases and ends; exit code 1 if anything was found."""
     parser = argparse.ArgumentParser(description="Forges saved nets and judges those that are believed.")
-    parser.add_argument("--target", action="append", help=f"one of: {', '.join(dict.fromkeys(map(target_of, CASES)))}")
+    parser.add_argument(
+        "--target", action="append", help=f"one of: {', '.join(dict.fromkeys(map(target_of, CASES)))}"
+    )
     parser.add_argument("--case", action="append", help=f"one of: {'; '.join(CASES)}")
     parser.add_argument("--count", type=int, default=1000, help="forgeries of each case (default 1,000)")
     parser.add_argument("--seed", type=int, default=0)
@@ -184,9 +193,13 @@ def main() -> int:
     parser.add_argument("--first", action="store_true", help="leave a case once something is found")
     options = parser.parse_args()
     names = [n for n in CASES if n in (options.case or ()) or target_of(n) in (options.target or ())]
-    if unknown := {*(options.case or ())} - CASES.keys() | {*(options.target or ())} - set(map(target_of, CASES)):
+    if unknown := {*(options.case or ())} - CASES.keys() | {*(options.target or ())} - set(
+        map(target_of, CASES)
+    ):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
-    print("| net | forgeries | refused | not said to compute its source | unchanged | harmless | found | seconds |")
+    print(
+        "| net | forgeries | refused | not said to compute its source | unchanged | harmless | found | seconds |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     found = 0
     for name in names or list(CASES):

@@ -5,7 +5,7 @@ The source that a folder names is run by the plain interpreter. Nothing that the
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import product
@@ -21,19 +21,21 @@ from tapegrad._verify import default_inputs, verify
 from tapegrad.circuits.clocked.kind import random_trace
 from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.errors import InputError, Refused, TapegradError
-from tapegrad.interop.disguised import load_disguised
+from tapegrad.interop.disguised import DisguisedNet, load_disguised
 from tapegrad.learners import Learner
 from tapegrad.machines.model import TuringMachine
 from tapegrad.programs.model import Program
 from tapegrad.sklearn import EmulatedClassifier, RCNNClassifier
 from tapegrad.targets.extended import load as load_extended
 from tapegrad_check import CheckError, check
-from tapegrad_check.folder import CERTIFICATE, COMPUTES_SOURCE, CONFIG, MODEL
-from tests.check.forging import Saved, bounded
+from tapegrad_check.folder import COMPUTES_SOURCE, CONFIG, MODEL, tested_on
+from tests.check.forging import bounded
 from tests.interop.stock_in_numpy import logits
 
 STEPS = 300
 """Of a net on one input, where the user's own default would be 10,000."""
+LONGEST = 30
+"""Seconds of the processor that a run may take."""
 LONG = 2_000
 """Samples of a long training."""
 
@@ -51,17 +53,18 @@ class Judge:
 
     def __init__(self, kind: str, genuine: Path) -> None:
         self.genuine = genuine
-        self.full = {"extended": "tested on 1 input"}.get(kind, COMPUTES_SOURCE)
+        self.full = {"extended": tested_on(1)}.get(kind, COMPUTES_SOURCE)
         """The verdict that a genuine folder gets."""
         self.of = genuine.with_suffix(".net") if kind == "stock" else None
-        self.wrong: Callable[[Path], str | None] = {
-            "compiled": self._compiled,
-            "extended": self._extended,
-            "disguised": self._disguised,
-            "stock": self._stock,
-            "classifier": self._classifier,
+        self.read, self.wrong = {
+            "compiled": (load, self._compiled),
+            "extended": (load_extended, self._extended),
+            "disguised": (_disguise, self._disguised),
+            "stock": (_files, self._stock),
+            "classifier": (_classifier, self._classifier),
         }[kind]
-        self.compiled = load(genuine) if kind == "compiled" else None
+        self.own: Any = self.read(genuine)
+        """The genuine net."""
 
     def outcome(self, folder: Path) -> Outcome:
         """What became of a folder."""
@@ -76,25 +79,37 @@ class Judge:
             return Outcome("crash", "", f"check: {type(crash).__name__}: {crash}")
         if report.verdict != self.full:
             return Outcome("disowned", report.verdict)
+        if twice := _two_readings(folder):
+            return Outcome("harmful", report.verdict, twice)
         try:
-            with bounded("a run"), quiet():
-                finding = _two_readings(folder) or self.wrong(folder)
-        except AssertionError as slow:
-            return Outcome("slow", report.verdict, str(slow))
+            with bounded("load"), quiet():
+                loaded = self.read(folder)
         except TapegradError as refusal:
             return Outcome("unloadable", str(refusal))
+        except AssertionError as slow:
+            return Outcome("slow", report.verdict, str(slow))
+        return self._run(loaded, report.verdict)
+
+    def _run(self, loaded: Any, said: str) -> Outcome:
+        """What a net does that the checker believes. It may take the time and memory that it says it takes:
+        then it is not judged."""
+        try:
+            with bounded("a run", LONGEST), quiet():
+                finding = self.wrong(loaded)
+        except AssertionError as slow:
+            return Outcome("not judged", f"{said}: {slow}")
         except Unchanged:
-            return Outcome("unchanged", report.verdict)
+            return Outcome("unchanged", said)
+        except TapegradError as refusal:
+            return Outcome("unloadable", str(refusal))
         except Exception as crash:
-            return Outcome("harmful", report.verdict, f"a run fails: {type(crash).__name__}: {crash}")
-        return Outcome("harmful" if finding else "harmless", report.verdict, finding)
+            return Outcome("harmful", said, f"a run fails: {type(crash).__name__}: {crash}")
+        return Outcome("harmful" if finding else "harmless", said, finding)
 
     # Nets that are compiled
 
-    def _compiled(self, folder: Path) -> str | None:
-        loaded = load(folder)
-        assert self.compiled is not None
-        if _same(loaded, self.compiled):
+    def _compiled(self, loaded: Compiled) -> str | None:
+        if _same(loaded, self.own):
             raise Unchanged
         for engine in loaded.net.engines:
             for inputs in _inputs(loaded):
@@ -108,52 +123,61 @@ class Judge:
 
     # Others
 
-    def _extended(self, folder: Path) -> str | None:
-        net, run = load_extended(folder)
+    def _extended(self, loaded: tuple[Any, Any]) -> str | None:
+        net, run = loaded
         again = net.train()
         same = np.array_equal(again.theta, run.theta) and again.steps == run.steps
         return None if same else "training gives something else"
 
-    def _disguised(self, folder: Path) -> str | None:
-        net, config = load_disguised(folder), json.loads((folder / CONFIG).read_bytes())
+    def _disguised(self, net: DisguisedNet) -> str | None:
+        """Beside the program of the answer key, and the one that the folder names, if it does."""
         assert net.key is not None
-        for said in (net.key.data["plain"]["machine"]["source"], config["source"]):
-            if not said:
-                continue
-            program: Any = source_from_json(said, {})
-            for length in range(1, 4):
-                for tokens in product(program.vocabulary, repeat=min(length, program.length)):
-                    wanted = program.evaluate(tokens)[program.output]
-                    try:
-                        found = net.run(tokens)
-                    except TapegradError as refusal:
-                        if said is config["source"]:
-                            return f"the source takes {tokens}, and the net does not: {refusal}"
-                        continue
-                    if found != wanted:
-                        return f"on {tokens} the net gives {found}, its source {wanted}"
+        for said in (net.key.data["plain"]["machine"]["source"], net.named):
+            program: Any = source_from_json(said, {}) if said else None
+            for length in range(1, 1 + (program.length if said else 0)):
+                for tokens in product(program.vocabulary, repeat=length):
+                    with suppress(Refused):  # the net notices that it would mix values
+                        found, wanted = net.run(tokens), tuple(program.evaluate(tokens)[program.output])
+                        if found != wanted:
+                            return f"on {tokens} the net gives {found}, its source {wanted}"
         return None
 
-    def _stock(self, folder: Path) -> str | None:
+    def _stock(self, files: dict[str, bytes]) -> str | None:
         """The same logits as the genuine checkpoint, which is what the saved net is exported as."""
-        ours, theirs = ({f.name: f.read_bytes() for f in path.iterdir()} for path in (folder, self.genuine))
-        if ours[MODEL] == theirs[MODEL] and all(json.loads(ours[n]) == json.loads(theirs[n]) for n in _settings(theirs)):
+        settings = [name for name in self.own if name.endswith(".json") and name != "labels.json"]
+        changed = [name for name in settings if json.loads(files[name]) != json.loads(self.own[name])]
+        if not changed and files[MODEL] == self.own[MODEL]:
             raise Unchanged
-        random = np.random.default_rng(0)
-        words = len(json.loads(theirs["tokenizer.json"])["model"]["vocab"])
-        for _ in range(3):
-            text = [1, *random.integers(2, words, 12).tolist()]
-            if not np.array_equal(logits(ours, text), logits(theirs, text)):
+        words = len(json.loads(self.own["tokenizer.json"])["model"]["vocab"])
+        for text in np.random.default_rng(0).integers(2, words, (3, 12)).tolist():
+            if not np.array_equal(logits(files, [1, *text]), logits(self.own, [1, *text])):
                 return f"other logits on {text}"
-        changed = [name for name in _settings(theirs) if json.loads(ours[name]) != json.loads(theirs[name])]
         return f"other settings in {changed}" if changed else None
 
-    def _classifier(self, folder: Path) -> str | None:
-        kind = EmulatedClassifier if json.loads((folder / CONFIG).read_bytes())["target"] == "emulator" else RCNNClassifier
+    def _classifier(self, made: Any) -> str | None:
         points = np.array(list(product((0, 1), repeat=2)))
-        wanted = kind.load(self.genuine).predict(points)
-        found = kind.load(folder).predict(points)
-        return None if np.array_equal(found, wanted) else f"it answers {found}, and was trained to answer {wanted}"
+        wanted, found = self.own.predict(points), made.predict(points)
+        return (
+            None
+            if np.array_equal(found, wanted)
+            else f"it answers {found}, and was trained to answer {wanted}"
+        )
+
+
+def _disguise(folder: Path) -> DisguisedNet:
+    """With the source that the folder names, which the net does not know of."""
+    net = load_disguised(folder)
+    object.__setattr__(net, "named", json.loads((folder / CONFIG).read_bytes())["source"])
+    return net
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def _classifier(folder: Path) -> Any:
+    target = json.loads((folder / CONFIG).read_bytes())["target"]
+    return (EmulatedClassifier if target == "emulator" else RCNNClassifier).load(folder)
 
 
 class Unchanged(Exception):
@@ -166,10 +190,6 @@ def quiet() -> Iterator[None]:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def _settings(files: Any) -> list[str]:
-    return [name for name in files if name.endswith(".json") and name != "labels.json"]
 
 
 def _two_readings(folder: Path) -> str | None:
@@ -194,7 +214,10 @@ def _two_readings(folder: Path) -> str | None:
 def _same(a: Compiled, b: Compiled) -> bool:
     """Whether two compiled nets are the same, source and all."""
     own = [(c.net.config(), *source_to_json(c.source)[:1], c.options) for c in (a, b)]
-    arrays = [c.net.arrays() | {f"source.{n}": one for n, one in source_to_json(c.source)[1].items()} for c in (a, b)]
+    arrays = [
+        c.net.arrays() | {f"source.{n}": one for n, one in source_to_json(c.source)[1].items()}
+        for c in (a, b)
+    ]
     return json.dumps(own[0]) == json.dumps(own[1]) and _identical(*arrays)
 
 
@@ -224,7 +247,11 @@ def _inputs(loaded: Compiled) -> Iterator[list[tuple[Any, ...]]]:
         yield from ([(text,)] for text in (b"a", b"hi", b"\0\xff", b"10", b"abcdefgh"))
     elif isinstance(source, Learner):
         rows = random.integers(0, 2, (6, source.inputs), np.uint8)
-        yield from ([(rows, random.integers(0, 2, 6, np.uint8), seed, guessing)] for seed in (1, 2) for guessing in (True, False))
+        yield from (
+            [(rows, random.integers(0, 2, 6, np.uint8), seed, guessing)]
+            for seed in (1, 2)
+            for guessing in (True, False)
+        )
 
 
 def _trained_for_long(loaded: Compiled, engine: str) -> str | None:
@@ -233,7 +260,10 @@ def _trained_for_long(loaded: Compiled, engine: str) -> str | None:
     source, random = loaded.source, np.random.default_rng(1)
     if engine != "fast" or loaded.net.config()["memory"] != "practical":
         return None
-    rows, labels = random.integers(0, 2, (LONG, source.inputs), np.uint8), random.integers(0, 2, LONG, np.uint8)
+    rows, labels = (
+        random.integers(0, 2, (LONG, source.inputs), np.uint8),
+        random.integers(0, 2, LONG, np.uint8),
+    )
     for x, y, guessing in ((rows, labels, True), (rows, labels | 1, False), (rows & 0, labels & 0, False)):
         first = source.start(x, y, 3, guessing)
         with suppress(InputError, Refused):

@@ -22,8 +22,40 @@ POWERS = (1, 2, 24, 25, 30, 40, 52, 53, 54, 60, 64, 100, 120, 126, 127, 200, 100
 """Of two, by which units are rescaled: where rounding begins to matter in either precision, and beyond."""
 FLOATS = (0.0, -0.0, 5e-324, 2.0**-149, 2.0**-126, 2.0**-60, 2.0**-25, 0.25, 0.5, 1.0, 2.0, 4.0, 2.0**24, 2.0**25,
           2.0**53, 2.0**60, 2.0**127, 2.0**200, 1.7e308, math.inf, math.nan, -1.0)  # fmt: skip
-INTEGERS = (0, 1, 2, 3, 5, 8, 64, 1000, 1 << 16, 10**6, 10**7, 1 << 24, 10**9, 1 << 31, 1 << 53, 1 << 62, 10**400, -1)
-TEXTS = ("", "0", "1", "1e999999", "9" * 5000, "1/3", "practical", "exact", "hardmax", "softmax", "none", "float32")
+INTEGERS = (
+    0,
+    1,
+    2,
+    3,
+    5,
+    8,
+    64,
+    1000,
+    1 << 16,
+    10**6,
+    10**7,
+    1 << 24,
+    10**9,
+    1 << 31,
+    1 << 53,
+    1 << 62,
+    10**400,
+    -1,
+)
+TEXTS = (
+    "",
+    "0",
+    "1",
+    "1e999999",
+    "9" * 5000,
+    "1/3",
+    "practical",
+    "exact",
+    "hardmax",
+    "softmax",
+    "none",
+    "float32",
+)
 WALKS = 64
 """Inputs on which vertices are compared."""
 FEW = 4
@@ -47,10 +79,19 @@ class Bench:
         """Another number than an old one: at an extreme, rescaled, or a little different."""
         whole = isinstance(old, int)
         scaled = [old * 2**k for k in (1, 2, self.dice.choice(POWERS[:-1]))] if abs(old) < 1 << 900 else []
-        scaled += [old / 2 ** self.dice.choice(POWERS[:-1])] if not whole and abs(old) < 1e300 else [old // 2 if whole else 0.0]
+        scaled += (
+            [old / 2 ** self.dice.choice(POWERS[:-1])]
+            if not whole and abs(old) < 1e300
+            else [old // 2 if whole else 0.0]
+        )
         near = [old + 1, old - 1, -old] if whole else [old * (1 + 1e-9), -old, old + 1]
         extremes = INTEGERS if whole else FLOATS
-        ways = [extremes, scaled, near, [float(old) if whole and abs(old) < 1e300 else 1, str(old), None, True]]
+        ways = [
+            extremes,
+            scaled,
+            near,
+            [float(old) if whole and abs(old) < 1e300 else 1, str(old), None, True],
+        ]
         return self.dice.choice(list(self.dice.choices(ways, (8, 4, 3, 1))[0]))
 
     def power(self) -> float:
@@ -67,7 +108,8 @@ class Bench:
         return [
             (inner, key)
             for inner, key in _leaves(net)
-            if isinstance(inner[key], int | float) and words & {part[:4] for part in re.findall("[a-z0-9]+", str(key))}
+            if isinstance(inner[key], int | float)
+            and words & {part[:4] for part in re.findall("[a-z0-9]+", str(key))}
         ]
 
     def trees(self) -> dict[str, Any]:
@@ -87,7 +129,11 @@ class Bench:
                 if holder is not trees and self.dice.random() < 0.1:
                     break
                 holder = inner
-                key = self.dice.choice(list(inner)) if isinstance(inner, dict) else self.dice.randrange(len(inner))
+                key = (
+                    self.dice.choice(list(inner))
+                    if isinstance(inner, dict)
+                    else self.dice.randrange(len(inner))
+                )
                 where = f"{where}/{key}"
             if holder is not trees and wanted(holder[key]):
                 return holder, key, where
@@ -110,13 +156,18 @@ class Bench:
     def rows(self, wanted: Callable[[Rows], Any]) -> tuple[Arrays, Rows, Any] | None:
         """Arrays that are rows, with one of their parts."""
         net = self.saved.config.get("net", {})
-        files = [self.saved.arrays, *(own for n, own in self.saved.beside.items() if n.endswith(".safetensors"))]
+        files = [
+            self.saved.arrays,
+            *(own for n, own in self.saved.beside.items() if n.endswith(".safetensors")),
+        ]
         found = [(arrays, own) for arrays in files for own in opened(arrays, net) if wanted(own)]
         if not found:
             return None
         arrays, own = self.dice.choice(found)
         parts = wanted(own)
-        sizes = [len(part[0]) if self.dice.random() < 0.5 and isinstance(part, tuple) else 1 for part in parts]
+        sizes = [
+            len(part[0]) if self.dice.random() < 0.5 and isinstance(part, tuple) else 1 for part in parts
+        ]
         return arrays, own, self.dice.choices(parts, sizes)[0]
 
 
@@ -164,7 +215,11 @@ def what_was_refused(bench: Bench) -> str | None:
         return None
     holder, key = bench.dice.choice(named)
     old = holder[key]
-    new = not old if isinstance(old, bool) else bench.dice.choice([bench.number(old), 0 * old, old // 2 if type(old) is int else old / 2, 5])
+    new = (
+        not old
+        if isinstance(old, bool)
+        else bench.dice.choice([bench.number(old), 0 * old, old // 2 if type(old) is int else old / 2, 5])
+    )
     for inner, at in named:
         if at == key and (inner is holder or bench.dice.random() < 0.7):
             inner[at] = new
@@ -178,8 +233,19 @@ def a_text_or_flag(bench: Bench) -> str | None:
     holder, key, where = found
     old = holder[key]
     texts = [own[at] for own, at in _leaves(bench.trees()) if isinstance(own[at], str)]
-    others = [f"{old}'", f"{old}"[:-1], f"{old}".upper(), *TEXTS, 7, None, [old], *bench.dice.sample(texts, min(9, len(texts)))]
-    holder[key] = not old if isinstance(old, bool) and bench.dice.random() < 0.7 else bench.dice.choice(others)
+    others = [
+        f"{old}'",
+        f"{old}"[:-1],
+        f"{old}".upper(),
+        *TEXTS,
+        7,
+        None,
+        [old],
+        *bench.dice.sample(texts, min(9, len(texts))),
+    ]
+    holder[key] = (
+        not old if isinstance(old, bool) and bench.dice.random() < 0.7 else bench.dice.choice(others)
+    )
     return where
 
 
@@ -194,7 +260,17 @@ def a_list(bench: Bench) -> str | None:
         at = bench.dice.randrange(len(again))
         again[at] = deepcopy(bench.dice.choice(own)[at % len(again)] if bench.dice.random() < 0.5 else own[0])
     swapped = [*own[1:2], *own[:1], *own[2:]]
-    ways = [own[::-1], own[:-1], [*own, own[-1]], swapped, [*own, again], [again, *own], [*own[:i], again, *own[i + 1 :]], [], {}]
+    ways = [
+        own[::-1],
+        own[:-1],
+        [*own, own[-1]],
+        swapped,
+        [*own, again],
+        [again, *own],
+        [*own[:i], again, *own[i + 1 :]],
+        [],
+        {},
+    ]
     holder[key] = bench.dice.choice(ways)
     return where
 
@@ -208,21 +284,22 @@ def a_field_less(bench: Bench) -> str | None:
 
 
 def a_field_of_another(bench: Bench) -> str | None:
-    """Put where there is one of its name, or none: from another net, or from elsewhere in this one."""
-    theirs = Bench(bench.dice.choice([*bench.others, bench.saved]), (), bench.dice, bench.renew)
+    """What has its name in another net, or elsewhere in this one; or something with any name, or none."""
+    ours, theirs = bench.trees(), Bench(bench.dice.choice([*bench.others, bench.saved]), (), bench.dice, bench.renew)
+    if bench.dice.random() < 0.5:
+        names = list(bench.saved.config)
+        names = names if bench.dice.random() < 0.5 else [name for own in _dicts(ours) for name in own]
+        name = bench.dice.choice(names)
+        into = bench.dice.choice([own for own in _dicts(ours) if name in own])
+        others = [own[name] for own in _dicts(theirs.trees()) if name in own and own[name] != into[name]]
+        into[name] = deepcopy(bench.dice.choice(others))
+        return f"{name} of another"
     source, place = theirs.place(lambda own: True), bench.place(lambda own: True)
     if source is None or place is None:
         return None
-    holder, key, where = source
-    new = deepcopy(holder[key])
-    named = [own for own in _dicts(bench.trees()) if key in own]
-    if named and bench.dice.random() < 0.7:
-        bench.dice.choice(named)[key] = new
-    elif isinstance(place[0], dict):
-        place[0][key] = new
-    else:
-        place[0][place[1]] = new
-    return f"{where} of another"
+    key = source[1] if isinstance(place[0], dict) else place[1]
+    place[0][key] = deepcopy(source[0][source[1]])
+    return f"{source[2]} of another at {place[2]}"
 
 
 def _dicts(data: Any) -> Iterator[dict[str, Any]]:
@@ -376,7 +453,11 @@ def the_order(bench: Bench) -> str | None:
     i, j = bench.dice.randrange(length), bench.dice.randrange(length)
     order = np.arange(length)
     order[[i, j]] = order[[j, i]]
-    same = [n for n, own in arrays.items() if own.ndim and len(own) == length and n.split(".")[0] == name.split(".")[0]]
+    same = [
+        n
+        for n, own in arrays.items()
+        if own.ndim and len(own) == length and n.split(".")[0] == name.split(".")[0]
+    ]
     for one in same if bench.dice.random() < 0.5 else [name]:
         arrays[one] = arrays[one][order]
     return f"{name}: {i} and {j}"
@@ -408,9 +489,17 @@ def _a_row(bench: Bench, layer: Layer) -> Row | None:
 
 def _rescaled(bench: Bench, layer: Layer) -> str:
     """A row by a power of two, or all of them, and the readers by its inverse."""
-    named = {inner[at] for inner, at in _leaves({"net": bench.saved.config.get("net", {})}) if type(inner[at]) is float}
+    named = {
+        inner[at]
+        for inner, at in _leaves({"net": bench.saved.config.get("net", {})})
+        if type(inner[at]) is float
+    }
     known = [i for i, row in enumerate(layer.rows) if any(abs(entry[1]) in named for entry in row.entries)]
-    some = {bench.dice.choice(known) if known and bench.dice.random() < 0.5 else bench.dice.randrange(len(layer.rows))}
+    some = {
+        bench.dice.choice(known)
+        if known and bench.dice.random() < 0.5
+        else bench.dice.randrange(len(layer.rows))
+    }
     by = bench.power()
     if bench.dice.random() < 0.4:
         shape = [abs(entry[1]) for entry in layer.rows[min(some)].entries]
@@ -435,7 +524,10 @@ def _steeper(bench: Bench, layer: Layer) -> str | None:
     row = bench.dice.choice(layer.rows)
     if not row.entries or row.bias is None:
         return None
-    entry, by = bench.dice.choice(row.entries), bench.dice.choice((1, -1)) * 2.0 ** bench.dice.choice(POWERS[:-2])
+    entry, by = (
+        bench.dice.choice(row.entries),
+        bench.dice.choice((1, -1)) * 2.0 ** bench.dice.choice(POWERS[:-2]),
+    )
     whole = isinstance(entry[1], int)
     entry[1] += int(by) if whole else by
     if bench.dice.random() < 0.9:
@@ -559,7 +651,12 @@ def another_vertex(bench: Bench) -> str | None:
     apart = (signs[:, None, :] != signs[None, :, :]).sum(axis=2)
     below = np.arange(len(signs))[None, :] < np.arange(len(signs))[:, None]
     read = np.unique(arrays["sources"])
-    same = (apart == 0) & below & (sizes[:, None] != sizes[None, :]) & np.isin(np.arange(len(signs)), read)[:, None]
+    same = (
+        (apart == 0)
+        & below
+        & (sizes[:, None] != sizes[None, :])
+        & np.isin(np.arange(len(signs)), read)[:, None]
+    )
     nearly = (apart > 0) & (apart <= FEW) & below & (np.arange(len(signs)) >= own.given)[:, None]
     pairs = np.argwhere(same if same.any() and bench.dice.random() < 0.8 else nearly | same)
     if not len(pairs):
@@ -622,7 +719,7 @@ MOVES: dict[str, tuple[int, Callable[[Bench], str | None]]] = {
     "a text or a flag": (2, a_text_or_flag),
     "a list": (2, a_list),
     "a field less": (1, a_field_less),
-    "a field of another": (2, a_field_of_another),
+    "a field of another": (3, a_field_of_another),
     "a key twice": (1, a_key_twice),
     "parts of another net": (2, parts_of_another),
     "what was refused": (3, what_was_refused),

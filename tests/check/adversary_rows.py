@@ -90,7 +90,9 @@ class Maps(Rows):
     def __init__(self, arrays: Arrays, prefix: str) -> None:
         super().__init__(arrays)
         self.prefix, self.maps, self.widths = prefix, dict[str, list[list[Row]]](), dict[str, list[int]]()
-        names = [name.removeprefix(prefix).removesuffix(".sizes") for name in arrays if name.endswith(".sizes")]
+        names = [
+            name.removeprefix(prefix).removesuffix(".sizes") for name in arrays if name.endswith(".sizes")
+        ]
         for name in names:
             self._read(name)
         for name, maps in self.maps.items():
@@ -102,7 +104,9 @@ class Maps(Rows):
         self.keys = [len(rows) for rows in self.maps.get("key", [])]
 
     def _read(self, name: str) -> None:
-        part = {own: self.arrays[f"{self.prefix}{name}.{own}"] for own in ("rows", "columns", "values", "bias")}
+        part = {
+            own: self.arrays[f"{self.prefix}{name}.{own}"] for own in ("rows", "columns", "values", "bias")
+        }
         self.maps[name], self.widths[name] = [], []
         entry = row = 0
         for count, width, size in self.arrays[f"{self.prefix}{name}.sizes"].tolist():
@@ -133,7 +137,9 @@ class Maps(Rows):
         if (null := self.prefix + "null_key") in arrays:  # of rows that a head has more, behind its own
             parts = np.split(arrays[null], np.cumsum(self.keys)[:-1])
             more = [len(rows) - count for rows, count in zip(self.maps["key"], self.keys, strict=True)]
-            arrays[null] = np.concatenate([np.pad(own, (0, extra)) for own, extra in zip(parts, more, strict=True)])
+            arrays[null] = np.concatenate(
+                [np.pad(own, (0, extra)) for own, extra in zip(parts, more, strict=True)]
+            )
         return arrays
 
 
@@ -194,11 +200,17 @@ class Pairs(Rows):
         self.rows = [Row(*both) for both in zip(entries, arrays["units.biases"].tolist(), strict=True)]
         bounds = arrays["units.layers"].tolist()
         for first, end, after in zip(bounds, bounds[1:], [*bounds[2:], bounds[-1]], strict=False):
-            self.layers.append(Layer(self.rows[first:end], self.rows[end:after], 0, max(1, end - first), False))
+            self.layers.append(
+                Layer(self.rows[first:end], self.rows[end:after], 0, max(1, end - first), False)
+            )
 
     def write(self) -> Arrays:
         inputs, weights = ([[entry[i] for entry in row.entries] for row in self.rows] for i in (0, 1))
-        own = {"units.inputs": inputs, "units.weights": weights, "units.biases": [row.bias for row in self.rows]}
+        own = {
+            "units.inputs": inputs,
+            "units.weights": weights,
+            "units.biases": [row.bias for row in self.rows],
+        }
         return self.arrays | {name: np.array(part, self.arrays[name].dtype) for name, part in own.items()}
 
 
@@ -210,7 +222,9 @@ class Five(Rows):
         self.maps: list[list[Row]] = []
         for number in range(1, 6):
             rows, *entries, bias = (arrays[f"V{number}.{n}"] for n in ("rows", "columns", "values", "bias"))
-            self.maps.append([Row(*both) for both in zip(_cut(rows, len(bias), *entries), bias.tolist(), strict=True)])
+            self.maps.append(
+                [Row(*both) for both in zip(_cut(rows, len(bias), *entries), bias.tolist(), strict=True)]
+            )
         widths = [9, *map(len, self.maps)]
         for rows, readers, width in zip(self.maps, [*self.maps[1:], []], widths, strict=False):
             self.layers.append(Layer(rows, readers, 0, width, bool(readers)))
@@ -219,8 +233,16 @@ class Five(Rows):
         arrays = dict(self.arrays)
         for number, (rows, width) in enumerate(zip(self.maps, [9, *map(len, self.maps)], strict=False), 1):
             of, (columns, values) = _joined(rows)
-            own = {"rows": of, "columns": columns, "values": values, "bias": [row.bias for row in rows], "width": [width]}
-            arrays |= {f"V{number}.{n}": np.array(part, arrays[f"V{number}.{n}"].dtype) for n, part in own.items()}
+            own = {
+                "rows": of,
+                "columns": columns,
+                "values": values,
+                "bias": [row.bias for row in rows],
+                "width": [width],
+            }
+            arrays |= {
+                f"V{number}.{n}": np.array(part, arrays[f"V{number}.{n}"].dtype) for n, part in own.items()
+            }
         return arrays
 
 
@@ -250,7 +272,11 @@ class Filters(Rows):
     def write(self) -> Arrays:
         kernel, mix = self.arrays["kernel"], np.zeros((1, len(self.units)), np.float32)
         bias = np.array([row.bias for row in self.units], np.float32)
-        return self.arrays | {"kernel": _filled(self.units, kernel), "mix": _filled(self.mix, mix), "bias": bias}
+        return self.arrays | {
+            "kernel": _filled(self.units, kernel),
+            "mix": _filled(self.mix, mix),
+            "bias": bias,
+        }
 
 
 class Blocks(Rows):

@@ -61,7 +61,9 @@ class Saved:
 
     def copy(self) -> "Saved":
         """Another one, to be altered."""
-        beside = {n: dict(own) if n.endswith(".safetensors") else deepcopy(own) for n, own in self.beside.items()}
+        beside = {
+            n: dict(own) if n.endswith(".safetensors") else deepcopy(own) for n, own in self.beside.items()
+        }
         return Saved(deepcopy(self.config), dict(self.arrays), deepcopy(self.claims), beside)
 
     def write(self, path: Path) -> None:
@@ -70,7 +72,8 @@ class Saved:
         path.mkdir(parents=True)
         files = {CONFIG: self.config, MODEL: self.arrays, **self.beside}
         content = {
-            name: _tensors(own) if name.endswith(".safetensors") else written(own) for name, own in files.items()
+            name: _tensors(own) if name.endswith(".safetensors") else written(own)
+            for name, own in files.items()
         }
         if self.claims is not None:
             certificate = {
