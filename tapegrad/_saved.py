@@ -5,16 +5,14 @@
 """
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 import tapegrad_check
-from tapegrad._compile import Compiled, compile, defaults, prepare
+from tapegrad._compile import Compiled, defaults, prepare
 from tapegrad._files import EXTENDED, read_net, what_is_broken, write_net
 from tapegrad._sources import source_from_json, source_to_json
 from tapegrad._witness import compare, digest, witnesses
@@ -80,11 +78,7 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         target = target_named(config["target"])
         net = target.loaded(config["net"], folder.own)
         loaded = Compiled(net, target, source, (), config["options"])
-        if config["version"] == 1:
-            passes = _passes_of_format_1(loaded, config)
-        else:
-            passes = _passes(loaded, config, arrays)
-        return replace(loaded, passes=passes)
+        return replace(loaded, passes=_passes(loaded, config, arrays))
 
 
 def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
@@ -106,28 +100,6 @@ def _passes(loaded: Compiled, config: Mapping[str, Any], arrays: Arrays) -> tupl
     if lowered != (None if position is None else saved[position]["sha256"]):
         raise BrokenNet("the lowered source is not the one that its pass gave")
     return passes
-
-
-def _passes_of_format_1(loaded: Compiled, config: Mapping[str, Any]) -> tuple[Rewriting, ...]:
-    """Format 1 has no witnesses. The net itself is one: what this version compiles must be the same net."""
-    names = config.get("passes", [])
-    if not names and not prepare(loaded.source, loaded.target.name, loaded.options):
-        return ()
-    warnings.warn(
-        "the net is of format 1, which does not record how its source was lowered; it is compiled once more "
-        "to compare. Save it again to have it in the present format.",
-        stacklevel=3,
-    )
-    were = {name: option.was for name, option in loaded.target.options.items() if option.was is not ...}
-    again = compile(loaded.source, loaded.target.name, **(were | loaded.options))
-    ours, theirs = again.net.arrays(), loaded.net.arrays()
-    same = ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
-    if not same or names != [rewriting.name for rewriting in again.passes]:
-        raise BrokenNet(
-            "the net is of format 1, and this version of tapegrad compiles its source to another net",
-            advice="Compile and save it again.",
-        )
-    return again.passes
 
 
 def _position_of_lowered(passes: tuple[Rewriting, ...]) -> int | None:

@@ -22,6 +22,7 @@ from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.circuits.tracer import trace
 from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError
 from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
+from tapegrad_check.folder import once
 
 _PLACES = [
     "tapegrad.machines.kind:TURING_MACHINE",
@@ -309,7 +310,7 @@ def written(source: Source) -> bytes:
 
 def _from_written(data: bytes) -> Source:
     try:
-        found = json.loads(data)
+        found = json.loads(data, object_pairs_hook=once)
         lists = dict(found["arrays"]).items()
         kinds = {name: np.dtype(kind) for name, (kind, _) in lists if kind in _NUMBERS}
         arrays = {name: np.array(values, kinds[name]) for name, (_, values) in lists}

@@ -37,6 +37,9 @@ Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Check
 proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
 None, because the way to it is not proved, the net is checked against its own table alone."""
 
+NOT_PROVED, TESTED = 4, 5
+"""Exit codes of verdicts that are weaker than a proof. Those of refusals are in `__main__`."""
+
 CHECKERS: dict[str, Checker] = {
     "relu": relu.check,
     "transformer": transformer.check,
@@ -59,6 +62,13 @@ class CheckReport:
     """One of three: "computes this source, for all inputs", "computes its own table; source not checked",
     "tested on n inputs"."""
     statements: tuple[str, ...]
+
+    @property
+    def code(self) -> int:
+        """The exit code of commands that check: 0 for nothing less than a proof for all inputs."""
+        if self.verdict == COMPUTES_SOURCE:
+            return 0
+        return TESTED if self.verdict.startswith("tested on") else NOT_PROVED
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain JSON."""
@@ -111,6 +121,4 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     elif bound.tested is not None and verdict == COMPUTES_SOURCE:
         verdict = tested_on(bound.tested)
     statements += [*bound.statements, *checked.statements, *same]
-    if folder.config["version"] == 1:
-        statements.append("the folder is of format 1, which does not record how its source was lowered")
     return CheckReport(str(exported), target, verdict, tuple(statements))

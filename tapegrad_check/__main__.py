@@ -5,24 +5,44 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tapegrad_check import CheckError, Unchecked, check
-from tapegrad_check.boundary import TRACEBACK, complain, guarded, print_json, printable, silent_when_closed
+from tapegrad_check import NOT_PROVED, TESTED, CheckError, Unchecked, check
+from tapegrad_check.boundary import (
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    NO_ROOM,
+    TERMINATED,
+    TRACEBACK,
+    complain,
+    guarded,
+    print_json,
+    printable,
+    silent_when_closed,
+)
 
 FAILED, BAD_INPUT = 1, 2
+CODES = f"""\
+exit codes:
+  0    it computes this source, for all inputs: proved, and nothing less
+  {FAILED}    something does not hold
+  {BAD_INPUT}    bad input: no saved network, or one that this version cannot check
+  {NOT_PROVED}    it computes its own table; source not checked: not all of it was proved
+  {TESTED}    it was tested on so many inputs, not proved
+  {INTERNAL_ERROR}   internal error
+  {NO_ROOM}   no memory or disk space left
+  {INTERRUPTED}  interrupted
+  {TERMINATED}  terminated
+
+example: tapegrad-check adder8.net && echo proved"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Checks one folder and says what was re-derived; gives the exit code."""
     parser = argparse.ArgumentParser(
         prog="tapegrad-check",
-        description="Prove that a network that tapegrad saved computes its source, from its files alone, "
-        "without the compiler.",
-        epilog="The first line says what was proved: that it computes this source for all inputs, that it "
-        "computes its own table, or that it was tested. "
-        "Exit code: 0 that holds, 1 something does not, 2 bad input (not a saved network, or one "
-        "that this version cannot check), 70 internal error, 71 no memory or disk space left, "
-        "130 interrupted, 143 terminated. "
-        "Example: tapegrad-check adder8.net",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Prove that a network that tapegrad saved computes its source, from its files alone,\n"
+        "without the compiler. The first line says what was proved, and so does the exit code.",
+        epilog=CODES,
     )
     parser.add_argument("folder", metavar="FOLDER", help="a folder that `tapegrad compile` or `save` wrote")
     parser.add_argument(
@@ -33,10 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.traceback:
         os.environ[TRACEBACK] = "1"
-    return guarded(lambda: _checked(given.folder, given.of, given.json), as_json=given.json)
+    return guarded(lambda: checked(given.folder, given.of, given.json), as_json=given.json)
 
 
-def _checked(folder: str, of: str | None, as_json: bool) -> int:
+def checked(folder: str, of: str | None, as_json: bool) -> int:
+    """Checks a folder, says what holds or what does not, and gives the exit code."""
     try:
         report = check(folder, of)
     except CheckError as error:
@@ -47,7 +68,7 @@ def _checked(folder: str, of: str | None, as_json: bool) -> int:
     else:
         with silent_when_closed():
             print(printable(str(report), keep="\n"), flush=True)
-    return 0
+    return report.code
 
 
 if __name__ == "__main__":

@@ -23,8 +23,7 @@ ATTEMPTS = 100
 """To read the files together, beside someone who writes them."""
 
 VERSION = 2
-"""The format that is written. Format 1 did not record how the source was lowered."""
-READABLE = (1, VERSION)
+"""The format that is written and read. Format 1 did not record how the source was lowered."""
 
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")
 """Prefixes of arrays that belong to the source, to what it was lowered to, and to the passes in between."""
@@ -75,16 +74,16 @@ class Folder:
 
     @property
     def pass_names(self) -> list[str]:
-        """The names of the passes that the source went through; format 1 has nothing but these."""
+        """The names of the passes that the source went through."""
         entries = self.config.get("passes", [])
         require(isinstance(entries, list), "the passes are not a list")
-        names: list[Any] = [entry.get("name") if isinstance(entry, dict) else entry for entry in entries]
-        require(all(isinstance(name, str) for name in names), "a pass has no name")
-        return names
+        named = all(isinstance(entry, dict) and isinstance(entry.get("name"), str) for entry in entries)
+        require(named, "a pass has no name")
+        return [entry["name"] for entry in entries]
 
     @property
     def defaults(self) -> list[dict[str, Any]]:
-        """The defaults of the options of each lowering, then of the target; format 1 has none."""
+        """The defaults of the options of each lowering, then of the target."""
         stages = self.config.get("defaults", [])
         fits = isinstance(stages, list) and all(isinstance(stage, dict) for stage in stages)
         require(fits, "the defaults are not a list of options")
@@ -131,16 +130,18 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
                 raise CheckError(
                     f"the entry {key!r} is missing or of the wrong kind", where=str(folder / name)
                 )
-        if data["version"] not in READABLE:
+        if data["version"] != VERSION:
             raise Unchecked(
-                f"the file is of format {data['version']}; this program reads formats up to {VERSION}",
+                f"the file is of format {data['version']}, and this program reads format {VERSION}"
+                + (": format 1 does not record how its source was lowered" if data["version"] == 1 else ""),
                 where=str(folder / name),
-                advice="Update this program, or compile and save the net again with this version.",
+                advice="Compile and save the net again with this version"
+                + (", or update this program." if data["version"] > VERSION else "."),
             )
     for name, content in ((CONFIG, config_bytes), (MODEL, model_bytes)):
         issued_for(certificate, name, content, folder)
-    if (config["version"], config["target"]) != (certificate["version"], certificate["target"]):
-        raise CheckError("config and certificate name different targets or formats", where=str(folder))
+    if config["target"] != certificate["target"]:
+        raise CheckError("config and certificate name different targets", where=str(folder))
     return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
 
 
@@ -198,7 +199,7 @@ def bytes_of(path: Path, limit: int) -> bytes:
 def parsed(content: bytes, path: Path) -> dict[str, Any]:
     """A JSON object."""
     try:
-        data = json.loads(content, parse_constant=_no_number)
+        data = json.loads(content, parse_constant=_no_number, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise CheckError(f"{path.name} is not JSON: {error}", where=str(path)) from error
     if not isinstance(data, dict):
@@ -210,13 +211,25 @@ def _no_number(text: str) -> float:
     raise ValueError(f"{text} is no number")
 
 
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which every key stands once: of two, a person may read the one and a program the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} stands there twice")
+    return found
+
+
 def tensors_of(content: bytes, path: Path) -> Arrays:
-    """Arrays of finite numbers."""
+    """Arrays of numbers that are finite, and that no hardware takes for 0."""
     try:
         arrays = parse_tensors(content)
     except (SafetensorError, ValueError, KeyError) as error:
         raise CheckError(f"{path.name} is not a safetensors file: {error}", where=str(path)) from error
+    parsed(content[8 : 8 + int.from_bytes(content[:8], "little")], path)  # its header, which names arrays
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise CheckError(f"the array {name!r} holds numbers that are not finite", where=str(path))
+        if array.dtype.kind == "f" and ((array != 0) & (np.abs(array) < np.finfo(array.dtype).tiny)).any():
+            raise CheckError(f"the array {name!r} holds numbers too small to be normal", where=str(path))
     return arrays

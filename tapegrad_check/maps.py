@@ -1,11 +1,17 @@
-"""Sparse maps of a net, as its folder holds them: rows of columns and values, with a bias."""
+"""Sparse maps of a net, as its folder holds them: rows of columns and values, with a bias.
+
+Each column stands in a row once. Of two entries for it a net adds the values up, and who makes a dictionary
+of them keeps one.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import step_of
 from tapegrad_check.fields import array
 from tapegrad_check.folder import Arrays, require
 
@@ -31,6 +37,27 @@ class Map:
         own = slice(self.starts[row], self.starts[row + 1])
         return self.columns[own], self.values[own], self.bias[row]
 
+    def totals(self, most: NDArray[np.float64]) -> NDArray[np.float64]:
+        """For each row the sum of the magnitudes of its terms, where columns are at most so large."""
+        terms = np.abs(self.values) * most[self.columns]
+        return np.bincount(self._rows, terms, len(self)).astype(np.float64)
+
+    def steps(self) -> NDArray[np.float64]:
+        """For each row a power of two that its values and its bias are multiples of."""
+        found = step_of(np.array(self.bias)[:, None], axis=1)
+        np.minimum.at(found, self._rows, step_of(np.array(self.values)[:, None], axis=1))
+        return found
+
+    @property
+    def _rows(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+
+def row_of(own: Map, row: int) -> tuple[dict[int, float], float]:
+    """One row: values by column, and the bias."""
+    columns, values, bias = own.row(row)
+    return dict(zip(columns, values, strict=True)), bias
+
 
 def maps_of(arrays: Arrays, name: str) -> list[Map]:
     """All maps of a kind."""
@@ -49,6 +76,8 @@ def _split(name: str, sizes: list[Any], rows: Any, columns: Any, values: Any, bi
         own = slice(entry, entry + size)
         inside = ((rows[own] >= 0) & (rows[own] < count) & (columns[own] >= 0) & (columns[own] < width)).all()
         require(inside and (np.diff(rows[own]) >= 0).all(), f"an entry of {name} lies outside its map")
+        places = rows[own] * np.int64(width) + columns[own]
+        require(len(np.unique(places)) == size, f"{name} has two entries at one place")
         require((values[own] != 0).all(), f"an entry of {name} is 0")
         starts = np.searchsorted(rows[own], np.arange(count + 1)).tolist()
         parts = columns[own].tolist(), values[own].tolist(), bias[row : row + count].tolist()

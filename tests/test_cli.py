@@ -10,6 +10,7 @@ from importlib import metadata
 from io import StringIO
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -19,6 +20,7 @@ from tapegrad._sources import parse_options
 from tapegrad.commands import run as run_command
 from tapegrad.commands.output import file_name
 from tapegrad.errors import Refused
+from tests.check.forging import Saved
 
 
 def tapegrad(*words: str, cwd: Path | str = ".") -> CompletedProcess[str]:
@@ -80,8 +82,59 @@ def test_compile_check_verify_in_a_row(tmp_path: Path) -> None:
     model = tmp_path / "net" / "model.safetensors"
     model.write_bytes(model.read_bytes()[:-1])
     refused = tapegrad("check", "net", cwd=tmp_path)
-    assert refused.returncode == 2
+    assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
+
+
+OWN, TESTED = "computes its own table; source not checked", "tested on 1 input"
+
+
+@pytest.mark.parametrize(
+    ("kept", "change", "code", "said"),
+    [
+        ("relu", {}, 0, "computes this source, for all inputs"),
+        ("relu-of-machine", {"lowered": None}, 1, "error: "),
+        ("relu", {"version": 1}, 2, "format 1 does not record how its source was lowered"),
+        ("relu-of-machine", {"passes": "magic"}, 4, OWN),
+        ("extended", {}, 5, TESTED),
+    ],
+)
+def test_nothing_less_than_a_proof_has_the_code_0(
+    kept: str, change: dict[str, Any], code: int, said: str, tmp_path: Path
+) -> None:
+    """`tapegrad check X && deploy` passed nets that were compared with their own table alone; and the same
+    net had one code from `tapegrad check` and another from `tapegrad-check`."""
+    saved = Saved.of(Path(__file__).parent / "saved_nets" / "v2" / kept)
+    if change == {"passes": "magic"}:
+        saved.config["passes"][0]["name"] = "magic"
+    else:
+        saved.config |= change
+    saved.write(tmp_path / "net")
+    here = tapegrad("check", "net", cwd=tmp_path)
+    alone = subprocess.run(
+        [sys.executable, "-m", "tapegrad_check", "net"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert here.returncode == alone.returncode == code
+    assert (here.stdout, here.stderr) == (alone.stdout, alone.stderr)
+    assert said in here.stdout + here.stderr
+    as_json = tapegrad("check", "net", "--json", cwd=tmp_path)
+    assert as_json.returncode == code
+    assert json.loads(as_json.stdout).get("verdict") == (said if code in (0, 4, 5) else None)
+
+
+def test_both_commands_have_a_table_of_codes() -> None:
+    alone = subprocess.run(
+        [sys.executable, "-m", "tapegrad_check", "--help"], capture_output=True, text=True, check=False
+    )
+    for line in ("0    it computes this source", "4    it computes its own table", "5    it was tested"):
+        assert line in alone.stdout
+    here = " ".join(tapegrad("check", "--help").stdout.split())
+    for said in ("0 proved that it computes this source", "4 it computes its own table", "5 it was tested"):
+        assert said in here
 
 
 def test_an_unfinished_run_has_its_own_exit_code() -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +25,6 @@ from tapegrad.source import Option, Rewriting
 from tapegrad.targets import all_targets
 from tapegrad.targets.extended import load as load_extended
 from tapegrad_check import folder as checkers_folder
-from tapegrad_check.folder import READABLE
 from tests.check.forging import Saved
 
 
@@ -241,31 +239,18 @@ KEPT = Path(__file__).parent / "saved_nets"
 OLD = [folder.relative_to(KEPT).as_posix() for folder in sorted(KEPT.glob("v*/*"))]
 INPUTS: dict[str, list[Any]] = {"simplex": [("11",), ("0",)], "tape": [("101",)]}
 
-NEWER = {1: {"decoder"}}
-"""Targets that there were not yet when a format was written."""
 
-SUPERSEDED = ("v1/emulator",)
-"""Nets without witnesses, of a target that has been built otherwise since: refused with that reason."""
-
-
-def test_every_format_is_kept_and_every_target() -> None:
-    targets = {target.name for target in all_targets()} | {"extended"}
-    for version in READABLE:
-        kept = {Path(name).name.split("-")[0] for name in OLD if name.startswith(f"v{version}/")}
-        assert kept == targets - NEWER.get(version, set())
+def test_every_target_is_kept() -> None:
+    kept = {Path(name).name.split("-")[0] for name in OLD}
+    assert kept == {target.name for target in all_targets()} | {"extended"}
 
 
 @pytest.mark.parametrize("name", OLD)
-@pytest.mark.filterwarnings("ignore:the net is of format 1")
 def test_old_nets_load_run_and_check(name: str) -> None:
     assert tapegrad_check.check(KEPT / name).statements
     if name.endswith("extended"):
         extended, run = load_extended(KEPT / name)
         assert np.array_equal(extended.train().theta, run.theta)
-        return
-    if name in SUPERSEDED:
-        with pytest.raises(BrokenNet, match="compiles its source to another net"):
-            tg.load(KEPT / name)
         return
     net = tg.load(KEPT / name)
     kind = Path(name).name
@@ -274,45 +259,40 @@ def test_old_nets_load_run_and_check(name: str) -> None:
     assert report.agreed, report
 
 
-def test_a_net_of_format_1_says_so(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="format 1"):
-        net = tg.load(KEPT / "v1" / "tape")
-    assert "format 1" in tg.check(KEPT / "v1" / "tape").statements[-1]
-    tg.save(net, tmp_path / "net")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+def test_a_net_of_format_1_is_refused_with_the_reason(tmp_path: Path) -> None:
+    """It does not record how its source was lowered, so that nothing binds it to that."""
+    saved = Saved.of(KEPT / "v2" / "tape")
+    saved.config["version"] = 1
+    saved.config["passes"] = [entry["name"] for entry in saved.config["passes"]]
+    saved.write(tmp_path / "net")
+    with pytest.raises(tapegrad_check.Unchecked, match=r"of format 1.*does not record how"):
+        tapegrad_check.check(tmp_path / "net")
+    with pytest.raises(BrokenNet, match=r"of format 1.*does not record how.*Compile and save the net again"):
+        tg.load(tmp_path / "net")
+    saved.config["version"] = 3
+    saved.write(tmp_path / "net")
+    with pytest.raises(BrokenNet, match=r"of format 3.*or update this program"):
         tg.load(tmp_path / "net")
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
-@pytest.mark.filterwarnings("ignore:the net is of format 1")
-def test_a_default_that_changes_does_not_change_an_old_net(
-    version: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_default_that_changes_does_not_change_an_old_net(monkeypatch: pytest.MonkeyPatch) -> None:
     was = tg.load(KEPT / "v2" / "tape-of-circuit")
     (lowering,) = (own for own in CIRCUIT.lowerings if own.after == "turing machine")
     monkeypatch.setitem(cast(dict, lowering.options), "tapes", Option(2, "more tapes than before"))
     monkeypatch.setattr(straight_line, "__defaults__", (2, 4))
     assert tg.compile(was.source, "tape").lowered != was.lowered  # the new default matters
-    if version == "v1":
-        with pytest.raises(BrokenNet, match=r"format 1.*compiles its source to another net"):
-            tg.load(KEPT / version / "tape-of-circuit")
-    else:
-        again = tg.load(KEPT / version / "tape-of-circuit")
-        assert again.lowered == was.lowered
-        assert tg.verify(again).agreed
+    again = tg.load(KEPT / "v2" / "tape-of-circuit")
+    assert again.lowered == was.lowered
+    assert tg.verify(again).agreed
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("v1/tape", "format 1.*compiles its source to another net"),
         ("v2/tape", "saved by version 0.1.0 of tapegrad, and the pass 'stay-free' of this version gives"),
-        ("v1/extended", "graph of the net is not that of the algorithm"),
         ("v2/extended", "saved by version 0.1.0 of tapegrad, and the pass 'stay-free' of this version gives"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:the net is of format 1")
 def test_a_net_whose_pass_has_changed_is_refused(
     name: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

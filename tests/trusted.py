@@ -43,6 +43,11 @@ TRUSTED: dict[str, list[str]] = {
         f"tests/check/test_{name}.py" for name in ("verdicts", "stock", "sources", "programs_on_tapes")
     ],
     "tapegrad_check.targets.attention": HEADS,
+    "tapegrad_check.arithmetic": [
+        "tests/check/test_arithmetic.py",
+        "tests/check/test_forged_numbers.py",
+        "tests/targets/test_relu_proof.py",
+    ],
     "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
     "tapegrad_check.products": ["tests/check/test_products.py"],
     "tapegrad_check.signals": ["tests/check/test_boundary.py"],

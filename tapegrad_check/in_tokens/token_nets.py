@@ -24,15 +24,13 @@ import numpy as np
 
 from tapegrad_check.fields import array, texts, whole
 from tapegrad_check.folder import Arrays, require
-from tapegrad_check.maps import Map, maps_of
+from tapegrad_check.maps import Map, maps_of, row_of
 
 LOW, HIGH = 3 / 8, 5 / 8
 """Where bits are cut; a slope of 4 between."""
 STRAY, LARGEST, MOST_COMPARED, MOST_TERMS, MOST_RECALLED = 2.0**-10, 1 << 14, 128, 1 << 12, 8
 BEGIN = 1
 """The number of the first token, which has no bits."""
-
-Row = tuple[dict[int, float], float]
 
 
 class Source(NamedTuple):
@@ -187,11 +185,13 @@ class TokenNet:
         require(len(self.embedding) == len(self.unembedding) == self.count, "there are other tokens")
         for number in range(self.count):
             bits = [1 + bit for bit in range(self.width) if number >> bit & 1] if number != BEGIN else [0]
-            require(_row(self.embedding, number) == (dict.fromkeys(bits, 1.0), 0.0), "a token has other bits")
+            require(
+                row_of(self.embedding, number) == (dict.fromkeys(bits, 1.0), 0.0), "a token has other bits"
+            )
 
     def _columns(self, head: int) -> list[int]:
         """What a head copies."""
-        rows = [_row(self.sides[2][head], row) for row in range(len(self.sides[2][head]))]
+        rows = [row_of(self.sides[2][head], row) for row in range(len(self.sides[2][head]))]
         require(
             all(bias == 0 and list(terms.values()) == [1.0] for terms, bias in rows), "a head does not copy"
         )
@@ -210,19 +210,19 @@ class TokenNet:
         query, key, beta = self.sides[0][head], self.sides[1][head], self.beta
         codes = max(2, (self.record - 1).bit_length())
         require(len(query) == len(key) == self.bits + codes + 1, "a head compares something else")
-        before = _row(query, 0) == ({self.earlier[0]: 2 * beta}, -beta)
+        before = row_of(query, 0) == ({self.earlier[0]: 2 * beta}, -beta)
         for bit, at in enumerate(self.earlier if before else self.own):
-            require(_row(query, bit) == ({at: 2 * beta}, -beta), "a head asks for another record")
+            require(row_of(query, bit) == ({at: 2 * beta}, -beta), "a head asks for another record")
             require(
-                _row(key, bit) == ({self.own[bit]: 2.0, 0: 1.0}, -1.0), "a head answers with another record"
+                row_of(key, bit) == ({self.own[bit]: 2.0, 0: 1.0}, -1.0), "a head answers with another record"
             )
-        asking = _row(query, self.bits)[0].keys()
+        asking = row_of(query, self.bits)[0].keys()
         looks = {at - self.slots[0]: 0 for at in asking if at in self.slots}
         require(len(looks) == len(asking), "a head asks for something else than slots")
         for bit in range(codes):
             signs = {at: 1.0 if slot >> bit & 1 else -1.0 for slot, at in enumerate(self.slots)}
-            require(_row(key, self.bits + bit) == (signs, 0.0), "a head answers with another slot")
-            terms, bias = _row(query, self.bits + bit)
+            require(row_of(key, self.bits + bit) == (signs, 0.0), "a head answers with another slot")
+            terms, bias = row_of(query, self.bits + bit)
             require(terms.keys() == asking and bias == 0, "a head asks for another slot")
             for at, weight in terms.items():
                 require(abs(weight) == beta, "a head asks for another slot")
@@ -231,7 +231,9 @@ class TokenNet:
             all(slot < self.record for slot in looks.values()), "a head asks for a slot that there is not"
         )
         ends = ({}, beta * (self.bits + codes - 1)), ({0: 1.0}, 0.0)
-        require((_row(query, len(query) - 1), _row(key, len(key) - 1)) == ends, "a head has no first token")
+        require(
+            (row_of(query, len(query) - 1), row_of(key, len(key) - 1)) == ends, "a head has no first token"
+        )
         return Gather(looks, before)
 
     def _rounded(
@@ -250,9 +252,9 @@ class TokenNet:
         require(len(units) == 2 * len(names) == 2 * len(sums), "there are other units that round")
         for place, at in enumerate(raw):
             for side, cut in enumerate((LOW, HIGH)):
-                require(_row(units, 2 * place + side) == ({at: 1.0}, -cut), "a bit is cut elsewhere")
+                require(row_of(units, 2 * place + side) == ({at: 1.0}, -cut), "a bit is cut elsewhere")
             expected = {2 * place: 4.0, 2 * place + 1: -4.0}, 0.0
-            require(_row(sums, place) == expected, "a bit is not rounded")
+            require(row_of(sums, place) == expected, "a bit is not rounded")
         self.known |= dict(zip(bits, sources, strict=False))
 
     def _recall(self, head: int, found: Mapping[int, int]) -> tuple[list[Pair], int]:
@@ -260,21 +262,23 @@ class TokenNet:
         query, key, beta = self.sides[0][head], self.sides[1][head], self.beta
         require(len(query) == len(key) >= 3, "a head compares nothing")
         compared, rest = len(query) - 2, self.bits - len(found)
-        terms, bias = _row(key, compared)
+        terms, bias = row_of(key, compared)
         digit = len(terms)
         require(digit <= rest, "a digit is too large")
         weights = {self.own[rest - digit + bit]: float(1 << bit) for bit in range(digit)}
         scale = 1 << digit
         require((terms, bias) == (weights, 0.0), "a head does not prefer the latest")
         require(
-            _row(key, compared + 1) == ({0: float(scale * (compared - 1))}, 0.0), "a head has no first token"
+            row_of(key, compared + 1) == ({0: float(scale * (compared - 1))}, 0.0),
+            "a head has no first token",
         )
         require(
-            all(_row(query, row) == ({}, beta) for row in (compared, compared + 1)), "a head is not as sharp"
+            all(row_of(query, row) == ({}, beta) for row in (compared, compared + 1)),
+            "a head is not as sharp",
         )
         pairs, searched, unsure = [], {}, 0.0
         for row in range(compared):
-            (asks, ask_bias), (answers, answer_bias) = _row(query, row), _row(key, row)
+            (asks, ask_bias), (answers, answer_bias) = row_of(query, row), row_of(key, row)
             require(answers.pop(0, 0.0) == -answer_bias, "the first token answers")
             answer, own = self._side(answers, answer_bias, scale)
             if isinstance(answer, int) and answer in self.own:
@@ -312,16 +316,16 @@ class TokenNet:
         require(self.adds_to[-1] == next_bits, "nothing is chosen")
         for number in range(self.count):
             signs = {at: 1.0 if number >> bit & 1 else -1.0 for bit, at in enumerate(next_bits)}
-            require(_row(self.unembedding, number) == (signs, 0.0), "a token has other logits")
+            require(row_of(self.unembedding, number) == (signs, 0.0), "a token has other logits")
 
     def _cases(self) -> list[Case]:
         """The units of the last layer: each is 1/2 where its bits are so, and off by 1/2 otherwise; two
         together where a bit is read raw, cut between."""
         units, sums = self.layers[-1], self.sums[-1]
-        rows = [_row(units, unit) for unit in range(len(units))]
+        rows = [row_of(units, unit) for unit in range(len(units))]
         outputs: list[dict[int, float]] = [{} for _ in rows]
         for bit in range(self.width):
-            terms, bias = _row(sums, bit)
+            terms, bias = row_of(sums, bit)
             require(bias == -1, "a choice has another offset")
             for unit, weight in terms.items():
                 outputs[unit][bit] = weight
@@ -396,12 +400,6 @@ class TokenNet:
         """The largest score."""
         compared = max(len(pairs) for pairs in self.recalls)
         return max((compared + sum(self.digits[:n]) + 1) << digit for n, digit in enumerate(self.digits))
-
-
-def _row(own: Map, row: int) -> Row:
-    columns, values, bias = own.row(row)
-    require(len(set(columns)) == len(columns) and all(values), "an entry of a map is there twice, or is 0")
-    return dict(zip(columns, values, strict=True)), bias
 
 
 def split(whole_list: list[int], maps: Sequence[Map]) -> list[list[int]]:

@@ -54,13 +54,12 @@ def _in_the_net(before: Model, step: Step) -> Model:
 def _layers_of_the_net(circuit: Circuit, step: Step) -> None:
     """The sum and the options of the last pass speak of the layers that the net has."""
     own, net = step.folder.own, step.folder.config["net"]
-    if step.sha256 is not None:
-        widths = np.diff(own["units.layers"])[1 : -1 : 2 if net["correction"] == "none" else 4]
-        arrays = {name: own[f"gates.{name}"] for name in ("kinds", "left", "right", "wires")}
-        arrays["bounds"] = np.concatenate([[0], np.cumsum(widths)])
-        names = {"inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
-        same = step.sha256 == digest_of({"kind": "layered circuit", **names}, arrays)
-        require(same, "the layers are not those that the pass gave")
+    widths = np.diff(own["units.layers"])[1 : -1 : 2 if net["correction"] == "none" else 4]
+    arrays = {name: own[f"gates.{name}"] for name in ("kinds", "left", "right", "wires")}
+    arrays["bounds"] = np.concatenate([[0], np.cumsum(widths)])
+    names = {"inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
+    same = step.sha256 == digest_of({"kind": "layered circuit", **names}, arrays)
+    require(same, "the layers are not those that the pass gave")
     depth = net["relu_layers"] if step.name == "identity layers" else None
     own_values = {"correction": net["correction"], "dtype": net["dtype"], "width": net["padded_width"]}
     for name, value in (own_values | {"depth": depth}).items():

@@ -27,14 +27,12 @@ class Step:
 
     @property
     def _entry(self) -> dict[str, Any]:
-        entry = self.folder.config["passes"][self.number]
-        return entry if isinstance(entry, dict) else {"name": entry}  # format 1 has the name alone
+        return self.folder.config["passes"][self.number]
 
     @property
-    def sha256(self) -> str | None:
-        """The sum of what it gave; format 1 has none."""
-        earlier = self.folder.config["version"] == 1
-        return None if earlier else text(self._entry.get("sha256"), "the sum of a pass")
+    def sha256(self) -> str:
+        """The sum of what it gave."""
+        return text(self._entry.get("sha256"), "the sum of a pass")
 
     def option(self, name: str, *, default: Any = ...) -> Any:
         """The value that an option of this lowering had: as given, else the default of that time."""

@@ -33,6 +33,7 @@ DISGUISED = "disguised"
 """What stands for the target."""
 KEY, KEY_ARRAYS = "answer_key.json", "answer_key.safetensors"
 LIMITS = {KEY: 256 << 20, KEY_ARRAYS: 4 << 30}
+ENTRIES = {"version", "tapegrad", "target", "options", "net", "source"}
 PLAIN = "plain."
 """Prefix of the arrays of the plain net."""
 CLAIMED = ("score_drift", "bit_drift", "output_drift")
@@ -52,6 +53,9 @@ def read_key(path: str | os.PathLike[str], folder: Folder) -> Answers:
 
 def check_folder(path: str | os.PathLike[str], folder: Folder) -> tuple[Rasp, Checked]:
     """The program of the key, and the statements that hold; `CheckError` says which does not."""
+    require(folder.config.keys() <= ENTRIES, "a net in disguise has other entries")
+    bare = folder.config["source"] == folder.config["options"] == {}
+    require(bare, "the source of a net in disguise stands in its answer key, and nowhere else")
     key, arrays = read_key(path, folder)
     net = proved(folder.config["net"], folder.arrays, (key, arrays))
     claims, found = folder.certificate["claims"], claims_of(net)

@@ -24,11 +24,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapegrad_check.arithmetic import UP, Matrix, product, rounding, step_of
 from tapegrad_check.folder import require
+from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp.disguised_heads import DisguisedHeads, Form
-from tapegrad_check.rasp.drift import UP, Matrix, product, quantum, rounded
-from tapegrad_check.rasp.tables import MIXED, START, WORD, row_of
+from tapegrad_check.rasp.tables import MIXED, START, WORD
 
 
 class Read(NamedTuple):
@@ -56,9 +57,11 @@ class Disguised(DisguisedHeads):
         into, out = (self.weights[f"blocks.{layer}.mlp.W_{side}"] for side in ("in", "out"))
         forms = [row_of(self.units[layer], row)[0] for row in range(len(self.units[layer]))]
         erased = self.slots.erased[layer]
-        own = np.concatenate([into[:, slots] / scale, into[:, list(erased.values())]], axis=1)
+        given = into[:, [*slots, *erased.values()]]
+        by = np.concatenate([scale, np.ones(len(erased))])
+        own = given / by
         wanted = self.rows([*forms, *({feature: 1.0} for feature in erased)])
-        read = Read(*drift.read(own), wanted, drift.rounding(own))
+        read = Read(*drift.read(own), wanted, drift.rounding(given) / by)
         off = drift.off_by(*read[:3]) + read.rounding
         size = (drift.largest(wanted) + off) * UP
         used = {*slots, *erased.values()}
@@ -70,7 +73,7 @@ class Disguised(DisguisedHeads):
             for row, place in enumerate(places)
         }
         adds = np.concatenate([out[slots] * scale[:, None], out[list(erased.values())]])
-        step = drift.grid * quantum(own) * quantum(adds) if not off.any() and not others else 0.0
+        step = drift.grid * step_of(own) * step_of(adds) if not off.any() and not others else 0.0
         total = times(np.abs(adds).T, size) + times(np.abs(out[others]).T, sizes)
         fits, more = np.zeros_like(adds), np.zeros_like(adds)
         if len(forms):
@@ -85,7 +88,7 @@ class Disguised(DisguisedHeads):
         drift.off = (drift.off + times(self._directly(out[others]), sizes)) * UP
         for place, error in made.items():
             self._is_set(place, error, row_of(terms, places.index(place))[0], forms, size)
-        self._settle(rounded(np.count_nonzero(out, axis=0), total, step))
+        self._settle(rounding(np.count_nonzero(out, axis=0), total, step))
 
     def _next_layer(self, erased: dict[int, int], off: Matrix) -> None:
         """Features that are erased are gone, but for how far they and their units were off."""

@@ -10,19 +10,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad_check.arithmetic import SINGLE, UP, Matrix, product, rounding, step_of
 from tapegrad_check.folder import Arrays, require
+from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
-from tapegrad_check.rasp.drift import SINGLE, UP, Drift, Matrix, product, quantum, rounded
+from tapegrad_check.rasp.drift import Drift
 from tapegrad_check.rasp.heads import BETA
 from tapegrad_check.rasp.program import RaspNet
-from tapegrad_check.rasp.tables import MIXED, START, WORD, row_of
+from tapegrad_check.rasp.tables import MIXED, START, WORD
 from tapegrad_check.sources.rasp import Rasp
 
 UNDERFLOW = 104.0
 """exp(-UNDERFLOW) is below every float of single precision."""
 LEAST_GAP = 8.0
 """Between scores of what is selected and what is not, at least."""
-LIBRARY = 16 * SINGLE
+LIBRARY = 16 * SINGLE.u
 """How far exponentials and quotients of libraries may be off, relatively."""
 
 Form = dict[int, float]
@@ -136,10 +138,10 @@ class DisguisedHeads(RaspNet):
             right, error = product(rows, drift.basis.T)
             drift.off += drift.in_features((own - right).T, error.T).max(axis=1)
             size += np.abs(own).max(axis=0)
-        step = min(quantum(tokens), quantum(positions), drift.step)
+        step = min(step_of(tokens), step_of(positions), drift.step)
         on_grid = not drift.off.any()
         drift.grid = step if on_grid else 0.0
-        drift.adds(rounded(1, size, drift.grid))
+        drift.adds(rounding(1, size, drift.grid))
 
     # Heads
 
@@ -165,12 +167,12 @@ class DisguisedHeads(RaspNet):
         # One position that is selected, or the first, weighs exp(0) / exp(0).
         copies = node.kind == "move" and stray == 0.0 and self._single(node.reads[0])
         self._brings_off(places, rows, value, out, copies)
-        relative = uneven if node.kind != "move" else 0.0 if copies else length * SINGLE + LIBRARY + stray
+        relative = uneven if node.kind != "move" else 0.0 if copies else length * SINGLE.u + LIBRARY + stray
         absolute = float(self.off.get(self.heads[number], 0))
         for place in places:
             most = float(max(self.brought(place)[0]))
             self.added.raw.append(Raw(drift.place[place], most, relative, absolute + stray * most))
-            self.uneven[place] = float(np.exp(-2 * off)) * (1 - (length + 64) * SINGLE - stray) / UP
+            self.uneven[place] = float(np.exp(-2 * off)) * (1 - (length + 64) * SINGLE.u - stray) / UP
         return places
 
     def _sides(self, slot: int) -> tuple[Matrix, Matrix, Matrix, Matrix]:
@@ -193,8 +195,8 @@ class DisguisedHeads(RaspNet):
         asked, answered = drift.magnitude(query), drift.magnitude(key)
         first, second = drift.rounding(query), drift.rounding(key)
         off += float(times(first, answered) + times(asked, second))
-        step = drift.grid**2 * quantum(query) * quantum(key) if not (first.any() or second.any()) else 0.0
-        off += float(rounded(query.shape[1], times(asked, answered), step))
+        step = drift.grid**2 * step_of(query) * step_of(key) if not (first.any() or second.any()) else 0.0
+        off += float(rounding(query.shape[1], times(asked, answered), step))
         return off * UP
 
     def _brings_off(self, places: list[int], rows: Matrix, value: Matrix, out: Matrix, copies: bool) -> None:
@@ -206,13 +208,13 @@ class DisguisedHeads(RaspNet):
         apart, spare = drift.signed(found - right, error + more)
         added.off += drift.largest(apart) + times(spare, drift.most)
         added.off += times(drift.in_features(found, error), drift.whole)
-        rounding, size = drift.rounding(value), drift.magnitude(value)
+        uneven, size = drift.rounding(value), drift.magnitude(value)
         # Where only the first position has a value, the others add zeros.
-        one = not (rounding.any() or apart.any() or spare.any() or drift.whole.any())
+        one = not (uneven.any() or apart.any() or spare.any() or drift.whole.any())
         one = one and not np.delete(rows, drift.place[START], axis=1).any()
         terms = 0 if copies else 2 if one else self.program.length + 1
-        added.bound += times(np.abs(out).T, rounding + terms * SINGLE * size)
-        self._takes_room(out, size, drift.grid * quantum(value) * quantum(out) if copies else 0.0)
+        added.bound += times(np.abs(out).T, uneven + terms * SINGLE.u * size)
+        self._takes_room(out, size, drift.grid * step_of(value) * step_of(out) if copies else 0.0)
 
     def _takes_room(self, out: Matrix, size: Matrix, step: float) -> None:
         self.added.size += times(np.abs(out).T, size)
@@ -226,7 +228,7 @@ class DisguisedHeads(RaspNet):
                 continue
             _, _, value, out = self._sides(slot)
             if value.any() and out.any():
-                size = self.drift.magnitude(value) * (1 + (self.program.length + 32) * SINGLE)
+                size = self.drift.magnitude(value) * (1 + (self.program.length + 32) * SINGLE.u)
                 self.added.off += times(self._directly(out), size)
                 self._takes_room(out, size, 0.0)
 
@@ -243,9 +245,9 @@ class DisguisedHeads(RaspNet):
             drift.most[own.column], drift.relative[own.column] = own.most, own.relative
             drift.off[own.column] += own.absolute
         # Weights are those of a mean: they add up to 1, but for rounding.
-        total = 1 + (self.program.length + 32) * SINGLE
+        total = 1 + (self.program.length + 32) * SINGLE.u
         drift.off = (drift.off + added.off * total) * UP
-        self._settle(added.bound * total + rounded(added.terms, added.size, added.step))
+        self._settle(added.bound * total + rounding(added.terms, added.size, added.step))
         self.added = Added(len(drift.off))
 
     def _settle(self, lost: Matrix) -> None:
@@ -253,4 +255,4 @@ class DisguisedHeads(RaspNet):
         if self.drift.whole.any():
             self.drift.grid = 0.0
         self.drift.adds(lost)
-        self.drift.adds(rounded(1, self.drift.size, self.drift.grid))
+        self.drift.adds(rounding(1, self.drift.size, self.drift.grid))

@@ -6,60 +6,22 @@ bound for each feature, absolute, and for what heads bring one relative to its v
 
 - A row r of weights reads r y = (r B)(x + e). What r B should be is known from the plain net. The difference
   times x, and r B times e, is how far the row is off, apart from rounding.
-- A sum of n products in single precision is off by at most n u / (1 - n u) times the sum of their
-  magnitudes, in whatever order it is taken (u = 2^-24). Where all terms are multiples of one power of two and
-  together not above 2^24 times it, it is not off at all.
 - What is written off the mark by d, in y, is off by B^-1 d in terms of features. The inverse is computed in
   double precision, and its own error is bounded by the residual I - C B.
 
-All products here are in double precision, with bounds of their own errors, which are 0 where all terms are
-multiples of one power of two again. Bounds are sums of terms that are not negative, and enlarged by 2^-30 in
-the end, which is more than such sums can lose.
+What rounding adds to this, that of the net and that of the products here, is in `arithmetic`.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import DOUBLE, UP, Matrix, product, rounding, step_of
 from tapegrad_check.folder import require
 from tapegrad_check.products import times
 
-Matrix = NDArray[np.float64]
-
-SINGLE, DOUBLE = 2.0**-24, 2.0**-53
-UP = 1 + 2.0**-30
-TINY = 2.0**-120
-"""More than all products together lose that are too small for a float."""
 MOST_COLUMNS = 1 << 12
-
-
-def quantum(matrix: Matrix) -> float:
-    """A power of two that all entries are multiples of."""
-    parts, powers = np.frexp(matrix[matrix != 0])
-    whole = (parts * 2.0**53).astype(np.int64)
-    return float(np.ldexp((whole & -whole).astype(np.float64), powers - 53).min(initial=2.0**60))
-
-
-def product(*factors: Matrix) -> tuple[Matrix, Matrix]:
-    """A product of matrices in double precision, and how far each entry may be off."""
-    found, size = factors[0], np.abs(factors[0])
-    terms, step = 0, quantum(factors[0])
-    for factor in factors[1:]:
-        terms += found.shape[1] + 2
-        found, size, step = times(found, factor), times(size, np.abs(factor)), step * quantum(factor)
-    if size.max(initial=0.0) * UP <= step * 2.0**53:
-        return found, np.zeros_like(found)
-    return found, size * (terms * DOUBLE * UP)
-
-
-def rounded(terms: int | NDArray[np.int64], total: Matrix, step: float) -> Matrix:
-    """How far sums of so many products that are not 0 may be off in single precision; `step` is a power of
-    two that all products are multiples of, or 0."""
-    exact = total * UP <= step * 2.0**24
-    most = terms * SINGLE / (1 - terms * SINGLE)
-    return np.where(exact, 0.0, (most * total + TINY) * UP)
 
 
 class Drift:
@@ -97,7 +59,7 @@ class Drift:
     @cached_property
     def step(self) -> float:
         """A power of two that all directions are multiples of."""
-        return quantum(self.basis[:, : len(self.features)])
+        return step_of(self.basis[:, : len(self.features)])
 
     def replaced(self, features: Sequence[int], more: Matrix) -> None:
         """Some features have gone, of which so much is left in terms of columns, and others come."""
@@ -134,7 +96,7 @@ class Drift:
                 low += np.minimum(sums.min(axis=1), 0)
         alone = rows[:, single] * self.most[single]
         high, low = high + np.maximum(alone, 0).sum(axis=1), low + np.minimum(alone, 0).sum(axis=1)
-        spare = times(np.abs(rows), self.most) * (rows.shape[1] * DOUBLE)
+        spare = times(np.abs(rows), self.most) * (rows.shape[1] * DOUBLE.u)
         return (np.maximum(high, -low) + spare) * UP
 
     @property
@@ -149,7 +111,7 @@ class Drift:
     def rounding(self, weights: Matrix) -> Matrix:
         """How far the products of y with columns of weights are rounded."""
         total = times(np.abs(weights).T, self.size)
-        return rounded(np.count_nonzero(weights, axis=0), total, self.grid * quantum(weights))
+        return rounding(np.count_nonzero(weights, axis=0), total, self.grid * step_of(weights, axis=0))
 
     def off_by(self, rows: Matrix, error: Matrix, wanted: Matrix) -> Matrix:
         """How far rows over features may be from those that are wanted, without rounding."""

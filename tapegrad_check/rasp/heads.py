@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import exact
 from tapegrad_check.folder import NotProved, require
+from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
-from tapegrad_check.rasp.tables import MOST_WORK, START, UNIT, WORD, Key, Tables, row_of
+from tapegrad_check.rasp.tables import MOST_WORK, START, UNIT, WORD, Key, Tables
 
 BETA = 256.0
 """What a condition scores. exp(-128) is below the smallest float of single precision, which is above
@@ -37,7 +39,7 @@ class Heads(Tables):
         )
         height, begin = asks[-1][START], asks[-1][WORD]
         count = height / BETA
-        tables = self._components(asks[:-1], answers[:-1])
+        tables = self._components(asks, answers)
         require(count == int(count) >= 1, "the first position scores something else")
         require(begin == (height if node.kind == "width" else height - BETA / 2), "the first position is off")
         require(height <= 1 << 20, "scores are too large")
@@ -61,20 +63,21 @@ class Heads(Tables):
     def _components(self, asks: list[dict[int, float]], answers: list[dict[int, float]]) -> Scores:
         """Products of rows, added up for each pair of what they depend on."""
         rows: dict[tuple[Key, Key], tuple[list[Any], list[Any]]] = {}
+        finest, most = Fraction(1 << 60), Fraction(0)
         for ask, answer in zip(asks, answers, strict=True):
-            self.exact(ask)
-            self.exact(answer)
-            if ask and answer:
+            (step, size), (other, more) = self.exact(ask), self.exact(answer)
+            finest, most = min(finest, step * other), most + size * more
+            if ask and answer and START not in answer:
                 first, second = (self._one(self.parts(form)) for form in (answer, ask))
                 left, right = rows.setdefault((first[0], second[0]), ([], []))
                 left.append(first[1].reshape(-1))
                 right.append(second[1].reshape(-1))
+        require(exact(most, finest), "scores are rounded")
         found = {}
         for pair, (left, right) in rows.items():
             first, second = np.array(left), np.array(right)
             if first.shape[1] * second.shape[1] > MOST_WORK:
                 raise NotProved("a head has too many cases")
-            # Products of bits with the temperature: sums stay far below 2^53.
             found[pair] = times(first.T, second)
         return found
 

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import exact, step_of
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, NotProved, require
+from tapegrad_check.maps import row_of
 from tapegrad_check.rasp.heads import BETA, Heads
-from tapegrad_check.rasp.tables import MIXED, START, UNIT, WORD, Key, Parts, row_of
+from tapegrad_check.rasp.tables import MIXED, START, UNIT, WORD, Key, Parts
 from tapegrad_check.sources import Model, digest
 from tapegrad_check.sources.rasp import rasp_of
 
@@ -219,12 +221,13 @@ class RaspNet(Heads):
     def _is_function(self, place: int, rows: list[dict[int, float]], terms: dict[int, float]) -> None:
         """Units on bits: each is evaluated for all values, and their sum is the bit."""
         group, number = self.meanings[place][1:]
-        require(all(weight == int(weight) for weight in terms.values()), "a sum of units is rounded")
-        require(sum(abs(weight) for weight in terms.values()) < 1 << 20, "a sum of units is rounded")
         forms = {unit: rows[unit] for unit in terms}
-        for form in forms.values():
-            require(START not in form, "a unit is on at the first position")
-            self.exact(form)
+        finest, most = Fraction(1), Fraction(0)
+        for unit, weight in terms.items():
+            require(START not in forms[unit], "a unit is on at the first position")
+            step, size = self.exact(forms[unit])
+            finest, most = min(finest, step * Fraction(step_of(weight))), most + abs(Fraction(weight)) * size
+        require(exact(most, finest), "a sum of units is rounded")
         self.chosen = self._representatives(group, [self.parts(form) for form in forms.values()])
         total: Parts = {}
         for unit, weight in terms.items():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import exact
 from tapegrad_check.fields import array
 from tapegrad_check.folder import Arrays, NotProved, require
 from tapegrad_check.maps import Map, maps_of
@@ -26,7 +27,6 @@ Key = tuple[int, ...]
 """Nodes whose values something depends on."""
 Parts = dict[Key, NDArray[np.float64]]
 """A sum of functions of values, each as a table with an axis for each node."""
-Row = tuple[dict[int, float], float]
 
 
 class Tables:
@@ -155,7 +155,7 @@ class Tables:
             bit = Fraction(own.numerator & -own.numerator, own.denominator)
             require(place not in self.quanta or abs(own) == bit, "a number is not times a power of two")
             finest, total = min(finest, bit * quantum), total + abs(own) * most
-        require(total * UNIT <= finest, "a sum is rounded")
+        require(exact(total, finest), "a sum is rounded")
         return finest, total
 
     def places_of(self, node: int, keys: Sequence[int]) -> NDArray[np.int64] | None:
@@ -293,13 +293,6 @@ def _power(number: Fraction) -> Fraction:
     while power / 2 >= number:
         power /= 2
     return power
-
-
-def row_of(own: Map, row: int) -> Row:
-    """Terms and constant of a row."""
-    columns, values, bias = own.row(row)
-    require(len(set(columns)) == len(columns), "a row names a column twice")
-    return dict(zip(columns, values, strict=True)), bias
 
 
 def _split(flat: NDArray[np.int32], maps: Sequence[Map]) -> list[list[int]]:

@@ -8,20 +8,21 @@ machine is proved for Turing machines in `tapes`, for programs in `heads`.
 """
 
 import math
-from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad_check.arithmetic import SINGLE, evaluated, finite, step_of
 from tapegrad_check.fields import array, number, texts, whole
 from tapegrad_check.folder import Arrays, Checked, require
 from tapegrad_check.maps import Map, Row, maps_of
 from tapegrad_check.sources import Model
 from tapegrad_check.targets import clock, heads, tapes
 
-EXACT = 1 << 24
-"""Integers up to this are exact in single precision."""
+EXACT = 1 << SINGLE.digits
+"""Integers up to this are exact in single precision; no step has a larger number, and no score is larger."""
 CUTS = [([1.0], -0.25), ([1.0], -0.75)]
 MOST_READ = 4
 """Bits that one coordinate may be set from."""
@@ -51,7 +52,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     time = [place for place, own in enumerate(coordinates) if own[0] == "step"]
     require(steps <= 1 << len(time), "the step's number has too few bits")
     carried = sorted({place for place in range(len(names)) if last[0].row(place)[0]})
-    net = Walk(set(carried) | set(time), time, _stray(config, steps, arrays))
+    net = Walk(set(carried) | set(time), time, _stray(config, steps))
     require(not set(carried) & set(time), "the number of a step is handed on")
     head = null = first = 0
     for number_, (own, out, attend) in enumerate(zip(units, sums, attends, strict=True)):
@@ -208,14 +209,11 @@ class Walk:
                     self.digits[place], self.asked[place] = self.digits[inputs[0]], self.asked[inputs[0]]
             else:
                 require(set(inputs) <= self.bits and len(inputs) <= MOST_READ, "a gate reads what is no bit")
-                table = 0
-                for index in range(1 << len(inputs)):
-                    given = {column: index >> i & 1 for i, column in enumerate(inputs)}
-                    on = [_unit(own, given) for own in read]
-                    total = bias + sum(weight * value for weight, value in zip(weights, on, strict=True))
-                    require(total in (0, 1), "a gate gives something else than a bit")
-                    table |= int(total) << index
-                self.tables[place] = inputs, table
+                slots = {column: slot for slot, column in enumerate(inputs)}
+                own = tuple(
+                    (tuple(slots[column] for column in columns), tuple(w), b) for columns, w, b in read
+                )
+                self.tables[place] = inputs, _table(len(inputs), own, (tuple(weights), bias))
         self.set |= set(to)
         self.bits |= set(to)
 
@@ -232,9 +230,20 @@ class Walk:
         require(not digits, "digits of a search are handed on")
 
 
-def _unit(row: Row, given: Mapping[int, int]) -> float:
-    columns, weights, bias = row
-    return max(0.0, bias + sum(w * given[column] for column, w in zip(columns, weights, strict=True)))
+@cache
+def _table(inputs: int, units: tuple[Any, ...], out: tuple[tuple[float, ...], float]) -> int:
+    """What a sum of units is, for all bits that they read: most gates of a net are alike, so few are worked
+    out. Units have slots of what they read, weights and biases."""
+    weights, bias = np.zeros((len(units), inputs)), np.array([own for *_, own in units], np.float64)
+    for row, (slots, values, _) in zip(weights, units, strict=True):
+        row[list(slots)] = values
+    bits = np.arange(1 << inputs)[:, None] >> np.arange(inputs) & 1
+    z, off = evaluated(weights, bias, bits.astype(np.float64))
+    active = np.maximum(z, 0.0)
+    found, more = evaluated(np.array([out[0]]), np.array([out[1]]), active, step_of(active))
+    require(not (off.any() or more.any()), "a gate is rounded in single precision")
+    require(np.isin(found, (0, 1)).all(), "a gate gives something else than a bit")
+    return sum(int(bit) << row for row, bit in enumerate(found[:, 0]))
 
 
 def _name(own: Any) -> tuple[str, int]:
@@ -242,7 +251,7 @@ def _name(own: Any) -> tuple[str, int]:
     return own[0], whole(own[1], "the number of a coordinate")
 
 
-def _stray(config: dict[str, Any], steps: int, arrays: Arrays) -> float:
+def _stray(config: dict[str, Any], steps: int) -> float:
     """How far what a head copies can be from a bit."""
     temperature = number(config["temperature"], "the temperature")
     if config["attention"] == "hardmax":
@@ -250,6 +259,7 @@ def _stray(config: dict[str, Any], steps: int, arrays: Arrays) -> float:
         return 0.0
     require(config["attention"] == "softmax", "unknown attention")
     require(temperature > 0 and math.frexp(temperature)[0] == 0.5, "the temperature is no power of two")
+    require(finite(temperature * EXACT), "softmax overflows at this temperature")
     stray = 4 * _keys(config, steps) * math.exp(-temperature) + 2.0**-23
     require(stray <= 1 / 8, "softmax strays further than the rounding allows")
     return stray

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import SINGLE
 from tapegrad_check.fields import number, texts, whole
 from tapegrad_check.folder import Arrays, Checked, NotProved, require
 from tapegrad_check.formulas.folded import Folded
@@ -41,7 +42,7 @@ ARRAYS = {
     "outputs.weights": np.int8,
     "outputs.biases": np.int8,
 }
-WHOLE = 1 << 24
+WHOLE = 1 << SINGLE.digits
 """Up to here float32 has every whole number."""
 LEAVES, FREE, CONE, SWEEPS = 6, 4, 64, 32
 """Bits that a unit is traced back to; others that its wire may depend on; gates of the circuit between them

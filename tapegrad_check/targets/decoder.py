@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import Matrix, evaluated, exact, rounding, step_of
 from tapegrad_check.fields import array, texts, whole
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
 from tapegrad_check.in_tokens import program_texts
@@ -38,7 +39,7 @@ from tapegrad_check.in_tokens.records import (
     raw_of,
 )  # fmt: skip
 from tapegrad_check.in_tokens.token_nets import purposes, split
-from tapegrad_check.maps import Map, Row, maps_of
+from tapegrad_check.maps import Map, maps_of, row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp import program as rasp
 from tapegrad_check.sources import Machine, Model, digest, model_of
@@ -151,10 +152,8 @@ class _Net:
         return name if last else f"{name}: digit {number + 1} of its record"
 
     def _is(self, own: Map, row: int, terms: Terms, bias: float, what: str) -> None:
-        columns, values, found = own.row(row)
         expected = {self.at[key]: weight for key, weight in terms.items()}
-        require(len(columns) == len(expected), what)
-        require(dict(zip(columns, values, strict=True)) == expected and found == bias, what)
+        require(row_of(own, row) == (expected, bias), what)
 
     def check_embedding(self) -> None:
         """Every token has its bits, and nothing else."""
@@ -292,48 +291,64 @@ class _Net:
         here = self.at["slot", slot]
         raw = {place for place in places if self.text.coordinates[place][0].startswith("raw ")}
         used = []
-        for unit, row in enumerate(self._rows):
-            if self._can_be_on(row, here):
-                require(set(row[0]) - self._slots <= places, "a choice depends on something else")
+        for unit, (terms, bias) in enumerate(self._rows):
+            if self._can_be_on(terms, bias, here):
+                require(terms.keys() - self._slots <= places, "a choice depends on something else")
+                require(len(terms) <= MOST_TERMS, "a unit reads too much")
                 used.append(unit)
-        columns = {place: number for number, place in enumerate(sorted(places))}
-        weights, bias = np.zeros((len(columns), len(used))), np.zeros(len(used))
-        for number, unit in enumerate(used):
-            at, values, own = self._rows[unit]
-            require(len(at) <= MOST_TERMS, "a unit reads too much")
-            for place, value in zip(at, values, strict=True):
+        columns = {place: number for number, place in enumerate(sorted(places | {here}))}
+        weights, bias = np.zeros((len(used), len(columns))), np.array([self._rows[unit][1] for unit in used])
+        for row, unit in zip(weights, used, strict=True):
+            for place, value in self._rows[unit][0].items():
                 if place in columns:
-                    weights[columns[place], number] = value
-            bias[number] = own + dict(zip(at, values, strict=True)).get(here, 0.0)
-        reads_raw = np.array([bool(raw & set(self._rows[unit][0])) for unit in used], bool)
+                    row[columns[place]] = value
+        reads_raw = np.array([bool(raw & self._rows[unit][0].keys()) for unit in used], bool)
         sums, offset = self._dense_sums[:, used], np.array(self.sums[-1].bias)
+        off, uneven = (own[used] for own in self._off)
+        amounts = np.where(reads_raw, uneven, off)
         for bits, following in _in_chunks(cases):
             x = np.zeros((len(bits), len(columns)))
             for number, own in enumerate(bits):
-                x[number, [columns[self.at[key]] for key in own]] = 1
-            z = times(x, weights) + bias
+                x[number, [columns[self.at[key]] for key in (*own, ("slot", slot))]] = 1
+            z, rounded = evaluated(weights, bias, x)
             plain, cut = z[:, ~reads_raw], z[:, reads_raw]
             require((np.abs(plain) >= 1 / 2).all(), "a unit is not sure whether it is on")
-            # Values that are read raw may be off by 1/64, which must not matter to the sum of the two.
+            # Values that are read raw may be off, which must not matter to the sum of the two.
             safe = (cut <= -1 / 4) | np.isin(cut, (1 - LOW, 1 - HIGH))
             require(safe.all() and self._paired(used, reads_raw), "a recalled bit is not rounded")
-            found = times(np.maximum(z, 0), sums.T) + offset
+            active = np.maximum(z, 0)
+            found, more = evaluated(sums, offset, active, step_of(active))
+            require(not (rounded.any() or more.any()), "a choice is rounded in single precision")
             wanted = (following[:, None] >> np.arange(len(offset)) & 1) * 2 - 1
             require((found == wanted).all(), "another token follows than the source says")
+            astray = times((z > 0) * amounts, np.abs(sums).T)
+            require((astray <= 1 / 2).all(), "another token may follow, as units are off")
 
     def _paired(self, used: Sequence[int], reads_raw: NDArray[np.bool_]) -> bool:
         """Whether units that read a recalled bit come in pairs, one for each cut, with opposite weights."""
         units = [unit for unit, raw in zip(used, reads_raw.tolist(), strict=True) if raw]
         for low, high in zip(units[::2], units[1::2], strict=True):
-            (*first, bias), (*second, other) = self._rows[low], self._rows[high]
+            (first, bias), (second, other) = self._rows[low], self._rows[high]
             opposite = (self._dense_sums[:, low] == -self._dense_sums[:, high]).all()
             if first != second or bias - other != HIGH - LOW or not opposite:
                 return False
         return len(units) % 2 == 0
 
     @cached_property
-    def _rows(self) -> list[Row]:
-        return [self.units.row(unit) for unit in range(len(self.units))]
+    def _rows(self) -> list[tuple[dict[int, float], float]]:
+        return [row_of(self.units, unit) for unit in range(len(self.units))]
+
+    @cached_property
+    def _off(self) -> tuple[Matrix, Matrix]:
+        """How far units of the last layer may be off, since layer norms find means, heads do not copy quite
+        the bit, and what is no bit is rounded; and the last alone. On bits they are exact."""
+        own, raw = self.units, [name.startswith("raw ") for name, _ in self.text.coordinates]
+        read, bias = own.totals(np.ones(own.width)), np.abs(own.bias)
+        require(exact(read + bias, own.steps()).all(), "a unit is rounded in single precision")
+        rounded = rounding(np.diff(own.starts) + 1, 2 * (read + bias), 0.0)
+        off = read * MEAN + own.totals(np.array(raw) * self.text.stray) + rounded
+        require((off <= 1 / 4).all(), "a unit is not sure whether it is on")
+        return off, rounded
 
     @cached_property
     def _slots(self) -> set[int]:
@@ -344,17 +359,13 @@ class _Net:
         sums = np.zeros((len(self.sums[-1]), len(self.units)))
         for row in range(len(sums)):
             columns, values, _ = self.sums[-1].row(row)
-            np.add.at(sums[row], columns, values)
+            sums[row, columns] = values
         return sums
 
-    def _can_be_on(self, row: Row, here: int) -> bool:
-        columns, values, bias = row
-        most = sum(
-            value for at, value in zip(columns, values, strict=True) if value > 0 and at not in self._slots
-        )
-        own = sum(value for at, value in zip(columns, values, strict=True) if at == here)
+    def _can_be_on(self, terms: Mapping[int, float], bias: float, here: int) -> bool:
+        most = sum(value for at, value in terms.items() if value > 0 and at not in self._slots)
         # Where it cannot, it is off by a margin that no rounding overcomes.
-        return bias + most + own > -1 / 4
+        return bias + most + terms.get(here, 0.0) > -1 / 4
 
 
 def _additions(up: Key, down: Key) -> list[tuple[set[Key], int]]:

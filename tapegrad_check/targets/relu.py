@@ -14,19 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.arithmetic import FORMATS, Rounded, Unit, near, off_from, relu, wider
 from tapegrad_check.fields import number, texts, whole
 from tapegrad_check.folder import Arrays, Checked, require
 from tapegrad_check.sources import Circuit, Model
 from tapegrad_check.sources.circuits import ARITY, OPERANDS
 from tapegrad_check.targets import compact
-
-Span = tuple[Fraction, Fraction]
-"""A lower and an upper bound."""
-Unit = tuple[Fraction, Fraction, Fraction]
-"""Two weights and a bias."""
-
-DIGITS = {"float32": (24, -126), "float64": (53, -1022)}
-"""Binary digits of a number, and the exponent of the smallest normal one."""
 
 # Bit 2a + b of a kind is the gate's value for operands a, b.
 NAMES = {
@@ -61,69 +54,6 @@ GATE_ARRAYS = {
     "gates.right": np.int32,
     "gates.wires": np.int32,
 }
-
-
-class Rounded:
-    """Spans under rounding: exact if the result is a single number that the precision has, else within
-    `u |x| + tiny`; products with 0 and powers of two and sums with 0 do not round, but what is below `tiny`
-    may be lost."""
-
-    def __init__(self, dtype: str) -> None:
-        self.digits, exponent = DIGITS[dtype]
-        self.u, self.tiny = Fraction(1, 1 << self.digits), Fraction(1, 1 << -exponent)
-
-    def slack(self, x: Span) -> Fraction:
-        """How far rounding can move a result in this span."""
-        n, d = abs(x[0].numerator), x[0].denominator
-        short = n == 0 or ((n // (n & -n)).bit_length() <= self.digits and abs(x[0]) >= self.tiny)
-        exact = x[0] == x[1] and d & (d - 1) == 0 and short
-        return Fraction(0) if exact else self.u * max(abs(x[0]), abs(x[1])) + self.tiny
-
-    def product_slack(self, w: Fraction, x: Span) -> Fraction:
-        """How far rounding can move `w x`."""
-        n, d = abs(w.numerator), w.denominator
-        return Fraction(0) if n & (n - 1) == 0 == d & (d - 1) else self.slack(scaled(w, x))
-
-    def unit(self, unit: Unit, x: Span, y: Span) -> Span:
-        """`w x + v y + bias` in this order."""
-        first = self._flushed(wider(scaled(unit[0], x), self.product_slack(unit[0], x)))
-        second = self._flushed(wider(scaled(unit[1], y), self.product_slack(unit[1], y)))
-        return self._sum(self._sum(first, second), (unit[2], unit[2]))
-
-    def _flushed(self, x: Span) -> Span:
-        """With 0, where something in the span is so small that it may be taken for 0."""
-        if 0 < x[0] < self.tiny:
-            return Fraction(0), x[1]
-        return (x[0], Fraction(0)) if -self.tiny < x[1] < 0 else x
-
-    def _sum(self, x: Span, y: Span) -> Span:
-        total = x[0] + y[0], x[1] + y[1]
-        return self._flushed(total if (0, 0) in (x, y) else wider(total, self.slack(total)))
-
-
-def scaled(w: Fraction, x: Span) -> Span:
-    """Every number times `w`."""
-    return min(w * x[0], w * x[1]), max(w * x[0], w * x[1])
-
-
-def wider(x: Span, by: Fraction) -> Span:
-    """With more on both sides."""
-    return x[0] - by, x[1] + by
-
-
-def relu(x: Span) -> Span:
-    """The positive part."""
-    return max(x[0], Fraction(0)), max(x[1], Fraction(0))
-
-
-def off_from(x: Span, ideal: int) -> Fraction:
-    """How far a number can be from the ideal one."""
-    return max(abs(x[0] - ideal), abs(x[1] - ideal))
-
-
-def near(bit: int, error: Fraction) -> Span:
-    """A value at most this far from its bit; after a ReLU none is negative."""
-    return relu((bit - error, bit + error))
 
 
 def check(
@@ -186,7 +116,7 @@ class _Shape(NamedTuple):
 
 def _shape(config: dict[str, Any], arrays: Arrays) -> _Shape:
     dtype = config["dtype"]
-    require(isinstance(dtype, str) and dtype in DIGITS, "the precision is unknown")
+    require(isinstance(dtype, str) and dtype in FORMATS, "the precision is unknown")
     named = isinstance(config["correction"], str) and config["correction"] in CORRECTIONS
     require(named, "the correction is unknown")
     inputs, outputs = texts(config["inputs"], "the inputs"), texts(config["outputs"], "the outputs")

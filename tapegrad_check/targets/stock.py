@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from tapegrad_check.folder import CONFIG, MODEL, CheckError, Folder, Unchecked, require
+from tapegrad_check.folder import CONFIG, MODEL, CheckError, Folder, Unchecked, bytes_of, parsed, require
 from tapegrad_check.in_tokens.records import Text
 from tapegrad_check.in_tokens.words import rv32_words, subleq_words
 from tapegrad_check.sources import Machine, model_of
@@ -141,20 +141,4 @@ def _same_entries(name: str, found: Mapping[str, Any], wanted: Mapping[str, Any]
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
-    try:
-        with open(folder / name, "rb") as file:
-            content = file.read(LARGEST_TEXT + 1)
-        data: Any = json.loads(content, object_pairs_hook=_once) if len(content) <= LARGEST_TEXT else None
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckError(f"{name} cannot be read: {error}", where=str(folder), advice=ADVICE) from error
-    require(isinstance(data, dict), f"{name} does not hold a JSON object", ADVICE)
-    assert isinstance(data, dict)
-    return data
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which every key stands once: of two, libraries may take either."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return found
+    return parsed(bytes_of(folder / name, LARGEST_TEXT), folder / name)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad_check.arithmetic import DOUBLE, rounding
 from tapegrad_check.fields import array
 from tapegrad_check.fields import number as finite
 from tapegrad_check.folder import Arrays, require
@@ -63,6 +64,7 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
     fifth = totals(arrays["V5.columns"], arrays["V5.values"], len(arrays["V4.bias"]))
     fourth = arrays["V4.values"] * fifth[arrays["V4.rows"]]
     out = totals(arrays["V4.columns"], fourth, units)
+    reach = totals(arrays["V4.columns"], np.abs(fourth), units)
     close = min(CLOSE, answers.margin / 16)
     off_by = 3 * answers.rounding
     sizes = totals(unit, np.abs(weight), units)
@@ -74,6 +76,13 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
         mine = answers.cell[asked] == number
         np.add.at(seen[place], unit[mine], weight[mine, None] * answers.kinds[asked[mine]])
         np.add.at(slope[place], unit[mine], weight[mine, None] * answers.slopes[asked[mine]])
+    largest = np.maximum(np.abs(answers.kinds), np.abs(answers.slopes)).max(axis=1, initial=1)
+    adds = reach * (np.abs(arrays["V3.bias"]) + totals(unit, np.abs(weight) * largest[asked], units))
+    memorises = arrays["V3.bias"] + sum(own.max(axis=1) for own in seen.values()) >= -LEAST_MARGIN
+    terms = int(np.bincount(unit, minlength=1).max()) + len(arrays["V5.values"])
+    for total, count in _on_at_once(found, adds, contents), (adds[memorises].sum(), memorises.sum()):
+        off = float(rounding(terms + count, total, 0.0, DOUBLE))
+        require(off < close / 4, "a sum of units is rounded")
     used = np.flatnonzero(out)
     behind = Weights.of(used, 0 * used, out[used], units)
     return Filter(
@@ -87,6 +96,20 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
             f"{answers.margin:.3g} to a kink",
         ],
     )
+
+
+def _on_at_once(found: Active, adds: Numbers, contents: Contents) -> tuple[float, int]:
+    """What units add to the magnitude of all that is summed up for a new value, while all cells compute, and
+    how many they are: those that are usually on, and those that the contents of a patch can turn on."""
+    on = found.on > 0
+    turned = found.turned > 0
+    places = (found.at * contents.count + found.content)[turned]
+    own = adds[found.unit[turned]]
+    total, count = (
+        totals(places, parts, len(CELLS) * contents.count).reshape(len(CELLS), -1).max(axis=1).sum()
+        for parts in (own, np.ones(len(own)))
+    )
+    return float(adds[on].sum() + total), int(on.sum() + count)
 
 
 def _heard(found: Active, out: Numbers, reads: Weights, questions: int, contents: Contents) -> float:

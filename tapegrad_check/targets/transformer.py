@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad_check.arithmetic import SINGLE, exact
 from tapegrad_check.fields import array, texts, whole
 from tapegrad_check.fields import number as finite
 from tapegrad_check.folder import Checked, CheckError, require
@@ -26,10 +27,6 @@ Formula = tuple[dict[str, float], float]
 
 Compared = list[tuple[str | None, str]]
 """The bits that an attention compares: of the query (None is the constant 1) and of the key."""
-
-UNIT_ROUNDOFF = 2.0**-24
-EXACT_BELOW = 2.0**24
-"""Integers below this are exact in single precision."""
 
 PASSED_ON = ("st", "sym1", "sym2", "pos1", "pos2", "pos3", "start", "borrow", "carry", "stays1", "becomes1",
              "scr1", "scr2", "scr3", "found", "given")  # fmt: skip
@@ -53,7 +50,7 @@ def check(
     _check_attentions(machine, arrays, names, len(expected))
     _check_read_outs(machine, steps, arrays, names)
     largest = _integers(arrays, len(expected))
-    require(largest < EXACT_BELOW, "pre-activations are too large for single precision")
+    require(exact(largest, 1), "pre-activations are too large for single precision")
     statements = [
         f"the {len(expected)} layers are those of Lemmas C.1 to C.8 for T = {steps}, to the entry",
         f"the table of {len(machine.rules)} rules is in the columns of layer 1; theta_halt marks the rest",
@@ -310,8 +307,8 @@ def _correction(config: dict[str, Any], largest: float, width: int) -> str:
         )
     require((low, high) == (1 / 3, 2 / 3), "unknown correction")
     # Each relu rounds once, each product with the gain 3 once, the difference once: below 32 u altogether.
-    error = 32 * UNIT_ROUNDOFF
-    require(largest * error + largest * width * UNIT_ROUNDOFF < low, "errors reach the radius")
+    error = 32 * SINGLE.u
+    require(largest * error + largest * width * SINGLE.u < low, "errors reach the radius")
     return f"the correction returns bits to within {error:.1g}, and sums of such bits stay within 1/3 of bits"
 
 
@@ -323,7 +320,7 @@ def _attention(config: dict[str, Any], steps: int) -> str:
     require(config["attention"] == "softmax", "unknown attention")
     keys = steps + 2
     require(math.isclose(temperature, math.log(2 * keys / low)), "the temperature is not the one derived")
-    astray, rounding = keys * math.exp(-temperature), 2 * keys * UNIT_ROUNDOFF
+    astray, rounding = keys * math.exp(-temperature), 2 * keys * SINGLE.u
     require(astray + rounding <= low, "softmax errors reach the radius of the correction")
     return f"softmax at temperature {temperature:.3g} strays at most {astray:.3g} from hard-max"
 
@@ -349,7 +346,7 @@ def _claims(
         found |= {
             "temperature": config["temperature"],
             "softmax_error": (steps + 2) * math.exp(-config["temperature"]),
-            "rounding_error": 2 * (steps + 2) * UNIT_ROUNDOFF,
+            "rounding_error": 2 * (steps + 2) * SINGLE.u,
         }
     require(claims.keys() == found.keys(), "the certificate makes other claims than it should")
     for name, value in found.items():

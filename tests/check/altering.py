@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -110,15 +110,21 @@ def put_all(name: str, values: list[int]) -> Change:
 Rows = list[tuple[list[int], list[float], float]]
 
 
+class Arrays(Protocol):
+    """A net, or the files of one."""
+
+    arrays: dict[str, np.ndarray]
+
+
 class Maps(list[tuple[int, Rows]]):
     """The maps of one name, as widths and rows, free to be altered."""
 
     @classmethod
-    def of(cls, net: Net, name: str) -> "Maps":
+    def of(cls, net: Arrays, name: str) -> "Maps":
         found = attention.maps_of(net.arrays, name)
         return cls((own.width, [own.row(row) for row in range(len(own))]) for own in found)
 
-    def write(self, net: Net, name: str) -> None:
+    def write(self, net: Arrays, name: str) -> None:
         sizes = [[len(rows), width, sum(len(c) for c, _, _ in rows)] for width, rows in self]
         entries = [
             (row, column, value)

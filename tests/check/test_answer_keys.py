@@ -232,8 +232,9 @@ def proving(monkeypatch: pytest.MonkeyPatch, erased: dict[int, int]) -> dict[str
     }  # fmt: skip
 
 
-def checked(claims: dict[str, Any]) -> Any:
-    folder = SimpleNamespace(config={"net": {}}, arrays={}, certificate={"claims": claims})
+def checked(claims: dict[str, Any], **more: Any) -> Any:
+    config = {"net": {}, "source": {}, "options": {}} | more
+    folder = SimpleNamespace(config=config, arrays={}, certificate={"claims": claims})
     return answer_key.check_folder("net", folder)  # type: ignore[arg-type]
 
 
@@ -246,6 +247,16 @@ def test_what_is_said_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (
         checked(proving(monkeypatch, {3: 1}))[1].statements[1].endswith("1 of which are erased to make room")
     )
+
+
+def test_the_source_stands_in_the_key_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What config.json says beside the net was compared with nothing."""
+    claims = proving(monkeypatch, {})
+    for more in ({"source": {"kind": "rasp program"}}, {"options": {"length": 4}}):
+        with pytest.raises(CheckError, match="in its answer key, and nowhere else"):
+            checked(claims, **more)
+    with pytest.raises(CheckError, match="other entries"):
+        checked(claims, lowered={})
 
 
 def test_bounds_that_are_claimed_may_be_larger(monkeypatch: pytest.MonkeyPatch) -> None:

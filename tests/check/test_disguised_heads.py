@@ -83,7 +83,7 @@ def test_how_far_scores_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     streams = stream(magnitude=lambda w: np.array([3.0 if w is query else 5.0]),
                      rounding=lambda w: np.array([0.001 if w is query else 0.0001]))  # fmt: skip
     rounding = 0.001 * 5 + 3 * 0.0001
-    summed = (1 * U / (1 - U) * 15 + 2.0**-120) * UP
+    summed = (1 * U / (1 - U) * 15) * UP
     near(
         part(streams)._score_drift(query, key, asks, answers),
         (apart + left + right + both + rounding + summed) * UP,
@@ -109,7 +109,7 @@ def test_scores_that_are_not_rounded(
     streams = stream(off=zero, whole=zero, magnitude=lambda w: np.array([1.0 if w is query else size]),
                      rounding=lambda w: np.array([first if w is query else second]))  # fmt: skip
     found = part(streams)._score_drift(query, key, query.T, key.T)
-    rounded = (U / (1 - U) * size + 2.0**-120) * UP
+    rounded = (U / (1 - U) * size) * UP
     near(found, 0 if exact else (first * size + second + rounded) * UP)
 
 
@@ -201,7 +201,7 @@ def test_all_that_heads_of_a_layer_add() -> None:
     total = 1 + 38 * U
     near(own.drift.off, [(0.25 + total) * UP, (0.5625 + 2 * total) * UP])
     assert (own.drift.most.tolist(), own.drift.relative.tolist()) == ([1, 9], [0, 0.125])
-    lost = [n * U / (1 - n * U) * size + 2.0**-120 for n, size in ((2, 7), (4, 11))]
+    lost = [n * U / (1 - n * U) * size for n, size in ((2, 7), (4, 11))]
     near(own.drift.lost[0], [3 * total + lost[0] * UP, 5 * total + lost[1] * UP])
     assert not own.added.off.any()
     assert own.added.raw == []
@@ -213,10 +213,10 @@ def test_sums_with_what_was_there_are_rounded(whole: float, grid: float) -> None
     own._settle(np.array([1.0, 2]))
     assert own.drift.grid == grid
     assert own.drift.lost[0].tolist() == [1, 2]
-    near(own.drift.lost[1], [0, 0] if grid else [(U / (1 - U) * size + 2.0**-120) * UP for size in (4, 8)])
+    near(own.drift.lost[1], [0, 0] if grid else [(U / (1 - U) * size) * UP for size in (4, 8)])
     own = part(stream(whole=np.zeros(2), size=np.array([2.0**22, 2.0**24])))
     own._settle(np.zeros(2))
-    near(own.drift.lost[1], [0, (U / (1 - U) * 2.0**24 + 2.0**-120) * UP])
+    near(own.drift.lost[1], [0, (U / (1 - U) * 2.0**24) * UP])
 
 
 def head(
@@ -297,7 +297,7 @@ def test_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert own.drift.most.tolist() == [1, 0]
     near(own.drift.off, [2.5 + 0.001 + 0.002, 0.001 + 0.002])
     assert own.drift.grid == 0
-    near(own.drift.lost[0], [(U / (1 - U) * size + 2.0**-120) * UP for size in (1.25, 1)])
+    near(own.drift.lost[0], [(U / (1 - U) * size) * UP for size in (1.25, 1)])
 
 
 def test_embeddings_on_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,13 @@ def test_maps_may_be_empty() -> None:
     assert last.row(0) == ([0, 1], [4, 8], -1)
 
 
+def test_totals_and_steps_of_rows() -> None:
+    """By hand; a row without entries has its bias alone."""
+    first, _ = maps_of(two_maps(), "it")
+    assert first.totals(np.array([1.0, 3, 5, 7])).tolist() == [1 + 14, 0, 1.5]
+    assert first.steps().tolist() == [1, 2, 0.5]
+
+
 @pytest.mark.parametrize(
     ("name", "place", "value", "said"),
     [
@@ -90,6 +97,8 @@ def test_maps_may_be_empty() -> None:
         ("columns", 0, -1, "outside its map"),
         ("columns", 1, 4, "outside its map"),
         ("columns", 4, 2, "outside its map"),
+        ("columns", 1, 0, "two entries at one place"),
+        ("columns", 4, 0, "two entries at one place"),
         ("values", 3, 0, "is 0"),
         ("values", 4, 0, "is 0"),
     ],

@@ -166,8 +166,8 @@ SORTING: list[tuple[str, Change]] = [
     ("step is not on the grid", both(*(more("units", 1, 4 + unit, {WORD: -3.5 - unit}) for unit in (0, 1)))),
     ("step is not on the grid", both(*(more("units", 1, unit, {WORD: 0.5 - unit}) for unit in (0, 1)))),
     ("units set something else", both(form("units", 1, 0, {WORD: 1.0}), form("units", 1, 1, {}))),
-    ("a sum of units is rounded", put("sums.values", 0, 0.5)),
-    ("a sum of units is rounded", put("sums.values", 0, float(1 << 20))),
+    ("units set something else", put("sums.values", 0, 0.5)),
+    ("a sum of units is rounded", put("sums.values", 0, float(1 << 24))),
     ("units set something else", put("sums.values", 0, float((1 << 20) - 3))),
     ("a sum is rounded", more("units", 0, 0, {INDEX: 1 + 2.0**-23, WORD: -2.0})),
     ("watched is not copied", form("units", 2, 2, {TOKEN: 1.0})),
@@ -266,7 +266,7 @@ SORTING: list[tuple[str, Change]] = [
     ("a head is of another node", config(heads=[7, 0])),
     ("purposes are none", config(purposes="x")),
     ("purposes are none", config(purposes=[1])),
-    ("a row names a column twice", put("query.columns", 6, WORD)),
+    ("two entries at one place", put("query.columns", 6, WORD)),
 ]
 OTHERS: list[tuple[str, str, Change]] = [
     (

@@ -205,7 +205,7 @@ BAD: list[tuple[str, Change]] = [
     ("not sure whether it is on", more("units", 2, PLAIN, {135: 1.0})),
     ("a bit is not rounded", more("units", 2, RAW, {SLOT: 1.0})),
     ("a bit is not rounded", more("units", 2, RAW + 1, {SLOT: 1.0})),
-    ("entry of a map is there twice", row("units", 2, PLAIN, [57, 57], [1.0, 1.0], -0.5)),
+    ("two entries at one place", row("units", 2, PLAIN, [57, 57], [1.0, 1.0], -0.5)),
     # Names, and what the page says.
     ("two of the heads are the same", name_of(1, "block 0")),
     ("a head has another name", name_of(1, "block 01")),

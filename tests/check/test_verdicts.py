@@ -20,10 +20,8 @@ from tapegrad_check.targets.heads import _gate
 from tests.check.test_ground import RV, SUBLEQ
 
 
-def report(
-    monkeypatch: pytest.MonkeyPatch, bound: Bound, verdict: str, version: int = 2
-) -> tapegrad_check.CheckReport:
-    config = {"target": "relu", "net": {}, "version": version}
+def report(monkeypatch: pytest.MonkeyPatch, bound: Bound, verdict: str) -> tapegrad_check.CheckReport:
+    config = {"target": "relu", "net": {}}
     folder = SimpleNamespace(config=config, own={}, certificate={"claims": {}})
     monkeypatch.setattr(tapegrad_check, "read_folder", lambda path: folder)
     monkeypatch.setattr(tapegrad_check, "bound_source", lambda folder: bound)
@@ -46,17 +44,12 @@ def report(
 def test_verdicts(
     source: Any, tested: int | None, own: str, wanted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The least of what holds of the way to the net, and of the net."""
+    """The least of what holds of the way to the net, and of the net; 0 for nothing less than all."""
     found = report(monkeypatch, Bound(source, "it is too far", ("on the way",), tested), own)
     assert found.verdict == wanted
+    assert found.code == {COMPUTES_SOURCE: 0, OWN_TABLE: 4}.get(wanted, 5)
     assert ("the source was not checked: it is too far" in found.statements) == (source is None)
     assert found.statements[-2:] == ("on the way", "it holds")
-
-
-def test_folders_of_format_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    for version in (1, 2):
-        found = report(monkeypatch, Bound(SUBLEQ, "", ()), COMPUTES_SOURCE, version)
-        assert any("format 1" in said for said in found.statements) == (version == 1)
 
 
 # Pages of programs

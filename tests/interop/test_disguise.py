@@ -19,10 +19,10 @@ from tapegrad.interop.disguise_parts import BASES, basis, most_at_once
 from tapegrad.interop.disguised import checkpoint_files, load_disguised, save_disguised
 from tapegrad.interop.sequences import circuit, sequence_net
 from tapegrad.rasp.library import READY
+from tapegrad_check.arithmetic import product as bounded_product
+from tapegrad_check.arithmetic import rounding, step_of
 from tapegrad_check.folder import CERTIFICATE, COMPUTES_SOURCE, CONFIG, MODEL, CheckError
 from tapegrad_check.rasp.answer_key import KEY, KEY_ARRAYS, proved
-from tapegrad_check.rasp.drift import product as bounded_product
-from tapegrad_check.rasp.drift import quantum, rounded
 
 CASES = [
     ("rasp-histogram", 8, {"basis": "hadamard"}),
@@ -141,7 +141,7 @@ def test_bases_are_orthogonal_to_the_last_bit(kind):
     for size in (1, 3, 8, 13, 64):
         made = basis(kind, size, np.random.default_rng(size))
         assert np.array_equal(made @ made.T, np.eye(size))
-        assert quantum(made) >= 2.0 ** -BASES[kind]
+        assert step_of(made) >= 2.0 ** -BASES[kind]
     assert (
         np.count_nonzero(basis(kind, 64, np.random.default_rng(0)), axis=0) == 4 ** BASES[kind]
     ).mean() > 0.4
@@ -152,7 +152,7 @@ def test_bounds_on_sums():
     random = np.random.default_rng(0)
     terms = (random.standard_normal(64) * 2.0 ** random.integers(-8, 8, 64)).astype(np.float32)
     exact = float(sum(map(float, terms)))
-    bound = rounded(64, np.abs(terms).sum(dtype=np.float64), 0.0)
+    bound = rounding(64, np.abs(terms).sum(dtype=np.float64), 0.0)
     worst = 0.0
     for _ in range(200):
         total = np.float32(0)
@@ -160,8 +160,8 @@ def test_bounds_on_sums():
             total = np.float32(total + term)
         worst = max(worst, abs(float(total) - exact))
     assert 0 < worst <= bound
-    assert rounded(64, np.array(2.0**23), 1.0) == 0 < rounded(64, np.array(2.0**24 + 2), 1.0)
-    assert quantum(np.array([[0.75, 3.0, 0.0]])) == 0.25
+    assert rounding(64, np.array(2.0**23), 1.0) == 0 < rounding(64, np.array(2.0**24 + 2), 1.0)
+    assert step_of(np.array([[0.75, 3.0, 0.0]])) == 0.25
     found, error = bounded_product(random.standard_normal((5, 5)), random.standard_normal((5, 5)))
     assert (error > 0).all()
     assert not bounded_product(np.eye(5) * 0.5, np.round(found))[1].any()

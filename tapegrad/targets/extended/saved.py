@@ -217,8 +217,7 @@ def _training(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Traini
     primary = primary_from_json(net["primary"])
     data_format, weight_format = format_from_json(net["data_format"]), format_from_json(net["weight_format"])
     algorithm = algorithm_from_json(config["source"], net["start"], net.get("rule"), arrays, read_only, cells)
-    if config["version"] > 1:  # format 1 had no witnesses; the graph tells, too, if not why
-        compare(config["passes"], algorithm.rewritings, config["tapegrad"])
+    compare(config["passes"], algorithm.rewritings, config["tapegrad"])
     if tuple(net["states"]) != algorithm.machine.states:
         raise BrokenNet("the states of the net are not those of the algorithm")
     constants = Constants(**net["constants"])

@@ -24,6 +24,7 @@ from tapegrad.attention.analysis import EXACT, largest_score, softmax_error
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder
 from tapegrad.targets.transformer.mapping import merged
+from tapegrad_check.arithmetic import exact, step_of
 
 MOST_READ = 4
 """Bits that a coordinate may depend on."""
@@ -315,7 +316,13 @@ def table_of(
 ) -> int:
     """The table of `sum of weights * relu(units) + bias` on bits. Inputs that are `near` bits may be off by
     `stray`: no unit may change its side in between, and the sum must be the same at all ends, so that it is
-    the same for all values in between."""
+    the same for all values in between. Nothing may be rounded in single precision, on bits."""
+    sizes = [sum(map(abs, own)) + abs(b) for _, own, b in units]
+    steps = [float(step_of([*own, b])) for _, own, b in units]
+    terms = [*zip(weights, sizes, steps, strict=True), (bias, 1.0, 1.0)]
+    total = sum(abs(weight) * size for weight, size, _ in terms)
+    least = min(float(step_of([weight])) * step for weight, _, step in terms)
+    require(all(exact(own, step) for own, step in zip(sizes, steps, strict=True)) and exact(total, least))
     table = 0
     off = [(-stray, stray) if is_near and stray else (0.0,) for is_near in near]
     for index in range(1 << len(near)):

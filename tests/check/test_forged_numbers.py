@@ -1,0 +1,177 @@
+"""Nets that compute their source in exact numbers, and something else in the format that they run in.
+
+Each is forged from a genuine net, its sums and claims renewed: it must do something else when it is run, or
+the forgery proves nothing, and the checker must refuse it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad._saved import load, save
+from tapegrad._sources import read
+from tapegrad.errors import Refused
+from tapegrad_check import CheckError, check
+from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.rasp.tables import WORD
+from tests.check.altering import Maps
+from tests.check.forgeries import BB2, COUNT
+from tests.check.forging import Saved
+
+
+class Forge:
+    """A genuine net in a folder, to be altered."""
+
+    def __init__(self, source: Any, target: str, folder: Path, **options: Any) -> None:
+        save(tg.compile(read(source) if isinstance(source, str) else source, target, **options), folder)
+        assert check(folder).verdict == COMPUTES_SOURCE
+        self.folder, self.saved = folder, Saved.of(folder)
+
+    def does_something_else(self, *inputs: Any) -> bool:
+        """Whether the net, as it stands, does something else than its source."""
+        self.saved.write(self.folder)
+        return not tg.verify(load(self.folder), [*inputs], engine="reference").agreed
+
+    def is_refused(self, said: str) -> None:
+        """By the checker, for this reason, though it does harm."""
+        self.saved.write(self.folder)
+        with pytest.raises(CheckError, match=said):
+            check(self.folder)
+
+
+def first_harmful(net: Forge, forged: Iterable[Saved], *inputs: Any) -> None:
+    """Leaves the first forgery there that does harm."""
+    for net.saved in forged:
+        if net.does_something_else(*inputs):
+            return
+    raise AssertionError("nothing does harm")
+
+
+def test_a_gate_that_single_precision_loses(tmp_path: Path) -> None:
+    """relu(x + y - 1) as relu(2^25 x + y - 2^25), which is 0 for all bits; both engines."""
+    net = Forge("subleq-echo", "transformer", tmp_path / "net", steps=60, input=4, output=4)
+    genuine = net.saved.copy()
+    ands = [
+        (layer, place)
+        for layer, (_, rows) in enumerate(Maps.of(genuine, "units"))
+        for place, (columns, values, bias) in enumerate(rows)
+        if (len(columns), values, bias) == (2, [1.0, 1.0], -1.0)
+    ]
+    assert len(ands) == 203
+
+    def forged() -> Iterator[Saved]:
+        for layer, place in ands:
+            saved, units = genuine.copy(), Maps.of(genuine, "units")
+            columns = units[layer][1][place][0]
+            units[layer][1][place] = columns, [2.0**25, 1.0], -(2.0**25)
+            units.write(saved, "units")
+            yield saved
+
+    first_harmful(net, forged(), (b"hi",))
+    net.is_refused("a gate is rounded")
+    with pytest.raises(Refused, match="not gates and look-ups"):
+        tg.verify(load(net.folder), [(b"hi",)], engine="fast")
+
+
+def last_units(genuine: Saved, change: Callable[[list[int], list[float], float], Any]) -> Iterator[Saved]:
+    """Forgeries of single units of the last layer."""
+    for place, row in enumerate(Maps.of(genuine, "units")[-1][1]):
+        forged, units = genuine.copy(), Maps.of(genuine, "units")
+        if (other := change(*row)) is not None:
+            units[-1][1][place] = other
+            units.write(forged, "units")
+            yield forged
+
+
+def test_a_choice_that_single_precision_loses(tmp_path: Path) -> None:
+    """A unit is 1/2 where its slot and its bits are so. With 2^23 - 1/2 for the slot the half gets lost."""
+    net = Forge("increment", "decoder", tmp_path / "net", tokens=200)
+
+    def change(columns: list[int], values: list[float], bias: float) -> Any:
+        large = 2.0**23 - 0.5
+        return (columns, [large, *values[1:]], bias - large + 1) if 1.0 in values[1:] else None
+
+    first_harmful(net, last_units(net.saved, change), ("11",))
+    net.is_refused("a unit is rounded")
+
+
+def test_two_entries_for_one_column(tmp_path: Path) -> None:
+    """The net adds them up; the checker kept the last."""
+    net = Forge("increment", "decoder", tmp_path / "net", tokens=200)
+
+    def change(columns: list[int], values: list[float], bias: float) -> Any:
+        more = [column for column, value in zip(columns[1:], values[1:], strict=True) if value > 0]
+        return ([*more[:1], *columns], [-1.0, *values], bias) if more else None
+
+    first_harmful(net, last_units(net.saved, change), ("11",))
+    net.is_refused("two entries at one place")
+
+
+def test_units_of_rasp_whose_sum_single_precision_loses(tmp_path: Path) -> None:
+    """x + 2^24 - 2^24, unit by unit exact, is 0 where x is 1."""
+    net = Forge(COUNT, "decoder", tmp_path / "net")
+    units, sums = (Maps.of(net.saved, name) for name in ("units", "sums"))
+    large = len(units[1][1])
+    units[1][1].extend([([WORD], [2.0**24], 0.0)] * 2)
+    columns, values, bias = sums[1][1][0]
+    sums[1][1][0] = [*columns, large, large + 1], [*values, 1.0, -1.0], bias
+    sums[1] = large + 2, sums[1][1]
+    units.write(net.saved, "units")
+    sums.write(net.saved, "sums")
+    assert net.does_something_else(("aab",), ("bba",))
+    net.is_refused("a sum of units is rounded")
+
+
+def test_scores_of_rasp_that_single_precision_loses(tmp_path: Path) -> None:
+    """A score of 256 is lost beside 2^33, which is taken away again."""
+    net = Forge(COUNT, "decoder", tmp_path / "net")
+    for side, own in (("query", (2.0**33, -(2.0**33))), ("key", (1.0, 1.0))):
+        maps = Maps.of(net.saved, side)
+        rows = maps[0][1]
+        rows.insert(0, ([WORD], [own[0]], 0.0))
+        rows.insert(len(rows) - 1, ([WORD], [own[1]], 0.0))
+        maps.write(net.saved, side)
+    assert net.does_something_else(("aab",))
+    net.is_refused("scores are rounded")
+
+
+def test_a_temperature_at_which_softmax_overflows(tmp_path: Path) -> None:
+    """2^200 is infinite in single precision, and no number times 0."""
+    net = Forge(
+        "subleq-echo", "transformer", tmp_path / "net", steps=60, input=4, output=4, attention="softmax"
+    )
+    net.saved.config["net"]["temperature"] = net.saved.claims["temperature"] = 2.0**200
+    net.saved.claims["softmax_error"] = 2.0**-23
+    with np.errstate(over="ignore"):
+        assert net.does_something_else((b"hi",))
+    net.is_refused("softmax overflows")
+
+
+def test_sums_of_a_filter_that_double_precision_loses(tmp_path: Path) -> None:
+    """What V4 makes of a unit, 2^50 times, is added in V5 first and taken away last."""
+    net = Forge(BB2, "rcnn", tmp_path / "net", margin=4, encoding="ternary")
+    genuine = net.saved.arrays
+    before = len(genuine["V4.bias"])
+
+    def forged() -> Iterator[Saved]:
+        for unit in np.unique(genuine["V4.columns"]).tolist():
+            saved = Saved(net.saved.config, dict(genuine), net.saved.claims)
+            for name, first in (("rows", [0, 1]), ("columns", [unit, unit]), ("values", [2.0**50, 2.0**50])):
+                own = genuine[f"V4.{name}"] + (2 if name == "rows" else 0)
+                saved.arrays[f"V4.{name}"] = np.concatenate([np.array(first, own.dtype), own])
+            columns, values = genuine["V5.columns"], genuine["V5.values"]
+            saved.arrays |= {
+                "V4.bias": np.zeros(before + 2),
+                "V5.rows": np.zeros(len(columns) + 2, np.int64),
+                "V5.columns": np.concatenate([[0], columns + 2, [1]]),
+                "V5.values": np.concatenate([[1.0], values, [-1.0]]),
+                "V5.width": np.array([before + 2]),
+            }
+            yield saved
+
+    first_harmful(net, forged(), ())
+    net.is_refused("a sum of units is rounded")
