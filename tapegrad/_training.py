@@ -83,6 +83,7 @@ class Trainee(NamedTuple):
         """After these samples."""
         taken = self.carry.steps
         samples = self.course.shown(points, labels, taken)
+        self.net.check_length(taken + len(samples))
         after = self.net.advance(replace(self.carry, steps=0, samples=samples), len(samples), engine)
         return self._replace(carry=replace(after, steps=taken + len(samples), samples=self.carry.samples))
 

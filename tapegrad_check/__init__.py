@@ -13,7 +13,6 @@ import numpy as np
 
 from tapegrad_check.folder import (
     AGAIN,
-    COMPUTES_SOURCE,
     CONFIG,
     MODEL,
     OWN_TABLE,
@@ -28,7 +27,18 @@ from tapegrad_check.folder import (
 from tapegrad_check.passes import Bound, bound_source
 from tapegrad_check.rasp import answer_key
 from tapegrad_check.sources import Model
-from tapegrad_check.targets import decoder, emulator, extended, rcnn, relu, simplex, stock, tape, transformer
+from tapegrad_check.targets import (
+    classifiers,
+    decoder,
+    emulator,
+    extended,
+    rcnn,
+    relu,
+    simplex,
+    stock,
+    tape,
+    transformer,
+)
 
 __all__ = ["CheckError", "CheckReport", "Unchecked", "check", "read_folder"]
 
@@ -59,8 +69,8 @@ class CheckReport:
     folder: str
     target: str
     verdict: str
-    """One of three: "computes this source, for all inputs", "computes its own table; source not checked",
-    "tested on n inputs"."""
+    """"computes this source, for all inputs", or less: "computes this source, for the first n samples",
+    "computes its own table; source not checked", "tested on n inputs"; and what was "not compared"."""
     statements: tuple[str, ...]
 
     @property
@@ -103,6 +113,7 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
                     folder.config["net"], folder.own, folder.certificate["claims"], bound.source
                 )
             same = [] if of is None else stock.compare(exported, folder)
+            beside = classifiers.check(folder)
     except NotProved as error:
         raise CheckError(str(error), where=str(path), advice=AGAIN) from error
     except FloatingPointError as error:
@@ -117,8 +128,12 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     verdict = checked.verdict
     if bound.source is None:
         statements.append(f"the source was not checked: {bound.reason}")
-        verdict = OWN_TABLE if verdict == COMPUTES_SOURCE else verdict
-    elif bound.tested is not None and verdict == COMPUTES_SOURCE:
-        verdict = tested_on(bound.tested)
-    statements += [*bound.statements, *checked.statements, *same]
+    if verdict.startswith(emulator.PROVED):  # bounded or not, it holds no more than the way to the net does
+        if bound.source is None:
+            verdict = OWN_TABLE
+        elif bound.tested is not None:
+            verdict = tested_on(bound.tested)
+    statements += [*bound.statements, *checked.statements, *same, *beside]
+    if beside:
+        verdict += f"; {classifiers.NOT_COMPARED}"
     return CheckReport(str(exported), target, verdict, tuple(statements))

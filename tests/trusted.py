@@ -36,7 +36,8 @@ SEQUENCES = [
 ]
 WAYS = ["tests/check/test_ways_of_circuits.py"]
 CLOCKED = ["tests/check/test_clocked.py", *WAYS]
-FILTERS = ["tests/check/test_filters.py", "tests/check/test_refusals.py"]
+FILTERS = [f"tests/check/test_{name}.py" for name in ("filters", "refusals", "forged_filters")]
+CLASSIFIERS = ["tests/check/test_forged_classifiers.py", "tests/test_sklearn.py"]
 STOCK = ["tests/check/test_stock.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check": [
@@ -53,6 +54,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.signals": ["tests/check/test_boundary.py"],
     "tapegrad_check.instructions.cases": PAGE,
     "tapegrad_check.passes.circuits": CHECK,
+    "tapegrad_check.targets.classifiers": CLASSIFIERS,
     "tapegrad_check.passes.clocked": CLOCKED,
     "tapegrad_check.passes.drawings": WAYS,
     "tapegrad_check.targets.clock": CLOCKED,

@@ -59,7 +59,8 @@ def check_exact(
     kinds, signs = arrays["kinds"], arrays["signs"]
     require(((kinds >= 0) & (kinds < len(sizes))).all(), "an edge has a weight that is not in the list")
     require(len(kinds) == len(signs) and (np.abs(signs) == 1).all(), "the signs are not -1 and 1")
-    plain = [float(r) if not any(e) else np.nan for r, e in sizes]
+    # The net computes with fractions: one that is no double is not any of the weights looked for below.
+    plain = [float(r) if not any(e) and Fraction(float(r)) == r else np.nan for r, e in sizes]
     graph = Graph.of(arrays, given, np.array(plain)[kinds] * signs)
     constants = _Constants(p, m0)
     is_size = {

@@ -142,7 +142,9 @@ def _perceptron(rule: dict[str, Any], config: dict[str, Any], arrays: Arrays, th
     same_unit = all(f["kind"] == "fixed" and f["fraction"] == forms[0]["fraction"] for f in forms)
     require(fits and same_unit, "the perceptron rule is for other data")
     one = 1 << forms[0]["fraction"]
-    rows = [[*(int(value) for value in row), one] for row in arrays["x"] * one]
+    units = arrays["x"] * one
+    require((units == np.rint(units)).all(), "the data hold a number that their format does not have")
+    rows = [[*(int(value) for value in row), one] for row in units]
     signs = [1 if label > 0 else -1 for label in arrays["y"][:, 0]]
     weights, mistakes = [0] * (inputs + 1), 1
     while epochs and mistakes:

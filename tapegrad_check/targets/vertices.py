@@ -55,6 +55,11 @@ class Graph(NamedTuple):
         """The output."""
         return self.given + len(self.offsets) - 2
 
+    def size(self, vertices: Any) -> Any:
+        """How large the values of vertices are, of one or of many: those that compute are at -2 or 2, those
+        that are given at -1 or 1."""
+        return 1.0 + (vertices >= self.given)
+
     def ends(self) -> NDArray[Any]:
         """The vertex that each edge leads to."""
         return np.repeat(np.arange(self.given, self.last + 1), np.diff(self.offsets))
@@ -83,7 +88,7 @@ class Graph(NamedTuple):
             most = np.where((sources == 0) & (count > FEW_EDGES), count * MOST_WEIGHT, MOST_WEIGHT)
             whole = (weights == np.round(weights)) & (np.abs(weights) <= most)
             require(whole.all(), "a vertex that computes has weights that are no small whole numbers")
-            terms = weights * np.where(sources >= self.given, 2.0, 1.0)
+            terms = weights * self.size(sources)
             totals = _totals_of_few if count <= FEW_EDGES else _totals_of_many
             smallest = min(smallest, *(float(np.abs(total).min()) for total in totals(terms, sources == 0)))
         return smallest - flat_from
@@ -122,7 +127,13 @@ class Computation:
             self.literals[vertex] = self._threshold(read, by)
 
     def __getitem__(self, vertex: int) -> int:
-        """The literal of a vertex that computes."""
+        """The literal of a vertex at -2 or 2. An input, or the constant, may be the same literal at half the
+        size; what reads it would then not do what it should."""
+        literal = self._literal(vertex)
+        require(self.graph.size(vertex) == 2, "a vertex at -2 or 2 is needed where one at -1 or 1 is read")
+        return literal
+
+    def _literal(self, vertex: int) -> int:
         require(vertex in self.literals, "something is read from a vertex that does not compute it")
         return self.literals[int(vertex)]
 
@@ -131,9 +142,8 @@ class Computation:
         not being free; or an AND or OR of many."""
         terms = []
         for source, weight in zip(sources, weights, strict=True):
-            literal = self[source]
-            size = 2.0 if source >= self.graph.given else 1.0
-            terms.append((literal >> 1, -weight * size if literal & 1 else weight * size))
+            literal, term = self._literal(source), weight * self.graph.size(source)
+            terms.append((literal >> 1, -term if literal & 1 else term))
         # Node 0 is FALSE, at -1 or -2 like any other bit; the constant vertex is TRUE, at 1.
         free = sorted({node for node, _ in terms if node != FALSE})
         also: tuple[int, ...] = ()
@@ -153,8 +163,8 @@ class Computation:
         """Operands at -2 and 2 that count alike, and last the constant. Their number that is 1 decides; where
         the total input changes its sign says whether one is enough, or all are needed."""
         weight, constant, count = weights[0], weights[-1], len(weights) - 1
-        alike = set(weights[:-1]) == {weight} and sources[-1] == 0 and min(sources[:-1]) >= self.graph.given
-        require(alike, "a vertex computes no gate")
+        alike = set(weights[:-1]) == {weight} and sources[-1] == 0
+        require(alike and self.graph.size(min(sources[:-1])) == 2, "a vertex computes no gate")
         positive = [2 * (2 * ones - count) * weight + constant > 0 for ones in (0, 1, count - 1, count)]
         one_is_enough, all_are_needed = positive[0] != positive[1], positive[2] != positive[3]
         require(one_is_enough or all_are_needed, "a vertex computes no gate")

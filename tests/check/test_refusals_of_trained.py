@@ -287,6 +287,8 @@ def test_a_rule_for_other_data() -> None:
         named(x, y, [*right, 0.0], 1)
     with pytest.raises(CheckError, match="for other data"):
         named(x, np.array([1.0, 1.0]), right, 1)
+    with pytest.raises(CheckError, match="format does not have"):
+        named(x + 1 / 16, y, right, 1)
 
 
 def told(rule: dict[str, Any], x: np.ndarray, y: np.ndarray, theta: list[int], steps: int = 1) -> str:

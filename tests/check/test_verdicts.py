@@ -16,6 +16,7 @@ from tapegrad_check.in_tokens import program_texts
 from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.passes import Bound, programs, rasp
 from tapegrad_check.sources import Learner
+from tapegrad_check.targets.emulator import for_the_first
 from tapegrad_check.targets.heads import _gate
 from tests.check.test_ground import RV, SUBLEQ
 
@@ -39,6 +40,9 @@ def report(monkeypatch: pytest.MonkeyPatch, bound: Bound, verdict: str) -> tapeg
         (None, None, COMPUTES_SOURCE, OWN_TABLE),
         (None, 3, COMPUTES_SOURCE, OWN_TABLE),
         (None, None, folders.tested_on(1), folders.tested_on(1)),
+        (SUBLEQ, None, for_the_first(5), "computes this source, for the first 5 samples"),
+        (SUBLEQ, 3, for_the_first(5), folders.tested_on(3)),
+        (None, None, for_the_first(5), OWN_TABLE),
     ],
 )
 def test_verdicts(

@@ -193,14 +193,18 @@ class PracticalNet(EmulatorNet):
     def start(self, state: LearnerState) -> EmulatorCarry:
         """The network with the state's memory in its weights, before the sample that comes next."""
         self.check_samples(state)
-        if self.noise and len(state.samples) > self.steps:
-            raise InputError(
-                f"{len(state.samples):,} samples are too many: the noise is bounded for {self.steps:,} steps",
-                advice="Compile with more `steps`.",
-            )
+        self.check_length(len(state.samples))
         weights = self.weights.copy()
         weights[self.cells] = np.where(np.array(state.memory, bool), -self.constants.w0, self.constants.w0)
         return EmulatorCarry(weights, state.position, state.samples, 0.0, state.answer)
+
+    def check_length(self, steps: int) -> None:
+        """Refuses more steps than the noise is bounded for."""
+        if self.noise and steps > self.steps:
+            raise InputError(
+                f"{steps:,} samples are too many: the noise is bounded for {self.steps:,} steps",
+                advice="Compile with more `steps`.",
+            )
 
     def step(self, carry: EmulatorCarry) -> EmulatorCarry:
         """One step of SGD by automatic differentiation of the whole network."""

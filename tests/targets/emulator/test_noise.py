@@ -128,6 +128,8 @@ def test_what_is_not_proved_is_refused() -> None:
     compiled = compile(parity(3), "emulator", steps=10, relative_noise=1e-7)
     with pytest.raises(InputError, match="too many"):
         compiled.start([[0, 0, 0]] * 11, [0] * 11)
+    with pytest.raises(InputError, match="12 samples are too many"):  # both guesses of six
+        compiled.fit([[0, 0, 0]] * 6, [0, 1] * 3)
 
 
 def noisy() -> Net:
