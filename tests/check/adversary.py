@@ -3,9 +3,10 @@
     python -m tests.check.adversary --target transformer --count 1000 --seed 7
     python -m tests.check.adversary --case "emulator of a guess" --keep harmful
 
-Most forgeries begin with one that the checker refused for a reason that had not been seen before, and go on from
-there; those that got far are taken more often. So the second of two changes that fit together is looked for where
-the first one was missed last. Everything follows from the seed.
+Many forgeries begin with one that the checker refused, and go on from there; those that got far are taken
+more often. Where the refusal names a claim, or another number, other values for it are tried at once. So the
+second of two changes that fit together is looked for where the first one failed. Everything follows from the
+seed.
 """
 
 import argparse
@@ -22,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-import tapegrad_check
 from tapegrad.targets import target_named
-from tests.check.adversary_cases import CASES, target_of
+from tests.check.adversary_cases import CASES, TARGETS
 from tests.check.adversary_judge import Judge, Outcome, quiet
 from tests.check.adversary_moves import MOVES, Bench
 from tests.check.forging import Saved, bounded
@@ -157,7 +157,7 @@ class Adversary:
         return Forgery(saved, moves) if len(start.moves) < len(moves) <= MOST_MOVES else None
 
     def _remember(self, forgery: Forgery) -> None:
-        """For each reason a few, that came from different kinds of moves, the first of them with the fewest."""
+        """For each reason a few that came from different kinds of moves, with the fewest of them first."""
         assert forgery.outcome is not None
         if forgery.outcome.finding is not None or len(self.known) >= KEPT:
             return
@@ -172,57 +172,59 @@ class Adversary:
         alike[:] = sorted((kinds | {own: forgery}).values(), key=lambda one: len(one.moves))[:ALIKE]
 
     def _is_about_numbers(self, forgery: Forgery) -> bool:
-        """Whether the refusal names a claim, or another number, which was not altered last for another one."""
+        """Whether the refusal names a number, and the last move was none that tries other numbers."""
         assert forgery.outcome is not None
         return forgery.moves[-1].partition(":")[0] not in FITS and bool(
             Bench(forgery.saved, (), self.dice, renew, forgery.outcome.said).named()
         )
 
 
+def hunted(
+    name: str, count: int, seed: int = 0, without: Sequence[str] = ()
+) -> tuple[Counter[str], list[Forgery]]:
+    """So many forgeries of a case: how many came to which end, and those in which something was found."""
+    with tempfile.TemporaryDirectory() as folder:
+        adversary = Adversary(name, Path(folder), seed, without)
+        return adversary.ends, [
+            own for own in adversary.forgeries(count) if own.outcome and own.outcome.finding
+        ]
+
+
 def main() -> int:
     """Prints a table of cases and ends; exit code 1 if anything was found."""
     parser = argparse.ArgumentParser(description="Forges saved nets and judges those that are believed.")
     parser.add_argument(
-        "--target", action="append", help=f"one of: {', '.join(dict.fromkeys(map(target_of, CASES)))}"
+        "--target", action="append", choices=TARGETS, metavar="TARGET", help=", ".join(TARGETS)
     )
-    parser.add_argument("--case", action="append", help=f"one of: {'; '.join(CASES)}")
-    parser.add_argument("--count", type=int, default=1000, help="forgeries of each case (default 1,000)")
+    parser.add_argument("--case", action="append", choices=CASES, metavar="CASE", help="; ".join(CASES))
+    parser.add_argument("--count", type=int, default=1000, help="of each target, or case (default 1,000)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, help="where folders go in which something was found")
     parser.add_argument("--without", action="append", default=[], choices=MOVES, metavar="MOVE")
-    parser.add_argument("--first", action="store_true", help="leave a case once something is found")
+    parser.add_argument("--keep", type=Path, help="where folders go in which something was found")
     options = parser.parse_args()
-    names = [n for n in CASES if n in (options.case or ()) or target_of(n) in (options.target or ())]
-    if unknown := {*(options.case or ())} - CASES.keys() | {*(options.target or ())} - set(
-        map(target_of, CASES)
-    ):
-        parser.error(f"there is no {', '.join(sorted(unknown))}")
-    print(
-        "| net | forgeries | refused | not said to compute its source | unchanged | harmless | found | seconds |"
-    )
+    targets = options.target or ([] if options.case else list(TARGETS))
+    counts = {
+        name: -(-options.count // len(TARGETS[target])) for target in targets for name in TARGETS[target]
+    }
+    counts |= dict.fromkeys(options.case or (), options.count)
+    print("| net | forgeries | refused | said to be less | harmless | not judged | found | seconds |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    found = 0
-    for name in names or list(CASES):
+    wrong = 0
+    for name, count in counts.items():
         began = time.perf_counter()
-        with tempfile.TemporaryDirectory() as place:
-            adversary = Adversary(name, Path(place), options.seed, options.without)
-            for forgery in adversary.forgeries(options.count):
-                assert forgery.outcome is not None
-                if forgery.outcome.finding is not None:
-                    found += 1
-                    print(f"{name}: {forgery}", file=sys.stderr, flush=True)
-                    if options.keep:
-                        forgery.saved.write(options.keep / f"{name}-{options.seed}-{forgery.tries}")
-                    if options.first:
-                        break
-        print(_row(name, adversary.ends, time.perf_counter() - began), flush=True)
-    return 1 if found else 0
+        ends, found = hunted(name, count, options.seed, options.without)
+        wrong += len(found)
+        for forgery in found:
+            print(f"{name}: {forgery}", file=sys.stderr, flush=True)
+            if options.keep:
+                forgery.saved.write(options.keep / f"{name}-{options.seed}-{forgery.tries}")
+        print(_row(name, ends, len(found), time.perf_counter() - began), flush=True)
+    return 1 if wrong else 0
 
 
-def _row(name: str, ends: Counter[str], seconds: float) -> str:
-    wrong = sum(ends[end] for end in ("harmful", "slow", "crash"))
-    refused = ends["refused"] + ends["unloadable"]
-    parts = ends.total(), refused, ends["disowned"], ends["unchanged"], ends["harmless"], wrong
+def _row(name: str, ends: Counter[str], found: int, seconds: float) -> str:
+    refused, harmless = ends["refused"] + ends["unloadable"], ends["unchanged"] + ends["harmless"]
+    parts = ends.total(), refused, ends["disowned"], harmless, ends["not judged"], found
     return f"| {name} | {' | '.join(f'{part:,}' for part in parts)} | {seconds:.0f} |"
 
 

@@ -4,7 +4,6 @@ Among the sources are some in which different things are the same: outputs that 
 another. Nets of these have places with the same meaning and other numbers.
 """
 
-import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from tapegrad._compile import compile
 from tapegrad._saved import save
 from tapegrad._sources import read
 from tapegrad.circuits.builder import CircuitBuilder
+from tapegrad.circuits.model import Circuit
 from tapegrad.interop.disguise import disguise
 from tapegrad.interop.disguised import save_disguised
 from tapegrad.interop.huggingface import files
@@ -91,102 +91,30 @@ output = width(select(tokens, tokens, ==)) + indices
 """
 
 
-def _wires(*outputs: str) -> CircuitLearner:
-    """A learner of one cell and two bits whose answer, end and next memory are inputs, negated or not, or
-    constants."""
+def _wired(make: CircuitBuilder, wires: Mapping[str, Any], outputs: Mapping[str, str]) -> Circuit:
+    """Outputs that are inputs, negated or not, or constants."""
+    for name, what in outputs.items():
+        wire = make.constant(bool(int(what))) if what in "01" else wires[what.removeprefix("not ")]
+        make.output(name, make.not_(wire) if what.startswith("not ") else wire)
+    return make.circuit("wires")
+
+
+def _circuit_of_wires(*outputs: str) -> Circuit:
+    make = CircuitBuilder(simplify=False)
+    wires = {name: make.input(name) for name in ("x0", "x1")}
+    return _wired(make, wires, {f"y{number}": what for number, what in enumerate(outputs)})
+
+
+def _learner_of_wires(*outputs: str) -> CircuitLearner:
+    """Of one cell and two bits: its answer, whether it has finished, and what it will remember."""
     make = CircuitBuilder(simplify=False)
     wires = {name: make.input(name) for name in ("memory", "x0", "x1", "random", "guess")}
-    for name, what in zip(("answer", "finished", "next memory"), outputs, strict=True):
-        wire = make.constant(int(what)) if what in "01" else wires[what.removeprefix("not ")]
-        make.output(name, make.not_(wire) if what.startswith("not ") else wire)
-    return CircuitLearner(make.circuit("wires"), 2)
+    named = dict(zip(("answer", "finished", "next memory"), outputs, strict=True))
+    return CircuitLearner(_wired(make, wires, named), 2)
 
 
-COMPILED: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
-    "relu": ("adder2", "multiplier2", "relu", {}),
-    "relu of a machine": (BB2, OTHER, "relu", {"steps": 2, "cells": 4}),
-    "relu, compact": ("adder2", "multiplier2", "relu", {"form": "compact"}),
-    "relu, compact, of a machine": (BB2, OTHER, "relu", {"form": "compact", "steps": 2, "cells": 4}),
-    "relu, without skips": ("parity4", "majority5", "relu", {"form": "compact", "skips": False}),
-    "relu, deeper": ("parity4", "majority5", "relu", {"depth": 30, "width": 40, "correction": "none"}),
-    "transformer": (BB2, OTHER, "transformer", {"steps": 16}),
-    "relu of a clock": (COUNTER, SHIFTER, "relu", {"cycles": 2}),
-    "emulator of a clock": (COUNTER, SHIFTER, "emulator", {}),
-    "transformer of a clock": (COUNTER, SHIFTER, "transformer", {"steps": 12}),
-    "tape of a clock": (COUNTER, SHIFTER, "tape", {"cells": 600}),
-    "transformer, softmax": (
-        BB2, OTHER, "transformer", {"steps": 16, "attention": "softmax", "correction": "thirds"},
-    ),
-    "transformer of two tapes": (two_tapes("1"), two_tapes("0"), "transformer", {"steps": 30}),
-    "decoder": (BB2, OTHER, "decoder", {"tokens": 100}),
-    "decoder, two rounds": ("increment", "palindrome", "decoder", {"tokens": 50_000}),
-    "decoder of two tapes": (two_tapes("1"), two_tapes("0"), "decoder", {"tokens": 300}),
-    "decoder of a program": (COUNTING, ECHO, "decoder", {"tokens": 400}),
-    "decoder of a processor": (PROCESSOR, OTHER_PROCESSOR, "decoder", {"tokens": 8_000}),
-    "decoder of a RASP program": (SORT, COUNT, "decoder", {}),
-    "decoder of means": (MEANS, COUNT, "decoder", {}),
-    "simplex": (BB2, OTHER, "simplex", {"inputs": [[]]}),
-    "simplex, line search": ("increment", "palindrome", "simplex", {"longest": 2, "line_search": True}),
-    "tape": (BB2, OTHER, "tape", {"cells": 16}),
-    "tape, with passes": ("increment", BB2, "tape", {"cells": 16}),
-    "tape of two tapes": (two_tapes("1"), two_tapes("0"), "tape", {"cells": 16}),
-    "tape of a circuit": ("parity4", "majority5", "tape", {"cells": 32}),
-    "tape of a learner": (parity(1), conjunction(1, 2), "tape", {"cells": 512}),
-    "emulator": (parity(2), conjunction(2, 3), "emulator", {}),
-    "emulator of a machine": (BB2, OTHER, "emulator", {"steps": 8, "cells": 5}),
-    "exact memory": (parity(1), conjunction(1, 2), "emulator", {"memory": "exact"}),
-    "noise-tolerant memory": (
-        parity(1), conjunction(1, 2), "emulator", {"memory": "noise-tolerant", "samples": 2},
-    ),
-    "emulator of a program": (COUNTING, ECHO, "emulator", {"steps": 8, "input": 1, "output": 2}),
-    "emulator of a processor": (
-        PROCESSOR, OTHER_PROCESSOR, "emulator", {"steps": 8, "input": 1, "output": 2},
-    ),
-    "transformer of a program": (COUNTING, ECHO, "transformer", {"steps": 30, "input": 1, "output": 2}),
-    "transformer of a processor": (
-        PROCESSOR, OTHER_PROCESSOR, "transformer", {"steps": 30, "input": 1, "output": 2},
-    ),
-    "tape of a program": (COUNTING, "subleq-echo", "tape", {"cells": 400}),
-    "tape of a program with input": ("subleq-echo", COUNTING, "tape", {"cells": 800}),
-    "simplex of a program": ("subleq-echo", COUNTING, "simplex", {"inputs": [("",)]}),
-    "relu of a program": (COUNTING, ECHO, "relu", {"instructions": 2, "input": 1, "output": 1}),
-    "rcnn": (BB2, OTHER, "rcnn", {"margin": 4}),
-    "rcnn, ternary": (BB2, OTHER, "rcnn", {"margin": 4, "encoding": "ternary"}),
-    "rcnn of a circuit": ("parity4", "majority5", "rcnn", {"margin": 8}),
-    "rcnn of a drawing": ("adder8", "multiplier4", "rcnn", {}),
-    "decoder of a circuit": ("adder2", "multiplier2", "decoder", {}),
-    "decoder of a clock": (COUNTER, SHIFTER, "decoder", {}),
-    "transformer of a circuit": ("adder2", "multiplier2", "transformer", {}),
-    "emulator of a circuit": ("adder2", "multiplier2", "emulator", {}),
-    "simplex of a circuit": ("adder2", "multiplier2", "simplex", {}),
-    "relu of a RASP program": (SORT, COUNT, "relu", {"count": 2}),
-}  # fmt: skip
-"""Two sources of one target, and its options."""
-
-
-WITH_WIRES: dict[str, tuple[Any, Any, str, dict[str, Any]]] = {
-    "emulator of a guess": (_wires("guess", "0", "not memory"), _wires("x0", "1", "x1"), "emulator", {}),
-    "emulator for a few samples": (
-        _wires("guess", "0", "not memory"), _wires("x0", "1", "x1"), "emulator", {"steps": 3},
-    ),
-    "emulator of an input": (_wires("x0", "1", "not memory"), _wires("guess", "0", "x0"), "emulator", {}),
-    "emulator of a constant": (_wires("1", "1", "not memory"), _wires("0", "1", "x0"), "emulator", {}),
-    "exact memory of a guess": (
-        _wires("guess", "0", "not memory"), _wires("x0", "1", "x1"), "emulator", {"memory": "exact"},
-    ),
-    "exact memory of a constant": (
-        _wires("1", "1", "not memory"), _wires("0", "1", "x0"), "emulator", {"memory": "exact"},
-    ),
-    "noise-tolerant memory of a constant": (
-        _wires("1", "1", "not memory"), _wires("0", "1", "x0"), "emulator",
-        {"memory": "noise-tolerant", "samples": 2},
-    ),
-    "emulator, single precision": (parity(2), conjunction(2, 3), "emulator", {"precision": "float32", "steps": 20}),
-    "emulator, with noise": (parity(1), conjunction(1, 2), "emulator", {"noise": 1e-12, "steps": 64}),
-    "transformer of a clock, softmax": (COUNTER, SHIFTER, "transformer", {"steps": 12, "attention": "softmax"}),
-}  # fmt: skip
-"""Sources whose parts are wires, and other options."""
-COMPILED |= WITH_WIRES
+GUESSES, ONES = _learner_of_wires("guess", "0", "not memory"), _learner_of_wires("1", "1", "not memory")
+"""Learners: one never answers, one always says 1."""
 
 
 def _compiled(source: Any, target: str, options: Mapping[str, Any], folder: Path) -> None:
@@ -236,43 +164,137 @@ class Case:
         return [Saved.of(folder / str(number)) for number in range(len(self.writers))]
 
 
-def _bound(write: Callable[..., None], *arguments: Any) -> Callable[[Path], None]:
-    return lambda folder: write(*arguments, folder)
+def _of(kind: str, write: Callable[..., None], *several: tuple[Any, ...]) -> Case:
+    """A case, by what is written in each folder."""
+    return Case(kind, tuple(lambda folder, own=own: write(*own, folder) for own in several))
 
 
-DISGUISES: dict[str, tuple[str, dict[str, Any]]] = {
-    "disguised": ("rasp-histogram", {"basis": "quads", "decoys": 1}),
-    "disguised by a rotation": ("rasp-histogram", {"basis": "rotation"}),
-    "disguised means": ("rasp-fraction", {"basis": "hadamard"}),
-}
-CASES: dict[str, Case] = {
-    **{
-        name: Case("compiled", tuple(_bound(_compiled, one, target, options) for one in pair))
-        for name, (*pair, target, options) in COMPILED.items()
-    },
-    "extended": Case("extended", (_bound(_trained, -1.0), _bound(_trained, 1.0))),
-    **{
-        name: Case(
-            "disguised", (_bound(_disguised, program, options), _bound(_disguised, "rasp-sort", {"basis": "quads"}))
+def _nets(target: str, pairs: Mapping[str, tuple[Any, Any, dict[str, Any]]]) -> dict[str, Case]:
+    """Compiled nets: two sources each, and options."""
+    return {
+        name: _of("compiled", _compiled, (one, target, options), (other, target, options))
+        for name, (one, other, options) in pairs.items()
+    }
+
+
+WIRES = _circuit_of_wires("x0", "x1", "1", "x0", "not x1", "0")
+ONE_CELL = {"steps": 8, "input": 1, "output": 2}
+ROOM = {"steps": 30, "input": 1, "output": 2}
+SOFT = {"attention": "softmax"}
+TARGETS: dict[str, dict[str, Case]] = {
+    "relu": _nets("relu", {
+        "relu": ("adder2", "multiplier2", {}),
+        "relu of a machine": (BB2, OTHER, {"steps": 2, "cells": 4}),
+        "relu, deeper": ("parity4", "majority5", {"depth": 30, "width": 40, "correction": "none"}),
+        "relu of a clock": (COUNTER, SHIFTER, {"cycles": 2}),
+        "relu of wires": (WIRES, "multiplier2", {"form": "paper", "correction": "quarters"}),
+        "relu of a RASP program": (SORT, COUNT, {"count": 2}),
+    }),
+    "relu, compact": _nets("relu", {
+        "relu, compact": ("adder2", "multiplier2", {"form": "compact"}),
+        "relu, compact, of a machine": (BB2, OTHER, {"form": "compact", "steps": 2, "cells": 4}),
+        "relu, without skips": ("parity4", "majority5", {"form": "compact", "skips": False}),
+        "relu, compact, of wires": (WIRES, "multiplier2", {"form": "compact"}),
+    }),
+    "transformer": _nets("transformer", {
+        "transformer": (BB2, OTHER, {"steps": 16}),
+        "transformer, softmax": (BB2, OTHER, {"steps": 16, "correction": "thirds", **SOFT}),
+    }),
+    "heads and gates": _nets("transformer", {
+        "transformer of a clock": (COUNTER, SHIFTER, {"steps": 12}),
+        "transformer of a clock, softmax": (COUNTER, SHIFTER, {"steps": 12, **SOFT}),
+        "transformer of two tapes": (two_tapes("1"), two_tapes("0"), {"steps": 30}),
+        "transformer in memory": (BB2, OTHER, {"steps": 16, "construction": "ports", **SOFT}),
+        "transformer of a circuit": ("adder2", "multiplier2", {}),
+        "transformer of a program": (ECHO, COUNTING, ROOM),
+    }),
+    "decoder": _nets("decoder", {
+        "decoder": (BB2, OTHER, {"tokens": 100}),
+        "decoder, two rounds": ("increment", "palindrome", {"tokens": 50_000}),
+        "decoder of two tapes": (two_tapes("1"), two_tapes("0"), {"tokens": 300}),
+    }),
+    "decoder of programs": _nets("decoder", {"decoder of a program": (ECHO, COUNTING, {"tokens": 400})}),
+    "RASP": _nets("decoder", {
+        "decoder of a RASP program": (SORT, COUNT, {}),
+        "decoder of means": (MEANS, COUNT, {}),
+        "decoder of a circuit": ("adder2", "multiplier2", {}),
+    }),
+    "emulator": _nets("emulator", {
+        "emulator": (parity(2), conjunction(2, 3), {}),
+        "emulator of a machine": (BB2, OTHER, {"steps": 8, "cells": 5}),
+        "emulator of a clock": (COUNTER, SHIFTER, {}),
+        "emulator of a circuit": ("adder2", "multiplier2", {}),
+        "emulator of a program": (ECHO, COUNTING, ONE_CELL),
+        "emulator of a guess": (GUESSES, _learner_of_wires("x0", "1", "x1"), {}),
+        "emulator of a constant": (ONES, _learner_of_wires("0", "1", "x0"), {}),
+        "emulator for a few samples": (GUESSES, ONES, {"steps": 3}),
+        "emulator, single precision": (GUESSES, ONES, {"precision": "float32", "steps": 20}),
+        "emulator, with noise": (parity(1), conjunction(1, 2), {"noise": 1e-12, "steps": 64}),
+    }),
+    "exact memory": _nets("emulator", {
+        "exact memory": (parity(1), conjunction(1, 2), {"memory": "exact"}),
+        "exact memory of a guess": (GUESSES, ONES, {"memory": "exact"}),
+        "exact memory of a constant": (ONES, GUESSES, {"memory": "exact"}),
+    }),
+    "noise-tolerant memory": _nets("emulator", {
+        "noise-tolerant memory": (parity(1), conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2}),
+        "noise-tolerant memory of a constant": (ONES, GUESSES, {"memory": "noise-tolerant", "samples": 2}),
+    }),
+    "simplex": _nets("simplex", {
+        "simplex": (BB2, OTHER, {"inputs": [[]]}),
+        "simplex, line search": ("increment", "palindrome", {"longest": 2, "line_search": True}),
+        "simplex of a circuit": ("adder2", "multiplier2", {}),
+    }),
+    "tape": _nets("tape", {
+        "tape": (BB2, OTHER, {"cells": 16}),
+        "tape, with passes": ("increment", BB2, {"cells": 16}),
+        "tape of two tapes": (two_tapes("1"), two_tapes("0"), {"cells": 16}),
+        "tape of a circuit": ("parity4", "majority5", {"cells": 32}),
+        "tape of a learner": (parity(1), conjunction(1, 2), {"cells": 512}),
+    }),
+    "extended": {"extended": _of("extended", _trained, (-1.0,), (1.0,))},
+    "rcnn": _nets("rcnn", {
+        "rcnn": (BB2, OTHER, {"margin": 4}),
+        "rcnn, ternary": (BB2, OTHER, {"margin": 4, "encoding": "ternary"}),
+        "rcnn of a circuit": ("parity4", "majority5", {"margin": 8}),
+    }),
+    "disguised": {
+        name: _of("disguised", _disguised, (program, options), ("rasp-sort", {"basis": "quads"}))
+        for name, program, options in (
+            ("disguised", "rasp-histogram", {"basis": "quads", "decoys": 1}),
+            ("disguised by a rotation", "rasp-histogram", {"basis": "rotation"}),
+            ("disguised means", "rasp-fraction", {"basis": "hadamard"}),
         )
-        for name, (program, options) in DISGUISES.items()
     },
-    **{
-        f"stock {family}": Case(
-            "stock", (_bound(_stock, "increment", family), _bound(_stock, "palindrome", family))
-        )
+    "stock": {
+        f"stock {family}": _of("stock", _stock, ("increment", family), ("palindrome", family))
         for family in ("gpt2", "llama", "gpt-neox")
     },
-    "classifier": Case(
-        "classifier", tuple(_bound(_classifier, EmulatedClassifier(parity), label) for label in (0, 1))
-    ),
-    "classifier on a grid": Case(
-        "classifier", tuple(_bound(_classifier, RCNNClassifier(on_grid.parity()), label) for label in (0, 1))
-    ),
-}
-"""By name."""
-
-
-def target_of(name: str) -> str:
-    """What the adversary's `--target` calls it: the first word, without what comes after a comma."""
-    return re.split(r"[ ,]", name)[0]
+    "classifiers": {
+        name: _of("classifier", _classifier, (made, 0), (made, 1))
+        for name, made in (
+            ("classifier", EmulatedClassifier(parity)),
+            ("classifier on a grid", RCNNClassifier(on_grid.parity())),
+        )
+    },
+    "large": _nets("decoder", {
+        "decoder of a processor": (PROCESSOR, OTHER_PROCESSOR, {"tokens": 8_000}),
+        "decoder of a clock": (COUNTER, SHIFTER, {}),
+    }) | _nets("emulator", {
+        "emulator of a processor": (PROCESSOR, OTHER_PROCESSOR, ONE_CELL),
+    }) | _nets("transformer", {
+        "transformer of a processor": (PROCESSOR, OTHER_PROCESSOR, ROOM),
+    }) | _nets("relu", {
+        "relu of a program": (COUNTING, ECHO, {"instructions": 2, "input": 1, "output": 1}),
+    }) | _nets("rcnn", {
+        "rcnn of a drawing": ("adder8", "multiplier4", {}),
+    }) | _nets("tape", {
+        "tape of a clock": (COUNTER, SHIFTER, {"cells": 600}),
+        "tape of a program": (COUNTING, "subleq-echo", {"cells": 400}),
+        "tape of a program with input": ("subleq-echo", COUNTING, {"cells": 800}),
+    }) | _nets("simplex", {
+        "simplex of a program": ("subleq-echo", COUNTING, {"inputs": [("",)]}),
+    }),
+}  # fmt: skip
+"""Cases by target. The large ones have thousands of names and rules: a check of theirs may take seconds."""
+CASES = {name: case for cases in TARGETS.values() for name, case in cases.items()}

@@ -1,13 +1,12 @@
 """What becomes of a forged folder: it is checked, and where the checker believes it, run beside its source.
 
-The source that a folder names is run by the plain interpreter. Nothing that the checker has found out is used.
+The source that a folder names is run by its plain interpreter. Nothing that the checker found out is used.
 """
 
 import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple

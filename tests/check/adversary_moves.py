@@ -1,7 +1,7 @@
 """What an adversary does to a saved net: one table of moves, most of which leave a net that looks as good.
 
-Every move changes what is on the bench and says where, or None if there is nothing that it could change. Two or
-three in a row make changes that fit together: a row and its readers, a number and the claim about it.
+Every move changes what is on the bench and says where, or None if there is nothing that it could change. Two
+or three in a row make changes that fit together: a row and its readers, a number and the claim about it.
 """
 
 import math
@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -20,8 +21,10 @@ from tests.check.forging import Again, Arrays, Saved
 
 POWERS = (1, 2, 24, 25, 30, 40, 52, 53, 54, 60, 64, 100, 120, 126, 127, 200, 1000)
 """Of two, by which units are rescaled: where rounding begins to matter in either precision, and beyond."""
-FLOATS = (0.0, -0.0, 5e-324, 2.0**-149, 2.0**-126, 2.0**-60, 2.0**-25, 0.25, 0.5, 1.0, 2.0, 4.0, 2.0**24, 2.0**25,
-          2.0**53, 2.0**60, 2.0**127, 2.0**200, 1.7e308, math.inf, math.nan, -1.0)  # fmt: skip
+FLOATS = (
+    *(0.0, -0.0, 5e-324, 2.0**-149, 2.0**-126, 2.0**-60, 2.0**-25, 0.25, 0.5, 1.0, 2.0, 4.0, 2.0**24),
+    *(2.0**25, 2.0**53, 2.0**60, 2.0**127, 2.0**200, 1.7e308, math.inf, math.nan, -1.0),
+)
 INTEGERS = (
     0,
     1,
@@ -118,7 +121,7 @@ class Bench:
         return {"config": self.saved.config, "claims": self.saved.claims or {}, **json}
 
     def place(self, wanted: Callable[[Any], bool]) -> tuple[Any, Any, str] | None:
-        """Somewhere in the JSON: what holds it, its key, and words for where. Every branch is as likely as its
+        """Somewhere in the JSON: what holds it, its key, words for where. Every branch is as likely as its
         neighbours, however large it is, and the net and the claims are the likeliest."""
         for _ in range(40):
             name = self.dice.choices(list(trees := self.trees()), [3, 2, *(2 for _ in list(trees)[2:])])[0]
@@ -165,9 +168,9 @@ class Bench:
             return None
         arrays, own = self.dice.choice(found)
         parts = wanted(own)
-        sizes = [
-            len(part[0]) if self.dice.random() < 0.5 and isinstance(part, tuple) else 1 for part in parts
-        ]
+        read = [part for part in parts if isinstance(part, Layer) and part.readers]
+        parts = read if read and self.dice.random() < 0.6 else parts
+        sizes = [len(part[0]) if self.dice.random() < 0.7 else 1 for part in parts]
         return arrays, own, self.dice.choices(parts, sizes)[0]
 
 
@@ -285,7 +288,10 @@ def a_field_less(bench: Bench) -> str | None:
 
 def a_field_of_another(bench: Bench) -> str | None:
     """What has its name in another net, or elsewhere in this one; or something with any name, or none."""
-    ours, theirs = bench.trees(), Bench(bench.dice.choice([*bench.others, bench.saved]), (), bench.dice, bench.renew)
+    ours, theirs = (
+        bench.trees(),
+        Bench(bench.dice.choice([*bench.others, bench.saved]), (), bench.dice, bench.renew),
+    )
     if bench.dice.random() < 0.5:
         names = list(bench.saved.config)
         names = names if bench.dice.random() < 0.5 else [name for own in _dicts(ours) for name in own]
@@ -330,7 +336,8 @@ def parts_of_another(bench: Bench) -> str | None:
     kinds = (
         (("net",), (None,)), (("source",), ("source.",)), (("source", "lowered"), ("source.", "lowered.")),
         (("lowered",), ("lowered.",)), (("net", "lowered", "passes"), ("lowered.", "pass.", None)),
-        (("options",), ()), (("passes", "defaults"), ("pass.",)), (("net",), ()), ((), (None,)), (("source",), ()),
+        (("options",), ()), (("passes", "defaults"), ("pass.",)), (("net",), ()), ((), (None,)),
+        (("source",), ()),
     )  # fmt: skip
     keys, prefixes = bench.dice.choice(kinds)
     ours, theirs = bench.saved, bench.dice.choice(bench.others)
@@ -394,7 +401,7 @@ def _limits(array: NDArray[Any]) -> tuple[int, int]:
 
 
 def a_value(bench: Bench) -> str | None:
-    """Wherever it stands, in one array or in all, with either sign; what is equal in the JSON goes with it."""
+    """Wherever it stands, in one array or in all, with either sign; what is equal in JSON goes with it."""
     if (found := bench.array(lambda own: own.dtype.kind == "f" and bool(own.any()))) is None:
         return None
     arrays, name = found
@@ -427,8 +434,9 @@ def a_whole_array(bench: Bench) -> str | None:
     others = {"f4": np.float64, "f8": np.float32, "i8": np.int32, "u1": np.int32}
     size = a.dtype.type(bench.power()) if a.dtype.kind == "f" else 2
     ways: list[Callable[[], NDArray[Any] | None]] = [
-        lambda: a.astype(others.get(a.dtype.str[1:], np.int64)), lambda: a.astype(np.float64), lambda: a.astype(bool),
-        lambda: a[::-1], lambda: np.roll(a, 1), lambda: -a, lambda: (a * size).astype(a.dtype), lambda: a[:-1],
+        lambda: a.astype(others.get(a.dtype.str[1:], np.int64)), lambda: a.astype(np.float64),
+        lambda: a.astype(bool), lambda: a[::-1], lambda: np.roll(a, 1), lambda: -a, lambda: a[:-1],
+        lambda: (a * size).astype(a.dtype),
         lambda: np.concatenate([a, a[-1:]]), lambda: a[:0], lambda: a.reshape(1, *a.shape), lambda: None,
         lambda: bench.dice.choice(theirs), lambda: bench.dice.choice(list(arrays.values())),
     ]  # fmt: skip
@@ -540,12 +548,14 @@ def _split(bench: Bench, layer: Layer) -> str | None:
     if (row := _a_row(bench, layer)) is None:
         return None
     entry, dice = bench.dice.choice(row.entries), bench.dice
-    value, by = entry[1], dice.choice((1, -1)) * abs(bench.power())
+    value = entry[1]
+    by = dice.choice((1, -1)) * dice.choice((bench.power(), bench.power(), 2 * abs(value), 1.0))
     by = int(by) if isinstance(value, int) else by
     ways = {
-        "halves": [value / 2, value / 2], "a part and the rest": [by, value - by], "the rest and a part": [value - by, by],
+        "halves": [value / 2, value / 2], "a part, the rest": [by, value - by], "the rest, a part": [value - by, by],
         "twice": [value, value], "another, and it": [by, value], "it, and another": [value, by],
-        "a pair around it": [by, value, -by], "a pair behind it": [value, by, -by], "a pair before it": [by, -by, value],
+        "a pair around it": [by, value, -by], "a pair behind it": [value, by, -by],
+        "a pair before it": [by, -by, value],
         "its negative twice": [-value, value, value],
     }  # fmt: skip
     kind = dice.choice(list(ways))
@@ -613,7 +623,7 @@ def _cloned(bench: Bench, layer: Layer) -> str | None:
 
 
 def a_head(bench: Bench) -> str | None:
-    """A row of the query rescaled, and that of the key by the inverse; or rows more, whose products cancel."""
+    """A row of the query rescaled, and that of the key by the inverse; or rows whose products cancel."""
     found = bench.rows(lambda own: own.heads)
     if found is None:
         return None
@@ -643,7 +653,7 @@ def a_head(bench: Bench) -> str | None:
 def another_vertex(bench: Bench) -> str | None:
     """Of a network of vertices: all that reads one reads another, which has the same sign on all inputs that
     were tried and another size, or another sign on a few of them."""
-    found = bench.rows(lambda own: [own] if isinstance(own, Graph) else [])
+    found = bench.rows(lambda own: own.layers if isinstance(own, Graph) else [])
     if found is None:
         return None
     arrays, own, _ = found
@@ -682,7 +692,7 @@ def _values(bench: Bench, arrays: Arrays, own: Graph) -> tuple[NDArray[Any], NDA
     values[: own.given] = random.choice([-1.0, 1.0], (own.given, WALKS))
     values[0] = 1
     offsets, sources = arrays["offsets"].tolist(), arrays["sources"]
-    for row, (first, end) in enumerate(zip(offsets, offsets[1:], strict=False)):
+    for row, (first, end) in enumerate(pairwise(offsets)):
         terms = weights[first:end, None] * turned[first:end] * values[sources[first:end]]
         values[own.given + row] = np.clip(terms.sum(axis=0), -2, 2)
     return np.sign(values), np.abs(values).max(axis=1)
@@ -691,11 +701,11 @@ def _values(bench: Bench, arrays: Arrays, own: Graph) -> tuple[NDArray[Any], NDA
 def _sizes(bench: Bench, arrays: Arrays) -> NDArray[Any]:
     """Of weights that are given by numbers of sizes: what is no plain number counts as 1."""
     listed = bench.saved.config["net"]["sizes"]
-    plain = np.array([eval_fraction(r) if {a, b, c} == {"0"} else 1.0 for r, a, b, c in listed])
+    plain = np.array([_fraction(r) if {a, b, c} == {"0"} else 1.0 for r, a, b, c in listed])
     return plain[np.clip(arrays["kinds"], 0, len(plain) - 1)]
 
 
-def eval_fraction(text: str) -> float:
+def _fraction(text: str) -> float:
     over, _, under = text.partition("/")
     return int(over) / int(under or 1)
 
