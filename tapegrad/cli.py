@@ -76,8 +76,8 @@ app = typer.Typer(
     cls=Commands,
     help="Compile algorithms into neural networks that run them exactly.",
     epilog="Exit codes: 0 success, 1 network and source disagree, 2 bad input, 3 stopped at the step limit, "
-    "4 and 5 checked but not proved (`tapegrad check --help`), 70 internal error, 71 no memory or disk space "
-    "left, 130 interrupted, 143 terminated.",
+    "4 to 7 checked but not all proved (`tapegrad check --help`), 70 internal error, 71 no memory or disk "
+    "space left, 130 interrupted, 143 terminated.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

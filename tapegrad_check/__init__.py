@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad_check.folder import (
     AGAIN,
+    COMPUTES_SOURCE,
     CONFIG,
     MODEL,
     OWN_TABLE,
@@ -47,8 +48,9 @@ Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Check
 proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
 None, because the way to it is not proved, the net is checked against its own table alone."""
 
-NOT_PROVED, TESTED = 4, 5
-"""Exit codes of verdicts that are weaker than a proof. Those of refusals are in `__main__`."""
+NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
+"""Exit codes of verdicts that are weaker than a proof of everything for all inputs. Those of refusals are in
+`__main__`."""
 
 CHECKERS: dict[str, Checker] = {
     "relu": relu.check,
@@ -78,6 +80,10 @@ class CheckReport:
         """The exit code of commands that check: 0 for nothing less than a proof for all inputs."""
         if self.verdict == COMPUTES_SOURCE:
             return 0
+        if classifiers.NOT_COMPARED in self.verdict:
+            return IN_PART
+        if self.verdict.startswith(emulator.PROVED):
+            return BOUNDED
         return TESTED if self.verdict.startswith("tested on") else NOT_PROVED
 
     def to_json(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tapegrad_check import NOT_PROVED, TESTED, CheckError, Unchecked, check
+from tapegrad_check import BOUNDED, IN_PART, NOT_PROVED, TESTED, CheckError, Unchecked, check
 from tapegrad_check.boundary import (
     INTERNAL_ERROR,
     INTERRUPTED,
@@ -27,6 +27,8 @@ exit codes:
   {BAD_INPUT}    bad input: no saved network, or one that this version cannot check
   {NOT_PROVED}    it computes its own table; source not checked: not all of it was proved
   {TESTED}    it was tested on so many inputs, not proved
+  {BOUNDED}    it computes this source for the first samples, for so many as it says
+  {IN_PART}    it computes this source; what it was trained to and what classes are called was not compared
   {INTERNAL_ERROR}   internal error
   {NO_ROOM}   no memory or disk space left
   {INTERRUPTED}  interrupted

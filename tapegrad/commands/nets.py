@@ -170,7 +170,8 @@ def check(
     Example: tapegrad check adder8.net
 
     Exit code: 0 proved that it computes this source, for all inputs; 1 something does not hold; 2 bad input;
-    4 it computes its own table, source not checked; 5 it was tested, not proved.
+    4 it computes its own table, source not checked; 5 it was tested, not proved; 6 it computes this source
+    for so many samples; 7 it does, but what a classifier was trained to was not compared.
     """
     raise typer.Exit(checked(str(folder), None if of is None else str(of), as_json))
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad_check.arithmetic import DOUBLE, rounding
 from tapegrad_check.fields import array
 from tapegrad_check.fields import number as finite
 from tapegrad_check.folder import Arrays, require
@@ -18,7 +19,6 @@ from tapegrad_check.targets.filters import (
     Contents,
     Filter,
     Numbers,
-    Offset,
     Places,
     Seen,
     Weights,
@@ -32,7 +32,6 @@ from tapegrad_check.targets.filters import (
 
 LARGEST = 2.0**50
 """No weight of the ternary filter is larger; so no sum overflows."""
-EPSILON = float(np.finfo(np.float64).eps)
 LEAST_KINK = 1e-14
 """How far from a kink a value must be; it is the sum of a few numbers, each rounded to some 1e-16."""
 
@@ -45,9 +44,10 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
     claims = {
         "least_gap": float(np.diff(answers.ordered).min()),
         "kink_margin": answers.margin,
-        "bump_rounding": answers.most_rounded,
+        "bump_rounding": answers.rounding,
     }
-    require(certificate.keys() == {"encoding", *claims}, "the certificate makes other claims than it should")
+    named = certificate.keys() == {"encoding", *claims} and certificate["encoding"] == "ternary"
+    require(named, "the certificate makes other claims than it should")
     for name, found in claims.items():
         same = math.isclose(finite(certificate[name], name), found, rel_tol=1e-6)
         require(same, f"the certificate claims {name} = {certificate[name]}, not {found:.3g}")
@@ -62,22 +62,30 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
     base = arrays["V3.bias"] + totals(unit, weight * answers.usual[asked], units)
     found = active(Seen(0, base, rest // len(CELLS), rest % len(CELLS), content, amount))
     require(not (arrays["V4.bias"].any() or arrays["V5.bias"].any()), "the last two maps have a bias")
-    out, loud = (_through(arrays, part) for part in (np.positive, np.abs))
+    fifth = totals(arrays["V5.columns"], arrays["V5.values"], len(arrays["V4.bias"]))
+    fourth = arrays["V4.values"] * fifth[arrays["V4.rows"]]
+    out = totals(arrays["V4.columns"], fourth, units)
+    reach = totals(arrays["V4.columns"], np.abs(fourth), units)
     close = min(CLOSE, answers.margin / 16)
-    off = 3 * answers.rounding[asked] * weight
-    sums = totals(unit, np.abs(weight), units) + np.abs(arrays["V3.bias"])
-    own = EPSILON * (np.bincount(unit, minlength=units) + 2) * sums
-    too_much = totals(unit, np.abs(off), units) + own >= LEAST_MARGIN / 4
-    require(not too_much.any(), "a unit adds up answers that are rounded too much")
-    heard = _heard(found, out, Weights.of(unit, asked, off, units), len(answers.usual), contents)
-    require(heard < close / 4, "the rounding of the answers changes the new value of a cell")
+    off_by = 3 * answers.rounding
+    sizes = totals(unit, np.abs(weight), units)
+    all_terms = (1 + off_by) * sizes + np.abs(arrays["V3.bias"])
+    off = off_by * sizes + rounding(np.bincount(unit, minlength=units) + 1, all_terms, 0.0, DOUBLE)
+    require((off < LEAST_MARGIN / 4).all(), "a unit adds up answers that are rounded too much")
+    heard = _heard(found, out, Weights.of(unit, asked, weight, units), len(answers.usual), contents)
+    require(off_by * heard < close / 4, "the rounding of the answers changes the new value of a cell")
     seen, slope = ({at: np.zeros((units, len(contents.memorising))) for at in CELLS} for _ in range(2))
     for number, place in enumerate(CELLS):
         mine = answers.cell[asked] == number
         np.add.at(seen[place], unit[mine], weight[mine, None] * answers.kinds[asked[mine]])
         np.add.at(slope[place], unit[mine], weight[mine, None] * answers.slopes[asked[mine]])
-    rounded = _rounded(found, loud, own, arrays, seen, contents)
-    require(rounded < close / 4, "sums of units are rounded so much that the new value of a cell is another")
+    largest = np.maximum(np.abs(answers.kinds), np.abs(answers.slopes)).max(axis=1, initial=1)
+    adds = reach * (np.abs(arrays["V3.bias"]) + totals(unit, np.abs(weight) * largest[asked], units))
+    memorises = arrays["V3.bias"] + sum(own.max(axis=1) for own in seen.values()) >= -LEAST_MARGIN
+    terms = int(np.bincount(unit, minlength=1).max()) + len(arrays["V5.values"])
+    for total, count in _on_at_once(found, adds, contents), (adds[memorises].sum(), memorises.sum()):
+        off = float(rounding(terms + count, total, 0.0, DOUBLE))
+        require(off < close / 4, "a sum of units is rounded")
     used = np.flatnonzero(out)
     behind = Weights.of(used, 0 * used, out[used], units)
     return Filter(
@@ -87,51 +95,29 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
         close,
         [
             f"{len(answers.usual):,} questions about one cell are answered by 0 or 1 for each of the "
-            f"{len(contents.possible):,} contents, to {answers.most_rounded:.3g}; no value is nearer than "
+            f"{len(contents.possible):,} contents, to {answers.rounding:.3g}; no value is nearer than "
             f"{answers.margin:.3g} to a kink",
         ],
     )
 
 
-def _through(arrays: Arrays, part: Any) -> Numbers:
-    """What each unit adds to the new value by all digits together; of their sizes, what there is to round."""
-    fifth = totals(arrays["V5.columns"], part(arrays["V5.values"]), len(arrays["V4.bias"]))
-    fourth = part(arrays["V4.values"]) * fifth[arrays["V4.rows"]]
-    return totals(arrays["V4.columns"], fourth, len(arrays["V3.bias"]))
-
-
-def _rounded(
-    found: Active,
-    loud: Numbers,
-    own: Numbers,
-    arrays: Arrays,
-    seen: dict[Offset, Numbers],
-    contents: Contents,
-) -> float:
-    """The most by which the last three maps round the new value, in the net and here: that each unit is
-    rounded by `own`, and the digits add up what is `loud`. Units that are on in every patch count, and for
-    each cell those that the worst of its contents turns on or raises; while cells memorise, all that can be
-    on in some patch."""
-
-    def worst(always: Numbers, more: Numbers) -> float:
-        keys, sums = summed(found.at * contents.count + found.content, more)
-        of_cell = np.zeros(len(CELLS))
-        np.maximum.at(of_cell, keys // contents.count, sums)
-        return float(always.sum() + of_cell.sum())
-
-    digits, unit = len(arrays["V4.bias"]) + 2, found.unit
-    each = EPSILON * (worst(found.on, np.ones(len(unit))) + digits)
-    more = loud[unit] * (own[unit] + each * np.abs(found.more))
-    computing = worst(loud * found.on * (own + each * np.abs(found.base)), more)
-    most = np.maximum(arrays["V3.bias"] + sum(own.max(axis=1) for own in seen.values()), 0)
-    each = EPSILON * (np.count_nonzero(most) + digits)
-    memorising = float((loud * (most > 0) * (own + each * most)).sum())
-    return 2 * max(computing, memorising)
+def _on_at_once(found: Active, adds: Numbers, contents: Contents) -> tuple[float, int]:
+    """What units add to the magnitude of all that is summed up for a new value, while all cells compute, and
+    how many they are: those that are usually on, and those that the contents of a patch can turn on."""
+    on = found.on > 0
+    turned = found.turned > 0
+    places = (found.at * contents.count + found.content)[turned]
+    own = adds[found.unit[turned]]
+    total, count = (
+        totals(places, parts, len(CELLS) * contents.count).reshape(len(CELLS), -1).max(axis=1).sum()
+        for parts in (own, np.ones(len(own)))
+    )
+    return float(adds[on].sum() + total), int(on.sum() + count)
 
 
 def _heard(found: Active, out: Numbers, reads: Weights, questions: int, contents: Contents) -> float:
-    """The most that changes of all answers would change the new value of a cell, while all compute and no
-    unit is turned on or off by them: sizes of the derivatives by the answers, weights times the changes."""
+    """The most that a change of all answers by 1 would change the new value of a cell, while all compute and
+    no unit is turned on or off by it: sizes of the derivatives by the answers."""
     which, entry = reads.beyond(np.flatnonzero(found.on))
     always = out[np.flatnonzero(found.on)[which]] * reads.value[entry]
     _, steady = summed(reads.row[entry], always)
@@ -148,8 +134,7 @@ class Answers:
     ordered: Numbers
     """The values that a cell can have, in rising order."""
     margin: float
-    rounding: Numbers
-    """Of each question's answer."""
+    rounding: float
     cell: Places
     """What cell (a place in `CELLS`) each question is about."""
     usual: Numbers
@@ -159,11 +144,6 @@ class Answers:
     kinds: Numbers
     slopes: Numbers
     """Answers and derivatives for the kinds of cells of the memorising phase."""
-
-    @property
-    def most_rounded(self) -> float:
-        """Of any question."""
-        return float(self.rounding.max(initial=0.0))
 
 
 def _answers(arrays: Arrays, contents: Contents) -> Answers:
@@ -180,10 +160,7 @@ def _answers(arrays: Arrays, contents: Contents) -> Answers:
     margin = float(np.minimum(np.abs(kinks - ordered[above - 1]), np.abs(ordered[above] - kinks)).min())
     require(margin > LEAST_KINK, f"a value is {margin:.3g} from a kink: too near")
     span = float(np.ptp(ordered))
-    near = (
-        kinks >= ordered[0] - span
-    ).all()  # or what a unit gives would be rounded more than the values are
-    require(near, "a kink lies far below all values")
+    require((kinks >= ordered[0] - span).all(), "a kink lies so far below all values that they are rounded")
     bias, questions = arrays["V2.bias"], len(arrays["V2.bias"])
     rows, columns, weights = (arrays[f"V2.{part}"] for part in ("rows", "columns", "values"))
     places = np.array([3 * (at[0] + 1) + at[1] + 1 for at in CELLS])
@@ -192,15 +169,15 @@ def _answers(arrays: Arrays, contents: Contents) -> Answers:
     require((asked[rows] == cell[columns]).all(), "a question asks about two cells")
     terms = np.bincount(rows, minlength=questions) + 2
     size = totals(rows, np.abs(weights) * span, questions) + np.abs(bias)
-    rounding = EPSILON * terms * size
-    require((rounding < LEAST_MARGIN / 4).all(), "the answers to questions are rounded too much")
+    rounding = float((np.finfo(np.float64).eps * terms * size).max(initial=0.0))
+    require(rounding < LEAST_MARGIN / 4, "the answers to questions are rounded too much")
     reads = Weights.of(rows, columns, weights, questions)
     pieces = _pieces(reads, bias, kinks, ordered, rounding)
     computes = np.isin(order, contents.computing) | (order == contents.outside)
     before = np.concatenate([[0], np.cumsum(computes)])
     first, end = before[pieces.first], before[pieces.end]
-    flat = np.abs(pieces.slope) * margin <= rounding[pieces.question]
-    require(flat[first < end].all(), "the answer to a question is not flat where a cell computes")
+    steep = np.abs(pieces.slope[first < end]).max(initial=0.0)
+    require(steep * margin <= rounding, "the answer to a question is not flat where a cell computes")
     yes = totals(pieces.question, pieces.answer * (end - first), questions)
     usual = (2 * yes > before[-1]) * 1.0
     other = pieces.answer != usual[pieces.question]
@@ -229,7 +206,7 @@ class Pieces(NamedTuple):
     slope: Numbers
 
 
-def _pieces(reads: Weights, bias: Numbers, kinks: Numbers, ordered: Numbers, rounding: Numbers) -> Pieces:
+def _pieces(reads: Weights, bias: Numbers, kinks: Numbers, ordered: Numbers, rounding: float) -> Pieces:
     """Between two kinks an answer is affine, so its ends decide for all values there: those in between differ
     from 0 or 1 by the rounding at the ends and their own."""
     questions = len(bias)
@@ -250,7 +227,7 @@ def _pieces(reads: Weights, bias: Numbers, kinks: Numbers, ordered: Numbers, rou
         ends.append(bias[question] + totals(which, terms, len(question)))
     slope = totals(which, weight * (ordered[first][which] > kink), len(question))
     answer = np.rint(ends[0])
-    near = all((np.abs(found - answer) <= rounding[question]).all() for found in ends)
+    near = all((np.abs(found - answer) <= rounding).all() for found in ends)
     require(near and np.isin(answer, (0, 1)).all(), "a question about a cell is not answered by 0 or 1")
     return Pieces(question, first, end, answer, slope)
 

@@ -11,11 +11,17 @@ import pytest
 
 from tapegrad._compile import compile
 from tapegrad._saved import load, save
+from tapegrad._sources import source_to_json
 from tapegrad._verify import verify
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.learners import CircuitLearner, parity
+from tapegrad.targets.emulator.constants import choose
+from tapegrad.targets.emulator.net import PracticalNet
+from tapegrad.targets.emulator.noise import Noise
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.sources import model_of
+from tests.check.altering import Net
 from tests.check.forging import Saved
 
 ANSWERS = {"x": 1, "true": 4}
@@ -136,6 +142,13 @@ def test_noise_is_borne_for_so_many_samples_only(tmp_path: Path) -> None:
     noisy = compile(parity(2), "emulator", steps=100, noise=1e-10)
     save(noisy, tmp_path / "noisy")
     assert check(tmp_path / "noisy").verdict == "computes this source, for the first 100 samples"
+    learner = parity(2)
+    small = choose(learner.cells, 10, "float64")  # all changes but those of cells round away, noise does not
+    net = PracticalNet.of(learner, small, "float64", 10, Noise(relative=1e-9))
+    assert net.certificate()["changes_vanish"]
+    source = model_of(*source_to_json(learner))
+    checked = Net(net.config(), net.arrays(), net.certificate(), source).verdict("emulator")
+    assert checked == "computes this source, for the first 10 samples"
 
 
 def test_a_noise_tolerant_memory_has_room_for_so_many_samples_only(tmp_path: Path) -> None:

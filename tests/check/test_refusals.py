@@ -323,6 +323,7 @@ TERNARY: list[tuple[str, Change]] = [
     ("not answered by 0 or 1", add("V2.values", 0, 0.01)),
     ("rounded too much", put("V2.values", 0, 1e15)),
     ("too large", put("V5.values", 0, 1e300)),
+    ("makes other claims", claims(encoding="channels")),
     ("claims kink_margin", claims(kink_margin=0.5)),
     ("claims bump_rounding", claims(bump_rounding=0.6)),
     ("asks about two cells", lambda net: net.put("V1.columns", 0, 5 - net.arrays["V1.columns"][0])),
