@@ -107,18 +107,19 @@ class Adversary:
     def forgeries(self, count: int) -> Iterator[Forgery]:
         """So many of them, each checked and judged."""
         with Asked() as asked:
-            for number in range(1, count + 1):
+            while self.ends.total() < count:
                 forgery = self._forged()
-                if forgery is None:
-                    continue
-                forgery.tries, asked.count = number, 0
                 try:
-                    forgery.saved.write(self.folder / "forged")
+                    if forgery is not None:
+                        forgery.saved.write(self.folder / "forged")
                 except (ValueError, TypeError, OverflowError, RecursionError):  # no file could hold it
                     continue
+                if forgery is None:
+                    continue
+                asked.count = 0
                 forgery.outcome = self.judge.outcome(self.folder / "forged")
-                forgery.depth = asked.count
                 self.ends[forgery.outcome.end] += 1
+                forgery.depth, forgery.tries = asked.count, self.ends.total()
                 self._remember(forgery)
                 yield forgery
 
@@ -224,7 +225,7 @@ def main() -> int:
 
 def _row(name: str, ends: Counter[str], found: int, seconds: float) -> str:
     refused, harmless = ends["refused"] + ends["unloadable"], ends["unchanged"] + ends["harmless"]
-    parts = ends.total(), refused, ends["disowned"], harmless, ends["not judged"], found
+    parts = ends.total(), refused, ends["said to be less"], harmless, ends["not judged"], found
     return f"| {name} | {' | '.join(f'{part:,}' for part in parts)} | {seconds:.0f} |"
 
 

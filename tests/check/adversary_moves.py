@@ -23,7 +23,19 @@ POWERS = (1, 2, 24, 25, 30, 40, 52, 53, 54, 60, 64, 100, 120, 126, 127, 200, 100
 """Of two, by which units are rescaled: where rounding begins to matter in either precision, and beyond."""
 FLOATS = (
     *(0.0, -0.0, 5e-324, 2.0**-149, 2.0**-126, 2.0**-60, 2.0**-25, 0.25, 0.5, 1.0, 2.0, 4.0, 2.0**24),
-    *(2.0**25, 2.0**53, 2.0**60, 2.0**127, 2.0**200, 1.7e308, math.inf, math.nan, -1.0),
+    *(
+        2.0**25,
+        2.0**53,
+        2.0**60,
+        2.0**127,
+        3.4028234e38,
+        -3.4028234e38,
+        2.0**200,
+        1.7e308,
+        math.inf,
+        math.nan,
+        -1.0,
+    ),
 )
 INTEGERS = (
     0,
@@ -105,15 +117,13 @@ class Bench:
     # JSON
 
     def named(self) -> list[tuple[Any, Any]]:
-        """Numbers and flags of the net and of the claims whose name has a word of the refusal."""
-        words = {word[:4] for word in re.findall("[a-z0-9]+", self.refusal.lower())}
-        net = {"net": self.saved.config.get("net", {}), "claims": self.saved.claims or {}}
-        return [
-            (inner, key)
-            for inner, key in _leaves(net)
-            if isinstance(inner[key], int | float)
-            and words & {part[:4] for part in re.findall("[a-z0-9]+", str(key))}
-        ]
+        """Numbers and flags of the net and of the claims whose name has a word of the refusal; all claims, if
+        it is about them and names none."""
+        words, claims = _words(self.refusal), list(_leaves(self.saved.claims or {}))
+        places = [*_leaves(self.saved.config.get("net", {})), *claims]
+        found = [(own, key) for own, key in places if words & _words(str(key))]
+        found = found or (claims if words & {"clai", "cert"} else [])
+        return [(own, key) for own, key in found if isinstance(own[key], int | float)]
 
     def trees(self) -> dict[str, Any]:
         """Everything that is JSON."""
@@ -174,6 +184,11 @@ class Bench:
         return arrays, own, self.dice.choices(parts, sizes)[0]
 
 
+def _words(text: str) -> set[str]:
+    """How they begin."""
+    return {word[:4] for word in re.findall("[a-z0-9]+", text.lower())}
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -205,6 +220,8 @@ def a_number_everywhere(bench: Bench) -> str | None:
 
 
 def _leaves(data: Any) -> Iterator[tuple[Any, Any]]:
+    if not isinstance(data, dict | list):
+        return
     for key, part in data.items() if isinstance(data, dict) else enumerate(data):
         if isinstance(part, dict | list):
             yield from _leaves(part)
@@ -253,10 +270,14 @@ def a_text_or_flag(bench: Bench) -> str | None:
 
 
 def a_list(bench: Bench) -> str | None:
-    """Turned round, shorter, longer, in another order; an element there twice, one of them altered."""
-    if (found := bench.place(lambda own: isinstance(own, list) and bool(own))) is None:
+    """Turned round, shorter, longer, in another order; an element there twice, one of them altered; or a part
+    of any kind that has nothing in it."""
+    if (found := bench.place(lambda own: isinstance(own, list | dict) and bool(own))) is None:
         return None
     holder, key, where = found
+    if isinstance(holder[key], dict):
+        holder[key] = bench.dice.choice([{}, [], None, 0, ""])
+        return where
     own, i = list(holder[key]), bench.dice.randrange(len(holder[key]))
     again = deepcopy(own[i])
     if isinstance(again, list) and again:
@@ -496,35 +517,27 @@ def _a_row(bench: Bench, layer: Layer) -> Row | None:
 
 
 def _rescaled(bench: Bench, layer: Layer) -> str:
-    """A row by a power of two, or all of them, and the readers by its inverse."""
-    named = {
-        inner[at]
-        for inner, at in _leaves({"net": bench.saved.config.get("net", {})})
-        if type(inner[at]) is float
-    }
-    known = [i for i, row in enumerate(layer.rows) if any(abs(entry[1]) in named for entry in row.entries)]
-    some = {
-        bench.dice.choice(known)
-        if known and bench.dice.random() < 0.5
-        else bench.dice.randrange(len(layer.rows))
-    }
-    by = bench.power()
-    if bench.dice.random() < 0.4:
-        shape = [abs(entry[1]) for entry in layer.rows[min(some)].entries]
-        some = {i for i, row in enumerate(layer.rows) if [abs(entry[1]) for entry in row.entries] == shape}
-    sizes = {abs(entry[1]) for i in some for entry in layer.rows[i].entries}
-    for row in (layer.rows[i] for i in some):
+    """A row by a power of two, or all of its shape, and the readers by the inverse; half the time one with a
+    number of the config, which then goes with it."""
+    config = [(own, at) for own, at in _leaves(bench.saved.config.get("net", {})) if type(own[at]) is float]
+    shapes = [[abs(entry[1]) for entry in row.entries] for row in layer.rows]
+    named = [own[at] for own, at in config if any(own[at] in shape for shape in shapes)]
+    some = range(len(shapes))
+    if named and bench.dice.random() < 0.5:
+        size = bench.dice.choice(named)
+        some = [i for i, shape in enumerate(shapes) if size in shape]
+    first, by = bench.dice.choice(some), bench.power()
+    taken = {i for i in some if shapes[i] == shapes[first]} if bench.dice.random() < 0.5 else {first}
+    for row in (layer.rows[i] for i in taken):
         row.bias = None if row.bias is None else row.bias * by
         for entry in row.entries:
             entry[1] *= by
-    for inner, at in _leaves({"net": bench.saved.config.get("net", {})}):
-        if isinstance(inner[at], float) and inner[at] in sizes:
-            inner[at] *= by
+    for own, at in config:
+        own[at] *= by if own[at] in shapes[first] else 1
     for row in layer.readers:
         for entry in row.entries:
-            if entry[0] - layer.base in some:
-                entry[1] /= by
-    return f"{len(some)} rows by {by:g}"
+            entry[1] /= by if entry[0] - layer.base in taken else 1
+    return f"{len(taken)} rows by {by:g}"
 
 
 def _steeper(bench: Bench, layer: Layer) -> str | None:
@@ -552,7 +565,8 @@ def _split(bench: Bench, layer: Layer) -> str | None:
     by = dice.choice((1, -1)) * dice.choice((bench.power(), bench.power(), 2 * abs(value), 1.0))
     by = int(by) if isinstance(value, int) else by
     ways = {
-        "halves": [value / 2, value / 2], "a part, the rest": [by, value - by], "the rest, a part": [value - by, by],
+        "halves": [value / 2, value / 2], "a part, the rest": [by, value - by],
+        "the rest, a part": [value - by, by],
         "twice": [value, value], "another, and it": [by, value], "it, and another": [value, by],
         "a pair around it": [by, value, -by], "a pair behind it": [value, by, -by],
         "a pair before it": [by, -by, value],
@@ -727,7 +741,7 @@ MOVES: dict[str, tuple[int, Callable[[Bench], str | None]]] = {
     "a number": (3, a_number),
     "a number and its claims": (3, a_number_everywhere),
     "a text or a flag": (2, a_text_or_flag),
-    "a list": (2, a_list),
+    "a list or a part": (2, a_list),
     "a field less": (1, a_field_less),
     "a field of another": (3, a_field_of_another),
     "a key twice": (1, a_key_twice),
