@@ -142,7 +142,10 @@ class Adversary:
             name = self.dice.choices(names, [self.moves[name][0] for name in names])[0]
             try:
                 with bounded("a move", MOST_SECONDS), np.errstate(all="ignore"):
-                    where = self.moves[name][1](Bench(saved, self.others, self.dice, renew, refusal))
+                    bench = Bench(saved, self.others, self.dice, renew, refusal)
+                    where = self.moves[name][1](bench)
+                    if self.dice.random() < 0.5:
+                        bench.twins()
             except (
                 KeyError,
                 TypeError,

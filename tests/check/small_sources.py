@@ -59,5 +59,3 @@ vocabulary a b
 length 3
 output = width(select(tokens, tokens, ==)) + indices
 """
-
-
