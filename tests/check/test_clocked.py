@@ -21,8 +21,8 @@ from tapegrad_check.passes import bound_source
 from tapegrad_check.sources import model_of
 from tapegrad_check.targets import attention
 from tests.check.altering import Net, net_of
-from tests.check.forgeries import COUNTER
 from tests.check.forging import Saved
+from tests.check.small_sources import COUNTER
 from tests.check.test_passes import folder_of
 from tests.check.test_refusals_of_programs import lowered, other_source
 

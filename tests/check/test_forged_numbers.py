@@ -19,8 +19,8 @@ from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.rasp.tables import WORD
 from tests.check.altering import Maps
-from tests.check.forgeries import BB2, COUNT, COUNTER
 from tests.check.forging import Saved
+from tests.check.small_sources import BB2, COUNT, COUNTER
 
 
 class Forge:

@@ -17,7 +17,7 @@ from tapegrad_check import CheckError
 from tapegrad_check.folder import NotProved
 from tapegrad_check.sources import rasp as rasp_source
 from tapegrad_check.sources.rasp import Node, Rasp, calculated, means, rasp_of, result
-from tests.check.forgeries import COUNT, MEANS, SORT
+from tests.check.small_sources import COUNT, MEANS, SORT
 
 
 def model(program: Any) -> Rasp:

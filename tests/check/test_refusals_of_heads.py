@@ -30,7 +30,7 @@ from tests.check.altering import (
     retype,
     row,
 )
-from tests.check.forgeries import two_tapes
+from tests.check.small_sources import two_tapes
 
 NETS: dict[str, dict[str, Any]] = {
     "short": {"steps": 3},

@@ -30,7 +30,7 @@ from tests.check.altering import (
     twice,
     without_row,
 )
-from tests.check.forgeries import COUNT, MEANS, SORT
+from tests.check.small_sources import COUNT, MEANS, SORT
 
 PROGRAMS = {
     "sort": SORT,

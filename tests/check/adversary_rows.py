@@ -1,0 +1,310 @@
+"""The arrays of saved nets as rows of entries, whatever their format, free to be altered and written back.
+
+A layer has rows, which read columns, and readers, which read these rows; so that what is done to a row can be
+undone where it is read. A head has rows of its query and of its key, which are multiplied with one another.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass
+class Row:
+    """Entries are a column, a value, and whatever else is kept for each; a row without a bias has None."""
+
+    entries: list[list[Any]]
+    bias: Any = None
+
+    def copy(self) -> "Row":
+        return Row([list(entry) for entry in self.entries], self.bias)
+
+
+class Layer(NamedTuple):
+    """Rows, and the rows that read them: their column `base + i` is row i."""
+
+    rows: list[Row]
+    readers: list[Row]
+    base: int
+    width: int
+    """Columns that rows may read."""
+    grows: bool
+    """Whether there may be more rows than there were."""
+
+
+@dataclass
+class Rows:
+    """Some arrays of a net as rows. `write` gives the arrays again."""
+
+    arrays: Arrays
+    layers: list[Layer] = field(default_factory=list)
+    heads: list[tuple[list[Row], list[Row]]] = field(default_factory=list)
+
+    def write(self) -> Arrays:
+        """The arrays of these rows."""
+        raise NotImplementedError
+
+
+def opened(arrays: Arrays, config: Mapping[str, Any]) -> list[Rows]:
+    """All that is known to be rows."""
+    found: list[Rows] = [
+        Maps(arrays, name.removesuffix("units.sizes")) for name in arrays if name.endswith("units.sizes")
+    ]
+    if "offsets" in arrays:  # the constant, the inputs, a random bit and, but for one memory, a guess
+        found.append(Graph(arrays, int(config["inputs"]) + (2 if "written" in arrays else 3)))
+    if "units.counts" in arrays:
+        found.append(Compact(arrays, len(config["inputs"])))
+    for kind, name in (
+        (Pairs, "units.inputs"),
+        (Five, "V1.bias"),
+        (Filters, "kernel"),
+        (Blocks, "blocks.0.mlp.W_in"),
+    ):
+        if name in arrays:
+            found.append(kind(arrays))
+    return found
+
+
+def _cut(row_of: NDArray[Any], count: int, *columns: NDArray[Any]) -> list[list[list[Any]]]:
+    """For each row its entries."""
+    found: list[list[list[Any]]] = [[] for _ in range(count)]
+    for row, *entry in zip(row_of.tolist(), *(own.tolist() for own in columns), strict=True):
+        found[row].append(entry)
+    return found
+
+
+def _joined(rows: list[Row]) -> tuple[list[int], Iterator[list[Any]]]:
+    """The number of the row of each entry, and the entries by what they have: columns, values and so on."""
+    of = [number for number, row in enumerate(rows) for _ in row.entries]
+    return of, (list(one) for one in zip(*(entry for row in rows for entry in row.entries), strict=True))
+
+
+class Maps(Rows):
+    """Sparse maps, as transformers and language models have them."""
+
+    def __init__(self, arrays: Arrays, prefix: str) -> None:
+        super().__init__(arrays)
+        self.prefix, self.maps, self.widths = prefix, dict[str, list[list[Row]]](), dict[str, list[int]]()
+        names = [
+            name.removeprefix(prefix).removesuffix(".sizes") for name in arrays if name.endswith(".sizes")
+        ]
+        for name in names:
+            self._read(name)
+        for name, maps in self.maps.items():
+            read_by = self.maps.get("sums", []) if name == "units" else [[] for _ in maps]
+            grows = name in ("units", "query", "key")
+            for rows, readers, width in zip(maps, read_by, self.widths[name], strict=False):
+                self.layers.append(Layer(rows, readers, 0, width, grows and bool(readers)))
+        self.heads = list(zip(self.maps.get("query", []), self.maps.get("key", []), strict=False))
+        self.keys = [len(rows) for rows in self.maps.get("key", [])]
+
+    def _read(self, name: str) -> None:
+        part = {
+            own: self.arrays[f"{self.prefix}{name}.{own}"] for own in ("rows", "columns", "values", "bias")
+        }
+        self.maps[name], self.widths[name] = [], []
+        entry = row = 0
+        for count, width, size in self.arrays[f"{self.prefix}{name}.sizes"].tolist():
+            own = slice(entry, entry + size)
+            found = _cut(part["rows"][own], count, part["columns"][own], part["values"][own])
+            bias = part["bias"][row : row + count].tolist()
+            self.maps[name].append([Row(*both) for both in zip(found, bias, strict=True)])
+            self.widths[name].append(width)
+            entry, row = entry + size, row + count
+
+    def write(self) -> Arrays:
+        arrays = dict(self.arrays)
+        for layer, units in enumerate(self.maps.get("units", [])):
+            self.widths["sums"][layer] = len(units)
+        for name, maps in self.maps.items():
+            both = list(zip(maps, self.widths[name], strict=True))
+            sizes = [(len(rows), width, sum(len(row.entries) for row in rows)) for rows, width in both]
+            rows = [np.array(_joined(own)[0], np.int32) for own in maps]
+            entries = [entry for own in maps for row in own for entry in row.entries]
+            written = {
+                "sizes": np.array(sizes, np.int64).reshape(-1, 3),
+                "rows": np.concatenate([np.zeros(0, np.int32), *rows]),
+                "columns": np.array([column for column, _ in entries], np.int32),
+                "values": np.array([value for _, value in entries], np.float32),
+                "bias": np.array([row.bias for own in maps for row in own], np.float32),
+            }
+            arrays |= {f"{self.prefix}{name}.{own}": array for own, array in written.items()}
+        if (null := self.prefix + "null_key") in arrays:  # of rows that a head has more, behind its own
+            parts = np.split(arrays[null], np.cumsum(self.keys)[:-1])
+            more = [len(rows) - count for rows, count in zip(self.maps["key"], self.keys, strict=True)]
+            arrays[null] = np.concatenate(
+                [np.pad(own, (0, extra)) for own, extra in zip(parts, more, strict=True)]
+            )
+        return arrays
+
+
+class Graph(Rows):
+    """Vertices with edges to them; whatever stands for each edge goes with it. So many are given."""
+
+    def __init__(self, arrays: Arrays, given: int) -> None:
+        super().__init__(arrays)
+        self.names = [name for name in ("weights", "kinds", "signs") if name in arrays]
+        offsets, sources = arrays["offsets"], arrays["sources"]
+        ends = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        found = _cut(ends, len(offsets) - 1, sources, *(arrays[name] for name in self.names))
+        self.rows, self.given = [Row(entries) for entries in found], given
+        self.layers = [Layer(self.rows, self.rows, given, given + len(self.rows), False)]
+
+    def write(self) -> Arrays:
+        _, (sources, *others) = _joined(self.rows)
+        offsets = np.cumsum([0, *(len(row.entries) for row in self.rows)])
+        arrays = self.arrays | {"offsets": offsets.astype(np.int64), "sources": np.array(sources, np.int32)}
+        return arrays | {
+            name: np.array(own, self.arrays[name].dtype) for name, own in zip(self.names, others, strict=True)
+        }
+
+
+class Compact(Rows):
+    """Units of whole numbers that read any earlier place, and outputs that do."""
+
+    def __init__(self, arrays: Arrays, inputs: int) -> None:
+        super().__init__(arrays)
+        counts = arrays["units.counts"]
+        of = np.repeat(np.arange(len(counts)), counts)
+        found = _cut(of, len(counts), arrays["units.places"], arrays["units.weights"])
+        self.rows = [Row(*both) for both in zip(found, arrays["units.biases"].tolist(), strict=True)]
+        ends = (arrays[f"outputs.{name}"].tolist() for name in ("places", "weights", "biases"))
+        self.ends = [Row([[place, weight]], bias) for place, weight, bias in zip(*ends, strict=True)]
+        self.layers = [Layer(self.rows, [*self.rows, *self.ends], inputs, inputs + len(counts), False)]
+
+    def write(self) -> Arrays:
+        _, (places, weights) = _joined(self.rows)
+        own = {
+            "units.counts": [len(row.entries) for row in self.rows],
+            "units.places": places,
+            "units.weights": weights,
+            "units.biases": [row.bias for row in self.rows],
+            "outputs.places": [row.entries[0][0] for row in self.ends],
+            "outputs.weights": [row.entries[0][1] for row in self.ends],
+            "outputs.biases": [row.bias for row in self.ends],
+        }
+        return self.arrays | {name: np.array(part, self.arrays[name].dtype) for name, part in own.items()}
+
+
+class Pairs(Rows):
+    """Units of two inputs each, layer by layer."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays)
+        entries = np.stack([arrays["units.inputs"], arrays["units.weights"].astype(object)], axis=2).tolist()
+        self.rows = [Row(*both) for both in zip(entries, arrays["units.biases"].tolist(), strict=True)]
+        bounds = arrays["units.layers"].tolist()
+        for first, end, after in zip(bounds, bounds[1:], [*bounds[2:], bounds[-1]], strict=False):
+            self.layers.append(
+                Layer(self.rows[first:end], self.rows[end:after], 0, max(1, end - first), False)
+            )
+
+    def write(self) -> Arrays:
+        inputs, weights = ([[entry[i] for entry in row.entries] for row in self.rows] for i in (0, 1))
+        own = {
+            "units.inputs": inputs,
+            "units.weights": weights,
+            "units.biases": [row.bias for row in self.rows],
+        }
+        return self.arrays | {name: np.array(part, self.arrays[name].dtype) for name, part in own.items()}
+
+
+class Five(Rows):
+    """The paper's filter: five maps, one after the other."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays)
+        self.maps: list[list[Row]] = []
+        for number in range(1, 6):
+            rows, *entries, bias = (arrays[f"V{number}.{n}"] for n in ("rows", "columns", "values", "bias"))
+            self.maps.append(
+                [Row(*both) for both in zip(_cut(rows, len(bias), *entries), bias.tolist(), strict=True)]
+            )
+        widths = [9, *map(len, self.maps)]
+        for rows, readers, width in zip(self.maps, [*self.maps[1:], []], widths, strict=False):
+            self.layers.append(Layer(rows, readers, 0, width, bool(readers)))
+
+    def write(self) -> Arrays:
+        arrays = dict(self.arrays)
+        for number, (rows, width) in enumerate(zip(self.maps, [9, *map(len, self.maps)], strict=False), 1):
+            of, (columns, values) = _joined(rows)
+            own = {
+                "rows": of,
+                "columns": columns,
+                "values": values,
+                "bias": [row.bias for row in rows],
+                "width": [width],
+            }
+            arrays |= {
+                f"V{number}.{n}": np.array(part, arrays[f"V{number}.{n}"].dtype) for n, part in own.items()
+            }
+        return arrays
+
+
+def _dense(matrix: NDArray[Any]) -> list[Row]:
+    return [Row([[int(i), float(row[i])] for i in np.flatnonzero(row)]) for row in matrix]
+
+
+def _filled(rows: list[Row], like: NDArray[Any]) -> NDArray[Any]:
+    found = np.zeros((len(rows), int(np.prod(like.shape[1:]))), like.dtype)
+    for number, row in enumerate(rows):
+        for column, value in row.entries:
+            found[number, column] += value
+    return found.reshape(len(rows), *like.shape[1:])
+
+
+class Filters(Rows):
+    """The practical filter: a convolution, and what is made of its units."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays)
+        kernel, mix = arrays["kernel"], arrays["mix"]
+        self.units, self.mix = _dense(kernel.reshape(len(kernel), -1)), _dense(mix)
+        for row, bias in zip(self.units, arrays["bias"].tolist(), strict=True):
+            row.bias = bias
+        self.layers = [Layer(self.units, self.mix, 0, int(np.prod(kernel.shape[1:])), True)]
+
+    def write(self) -> Arrays:
+        kernel, mix = self.arrays["kernel"], np.zeros((1, len(self.units)), np.float32)
+        bias = np.array([row.bias for row in self.units], np.float32)
+        return self.arrays | {
+            "kernel": _filled(self.units, kernel),
+            "mix": _filled(self.mix, mix),
+            "bias": bias,
+        }
+
+
+class Blocks(Rows):
+    """Units and heads of a net in disguise, matrices of which a column is a row."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays)
+        self.parts: list[tuple[str, int | None, list[Row]]] = []
+        for number in range(sum(name.endswith("mlp.W_in") for name in arrays)):
+            into, out, query, key = (
+                f"blocks.{number}.{name}" for name in ("mlp.W_in", "mlp.W_out", "attn.W_Q", "attn.W_K")
+            )
+            units, sums = (self._part(name, None) for name in (into, out))
+            self.layers.append(Layer(units, sums, 0, len(arrays[into]), False))
+            for head in range(len(arrays[query])):
+                self.heads.append((self._part(query, head), self._part(key, head)))
+
+    def _part(self, name: str, head: int | None) -> list[Row]:
+        matrix = self.arrays[name] if head is None else self.arrays[name][head]
+        self.parts.append((name, head, _dense(matrix.T)))
+        return self.parts[-1][2]
+
+    def write(self) -> Arrays:
+        arrays = dict(self.arrays)
+        for name, head, rows in self.parts:
+            own = arrays[name] if head is None else arrays[name][head]
+            found = _filled(rows, own.T).T
+            if head is not None:
+                found = np.concatenate([arrays[name][:head], found[None], arrays[name][head + 1 :]])
+            arrays[name] = found
+        return arrays
