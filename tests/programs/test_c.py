@@ -165,7 +165,7 @@ def test_c_that_does_not_compile(source, where, message):
 def test_without_a_compiler(monkeypatch):
     monkeypatch.setattr(compiler, "find_spec", lambda name: None)
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install tapegrad\[c\]"):
+    with pytest.raises(InputError, match=r"pip install 'tapegrad\[c\]'"):
         read_c(b"int main(void) { return 0; }")
     monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name in ("clang", "ld.lld") else None)
     assert (compiler.compiler() or ([], []))[0][0] == "/bin/clang"
