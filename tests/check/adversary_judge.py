@@ -279,7 +279,7 @@ def _trained_for_long(loaded: Compiled, engine: str, count: int) -> str | None:
     """The learner itself, on many samples, beside the net: any labels, or always the same, which push all
     weights the same way; with guesses, or always the wrong one."""
     source: Any = loaded.source
-    if engine != "fast" or loaded.net.config()["memory"] != "practical":
+    if engine != "fast" or loaded.net.config().get("memory") != "practical":
         return None
     count, random = min(count, LONG), np.random.default_rng(1)
     rows, labels = (
