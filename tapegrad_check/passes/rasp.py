@@ -32,7 +32,7 @@ from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes.step import Step
 from tapegrad_check.products import times
 from tapegrad_check.sources import Circuit, Model
-from tapegrad_check.sources.rasp import SELECTORS, Rasp, Value, result
+from tapegrad_check.sources.rasp import ONE, SELECTORS, Rasp, Value, result
 
 FEW_INPUTS, FEW_VALUES = 1 << 16, 1 << 32
 """Inputs up to which all are tried, and values of wires on all of them."""
@@ -150,6 +150,7 @@ def evaluate(program: Rasp, words: NDArray[np.int64]) -> tuple[NDArray[np.int64]
     found: list[NDArray[Any]] = []
     for number, node in enumerate(program.nodes):
         inner = [found[own] for own in node.reads]
+        program.work.spend(words.size * (count if node.kind in (*SELECTORS, "move", "mean", "width") else 1))
         if node.kind == "tokens":
             found.append(words)
         elif node.kind == "indices":
@@ -242,6 +243,7 @@ class _Formulas:
         return [self._moved(number, row, inner[1]) for row in inner[0]]
 
     def _joined(self, hot: dict[Any, int], value: Any, wire: int) -> None:
+        self.program.work.spend(ONE)
         hot[value] = self.nodes.or_(hot[value], wire) if value in hot else wire
 
     def _token(self, place: int) -> Hot:
@@ -303,7 +305,9 @@ class _Formulas:
         inner = [self.found[own] for own in node.reads]
         rows: list[list[int]] = []
         alike: dict[int, list[int]] = {}
+        table = None if node.kind == "combine" else self.program.selected(number)
         for q in places:
+            self.program.work.spend(ONE * self.count)
             if node.kind != "combine" and not self.program.causal:
                 if (query := id(inner[1][q])) in alike:
                     rows.append(alike[query])
@@ -315,8 +319,8 @@ class _Formulas:
             for k in places:
                 if self.program.causal and k > q:
                     wire = FALSE
-                elif node.kind != "combine":
-                    wire = self._holds(number, inner[0][k], inner[1][q])
+                elif table is not None:
+                    wire = self._holds(number, table, inner[0][k], inner[1][q])
                 elif node.what == "not":
                     wire = inner[0][q][k] ^ 1
                 else:
@@ -325,8 +329,8 @@ class _Formulas:
                 rows[q].append(wire)
         return rows
 
-    def _holds(self, number: int, keys: Hot, queries: Hot) -> int:
-        table = self.program.selected(number)
+    def _holds(self, number: int, table: NDArray[np.bool_], keys: Hot, queries: Hot) -> int:
+        self.program.work.spend(ONE * len(keys) * len(queries) / 4)
         first, second = (self.program.places[own] for own in self.program.nodes[number].reads)
         found = FALSE
         for key, wire in keys.items():

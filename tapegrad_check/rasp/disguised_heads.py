@@ -15,7 +15,7 @@ from tapegrad_check.folder import Arrays, require
 from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp.drift import Drift
-from tapegrad_check.rasp.heads import BETA
+from tapegrad_check.rasp.heads import BETA, FLOPS
 from tapegrad_check.rasp.program import RaspNet
 from tapegrad_check.rasp.tables import MIXED, START, WORD
 from tapegrad_check.sources.rasp import Rasp
@@ -87,6 +87,9 @@ class DisguisedHeads(RaspNet):
                 groups.setdefault(group, []).append((number, place))
         self.features = len(directions)
         ordered = [[place for _, place in sorted(own)] for own in groups.values()]
+        # Inverses and products of matrices as large as the stream is wide: for every head, and every layer.
+        large = 1 + len(self.heads) + any(slots.erased) * len(self.units)
+        self._spend(10 * large * float(directions.shape[1]) ** 3 / FLOPS)
         self.drift = Drift(directions, self._there(), ordered)
         self.added = Added(directions.shape[1])
 

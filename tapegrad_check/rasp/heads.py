@@ -1,7 +1,8 @@
 """Heads of a RASP net: they select what the program selects, for all values of keys and queries."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,14 @@ from tapegrad_check.folder import NotProved, require
 from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp.tables import MOST_WORK, START, UNIT, WORD, Key, Tables
+from tapegrad_check.sources.rasp import ONE
 
 BETA = 256.0
 """What a condition scores. exp(-128) is below the smallest float of single precision, which is above
 exp(-104)."""
 
+FLOPS = 64
+"""Products that a library works out in the time that a number of a table takes."""
 FEW_TABLES = 8
 """Up to so many, ways to draw them together are looked for."""
 Scores = dict[tuple[Key, Key], NDArray[np.float64]]
@@ -78,6 +82,7 @@ class Heads(Tables):
             first, second = np.array(left), np.array(right)
             if first.shape[1] * second.shape[1] > MOST_WORK:
                 raise NotProved("a head has too many cases")
+            self._spend((1 + len(left) / FLOPS) * first.shape[1] * second.shape[1])
             found[pair] = times(first.T, second)
         return found
 
@@ -85,7 +90,7 @@ class Heads(Tables):
         """A selector, compared with the scores for all values: condition by condition where each is about the
         sequences of one table; else all together, and then what is selected scores as much as all conditions,
         and anything else less by one of them."""
-        drawn = _drawn_together(tables, count)
+        drawn = _drawn_together(tables, count, self._spend)
         if drawn is not None and self._condition_by_condition(selector, drawn):
             return
         sides: list[Key] = []
@@ -98,6 +103,7 @@ class Heads(Tables):
         keys, queries = sides
         if np.prod(self._shape((*keys, *queries)), dtype=float) > MOST_WORK:
             raise NotProved("a selector has too many cases")
+        self._spend((1 + len(tables)) * prod(self._shape((*keys, *queries))))
         total = np.zeros(self._shape((*keys, *queries)), np.int32)
         for (first, second), own in tables.items():
             table = (own / BETA).astype(np.int32).reshape(self._shape(first) + self._shape(second))
@@ -131,6 +137,7 @@ class Heads(Tables):
 
     def _conjuncts(self, selector: int, negated: bool) -> Iterator[tuple[int, bool]]:
         node = self.program.nodes[selector]
+        self._spend(ONE)
         if node.kind == "combine" and node.what == "not":
             yield from self._conjuncts(node.reads[0], not negated)
         elif node.kind == "combine" and node.what == ("or" if negated else "and"):
@@ -141,6 +148,7 @@ class Heads(Tables):
 
     def _leaves(self, selector: int) -> Iterator[int]:
         node = self.program.nodes[selector]
+        self._spend(ONE)
         if node.kind != "combine":
             yield selector
         else:
@@ -166,6 +174,7 @@ class Heads(Tables):
     def _holds(self, selector: int, keys: Key, queries: Key) -> NDArray[np.bool_]:
         """Whether a selector holds, over the values of sequences on both sides."""
         node = self.program.nodes[selector]
+        self._spend(ONE + prod(self._shape((*keys, *queries))))
         if node.kind == "combine":
             inner = [self._holds(read, keys, queries) for read in node.reads]
             return ~inner[0] if node.what == "not" else (
@@ -233,9 +242,10 @@ class Heads(Tables):
             require(np.array_equal(found, target[places] >= row), "a head moves something else")
 
 
-def _drawn_together(found: Scores, count: int) -> Scores | None:
+def _drawn_together(found: Scores, count: int, spend: Callable[[float], None]) -> Scores | None:
     """A table for each condition, if they can be told apart: those that do not depend on one side go with one
     that agrees with them in the rest, and with which no score is above that of a condition."""
+    spend(ONE + sum(own.size for own in found.values()))
     if any(own.max(initial=0.0) > BETA for own in found.values()) or not count <= len(found) <= FEW_TABLES:
         return None
     if len(found) == count:
@@ -244,7 +254,7 @@ def _drawn_together(found: Scores, count: int) -> Scores | None:
         for whole in found:
             if lone != whole and lone[0] in (whole[0], ()) and lone[1] in (whole[1], ()):
                 rest = {pair: own for pair, own in found.items() if pair != lone}
-                drawn = _drawn_together(rest | {whole: found[whole] + found[lone]}, count)
+                drawn = _drawn_together(rest | {whole: found[whole] + found[lone]}, count, spend)
                 if drawn is not None:
                     return drawn
     return None

@@ -46,8 +46,8 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     require(data.get("kind") == "rasp program", "the net is of no program")
     program = rasp_of(data, {})
     require(source is None or digest(program) == digest(source), "the program is not the source")
-    net = RaspNet(config, arrays, program)
     try:
+        net = RaspNet(config, arrays, program)
         net.check()
     except NotProved as reason:
         return Checked([f"not everything was compared: {reason}"], OWN_TABLE)
@@ -108,6 +108,7 @@ class RaspNet(Heads):
                        if what == "bit" and self.groups[group][0] == (kinds.get(kind),)]
                 for kind in ("tokens", "indices")}  # fmt: skip
         require(row_of(self.embedding, 0) == ({START: 1.0}, 0.0), "the first token has other bits")
+        self._spend(32 * len(self.program.vocabulary) * len(bits["tokens"]))
         for number in range(len(self.program.vocabulary)):
             own = {WORD: 1.0} | {place: 1.0 for place in bits["tokens"] if self.indicator(place)[1][number]}
             require(row_of(self.embedding, number + 1) == (own, 0.0), "a token has other bits")
@@ -115,6 +116,7 @@ class RaspNet(Heads):
         places = bits["indices"]
         require(len(places) == count, "positions have other bits")
         require(not count or places == list(range(places[0], places[0] + count)), "positions are elsewhere")
+        self._spend(count * self.program.length)
         for number, place in enumerate(places):
             right = np.arange(self.program.length) > number
             require(np.array_equal(self.indicator(place)[1], right), "positions have other bits")
@@ -256,6 +258,7 @@ class RaspNet(Heads):
             functions = [self.places_of(own, (node,)) for own in between[node]]
             columns = [*tables, *(own.astype(np.float64) for own in functions if own is not None)]
             if columns:
+                self._spend(16 * len(columns) * len(columns[0]))
                 found[node] = np.unique(np.stack(columns), axis=1, return_index=True)[1]
         return found
 

@@ -6,20 +6,21 @@ bits, and so functions of values; where they depend on several sequences, these 
 
 from collections.abc import Sequence
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.arithmetic import exact
+from tapegrad_check.arithmetic import SINGLE, exact
 from tapegrad_check.fields import array
 from tapegrad_check.folder import Arrays, NotProved, require
 from tapegrad_check.maps import Map, maps_of
-from tapegrad_check.sources.rasp import Rasp
+from tapegrad_check.sources.rasp import ONE, Rasp
 
 START, WORD, MIXED = 0, 1, 2
 """Coordinates: 1 at the first position alone; 1 at tokens; where values differ that are moved together."""
-UNIT = Fraction(1, 1 << 24)
+UNIT = Fraction(1, 1 << SINGLE.digits)
 MOST_WORK = 1 << 27
 """Cases of one table."""
 
@@ -33,6 +34,7 @@ class Tables:
     """Arrays with the meanings of coordinates, and what is proved of them so far."""
 
     def __init__(self, config: dict[str, Any], arrays: Arrays, program: Rasp) -> None:
+        program.work.allow(sum(own.nbytes for own in arrays.values()))
         self.program, self.values = program, program.values
         self.meanings = [tuple(own) for own in config["meanings"]]
         self.groups = [(tuple(nodes), [np.array(own, np.int64) for own in labels])
@@ -109,11 +111,15 @@ class Tables:
         return nodes, self._indicators[place]
 
     def _label(self, group: int) -> NDArray[np.int64]:
-        found = np.zeros((), np.int64)
-        for own in self.groups[group][1]:
+        found, labels = np.zeros((), np.int64), self.groups[group][1]
+        require(prod(map(len, labels)) <= MOST_WORK, "a group has too many cases")
+        self._spend(2 * prod(map(len, labels)))
+        for own in labels:
             found = found[..., None] * (1 + own.max()) + own
-        require(found.size <= MOST_WORK, "a group has too many cases")
         return found
+
+    def _spend(self, amount: float) -> None:
+        self.program.work.spend(amount)
 
     def parts(self, form: dict[int, float]) -> Parts:
         """A form over known bits and numbers, as functions of values."""
@@ -139,6 +145,7 @@ class Tables:
                 if number < len(rises):
                     rises[number] += weight
             table = np.cumsum(rises)[label]
+            self._spend(3 * label.size)
             for axis, node in enumerate(key):
                 if node in self.chosen:
                     table = np.take(table, self.chosen[node], axis)
@@ -162,7 +169,7 @@ class Tables:
         """The place of a node's value as a table over the values of other nodes; None if it is no function of
         them."""
         shape = self._shape(tuple(keys))
-        if np.prod(shape, dtype=float) > MOST_WORK:
+        if prod(shape) > MOST_WORK:
             raise NotProved("there are too many cases")
         memo: dict[int, NDArray[np.int64] | None] = {}
         waiting = [node]
@@ -171,6 +178,7 @@ class Tables:
             if own in memo:
                 waiting.pop()
                 continue
+            self._spend(ONE)
             kind, reads = self.program.nodes[own].kind, self.program.nodes[own].reads
             if own in keys:
                 axis = list(keys).index(own)
@@ -189,6 +197,7 @@ class Tables:
                 else:
                     if own not in self._functions:
                         self._functions[own] = self.program.function(own)
+                    self._spend(4 * prod(shape))
                     memo[own] = self._functions[own][tuple(inner)]  # type: ignore[index]
         return memo[node]
 
@@ -196,8 +205,9 @@ class Tables:
         """A sum of parts as one table."""
         nodes: Key = tuple(dict.fromkeys(node for key in parts for node in key))
         shape = self._shape(nodes)
-        if np.prod(shape, dtype=float) > MOST_WORK:
+        if prod(shape) > MOST_WORK:
             raise NotProved("there are too many cases")
+        self._spend((1 + len(parts)) * prod(shape))
         total = np.zeros(shape)
         for key, own in parts.items():
             total += self._spread(own, key, nodes)
@@ -229,14 +239,12 @@ class Tables:
         depends on besides may be anything: then both are over the values of that as well."""
         bases = self._bases(node, nodes)
         more = [own for own in bases if own not in nodes]
-        if (
-            len(more) == len(bases)
-            and np.prod(self._shape(tuple(more)), dtype=float) * table.size > MOST_WORK
-        ):
+        if len(more) == len(bases) and prod(self._shape(tuple(more))) * table.size > MOST_WORK:
             more = [node]  # it has nothing to do with the table, and may be any of its values
         shape = (*table.shape, *self._shape(tuple(more)))
-        if np.prod(shape, dtype=float) > MOST_WORK:
+        if prod(shape) > MOST_WORK:
             raise NotProved("there are too many cases")
+        self._spend(2 * prod(shape))
         table = np.broadcast_to(table.reshape(table.shape + (1,) * len(more)), shape)
         nodes = (*nodes, *more)
         places = self.places_of(node, nodes)
@@ -249,6 +257,7 @@ class Tables:
         waiting, seen = [node], {node}
         while waiting:
             own = waiting.pop()
+            self._spend(ONE)
             if own in nodes or self.program.nodes[own].kind not in ("apply", "table"):
                 if self.program.nodes[own].kind != "full":
                     found[own] = None

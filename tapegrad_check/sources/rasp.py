@@ -5,11 +5,11 @@ aggregate that moves values has its default first and the values it moves after 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from math import gcd, isfinite
+from math import gcd, isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from tapegrad_check.folder import NotProved, require
 
 Value = Any
-MOST_VALUES, MOST_CASES = 1 << 20, 1 << 22
+MOST_VALUES, MOST_CASES, MOST_TABLE = 1 << 20, 1 << 22, 1 << 26
+"""Of a sequence; of a function that Python works out case by case; of one that is worked out as a table."""
+MOST_IN_ALL = 1 << 30
+"""Of all that is done for one program: numbers in tables. A case that Python works out by itself takes as
+long as `ONE` of them."""
+ONE = 1 << 9
 LONGEST = 1 << 12
 READS = {
     "tokens": 0, "indices": 0, "full": 0, "apply": None, "table": None, "select": 2, "pairs": 2,
@@ -27,6 +32,11 @@ READS = {
 """How many nodes each kind reads; one or two where it depends."""
 SELECTORS = ("select", "pairs", "combine")
 SIGNS = ("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "and", "or", "not")
+IN_ARRAYS: dict[Any, Any] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "==": np.equal, "!=": np.not_equal, "<": np.less,
+    "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+"""Signs that are worked out for all pairs at once."""
 COMPARED = ("==", "!=", "<", "<=", ">", ">=", "true", "false")
 
 
@@ -39,6 +49,23 @@ class Node:
     reads: tuple[int, ...]
 
 
+class Work:
+    """How much may still be done for a program, before it is given up."""
+
+    def __init__(self) -> None:
+        self.left = MOST_IN_ALL
+
+    def allow(self, size: int) -> None:
+        """As much more as nets of so many bytes need: n tokens have n units, with tables of n^2 numbers."""
+        self.left += size**3 >> 20
+
+    def spend(self, amount: float) -> None:
+        """So many numbers are worked out: `NotProved` if that is too much altogether."""
+        self.left -= amount
+        if self.left < 0:
+            raise NotProved("there are too many cases in all")
+
+
 @dataclass(frozen=True)
 class Rasp:
     """A program."""
@@ -49,6 +76,7 @@ class Rasp:
     length: int
     causal: bool
     data: dict[str, Any]
+    work: Work = field(default_factory=Work, compare=False, repr=False)
 
     @cached_property
     def values(self) -> list[list[Value]]:
@@ -56,6 +84,7 @@ class Rasp:
         found: list[list[Value]] = []
         for node in self.nodes:
             found.append(self._values(node, found))
+            self.work.spend(ONE * len(found[-1]))
             require(len(found[-1]) <= MOST_VALUES, "a sequence has too many values")
         return found
 
@@ -72,14 +101,13 @@ class Rasp:
         if node.kind == "move":
             return list(dict.fromkeys([node.what, *inner[1]]))
         if node.kind == "mean":
-            return in_order([node.what, *means(inner[1], self.length)])
+            return in_order([node.what, *means(inner[1], self.length, self.work)])
         if node.kind in SELECTORS:
             return []
-        if all(_small(own) for own in inner) and node.what in ("+", "-", "*"):
-            first, second = (np.array(own, np.int64) for own in inner)
-            made = {"+": first[:, None] + second, "-": first[:, None] - second, "*": first[:, None] * second}
-            return np.unique(made[node.what]).tolist()
-        count = int(np.prod([len(own) for own in inner]))
+        count = self._cases(inner, 16)
+        if _at_once(node, inner):
+            return np.unique(_calculated(node.what, *inner)).tolist()
+        self.work.spend(ONE * count)
         if count > MOST_CASES:
             raise NotProved("a function has too many cases")
         return in_order(result(node, *own) for own in product(*inner))
@@ -93,12 +121,12 @@ class Rasp:
         """For all values of the sequences that a function reads, the place of what it gives."""
         node = self.nodes[number]
         inner = [self.values[own] for own in node.reads]
-        if len(inner) == 2 and all(_small(own) for own in inner) and node.what in ("+", "-", "*"):
-            first, second = (np.array(own, np.int64) for own in inner)
-            made = {"+": first[:, None] + second, "-": first[:, None] - second, "*": first[:, None] * second}
-            return np.searchsorted(np.array(self.values[number]), made[node.what])
+        count = self._cases(inner, 16)
+        if _at_once(node, inner):
+            return np.searchsorted(np.array(self.values[number]), _calculated(node.what, *inner))
+        self.work.spend(ONE * count)
         shape = [len(own) for own in inner]
-        if np.prod(shape) > MOST_CASES:
+        if count > MOST_CASES:
             raise NotProved("a function has too many cases")
         places = self.places[number]
         return np.array([places[result(node, *own)] for own in product(*inner)], np.int64).reshape(shape)
@@ -107,7 +135,10 @@ class Rasp:
         """For all values of keys and queries, whether the one is selected by the other."""
         node = self.nodes[number]
         keys, queries = (self.values[own] for own in node.reads)
+        count = self._cases((keys, queries), 1)
+        self.work.spend(ONE * (len(keys) + len(queries)))
         if node.kind == "pairs":
+            self.work.spend(ONE * len(node.what))
             found = np.zeros((len(keys), len(queries)), bool)
             first, second = ({value: place for place, value in enumerate(own)} for own in (keys, queries))
             for key, query in node.what:
@@ -119,16 +150,32 @@ class Rasp:
         if all(isinstance(own, int | Fraction | float) for own in (*keys, *queries)):
             places = {own: place for place, own in enumerate(in_order([*keys, *queries]))}
             first, second = (np.array([places[own] for own in side]) for side in (keys, queries))
-            sign = {"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater,
-                    ">=": np.greater_equal}[node.what]  # fmt: skip
-            return sign(first[:, None], second[None, :])
-        if len(keys) * len(queries) > MOST_CASES:
+            return IN_ARRAYS[node.what](first[:, None], second[None, :])
+        self.work.spend(ONE * count)
+        if count > MOST_CASES:
             raise NotProved("a selector has too many cases")
         there = [
             [k is not None and q is not None and bool(calculated(node.what, k, q)) for q in queries]
             for k in keys
         ]
         return np.array(there, bool).reshape(len(keys), len(queries))
+
+    def _cases(self, inner: Sequence[Sequence[Value]], each: int) -> int:
+        """How many there are, which take as long as so many numbers each."""
+        count = prod(map(len, inner))
+        if count > MOST_TABLE:
+            raise NotProved("a table has too many cases")
+        self.work.spend(each * count)
+        return count
+
+
+def _at_once(node: Node, inner: Sequence[Sequence[Value]]) -> bool:
+    return node.kind == "apply" and node.what in IN_ARRAYS and all(map(_small, inner))
+
+
+def _calculated(sign: str, first: Sequence[Value], second: Sequence[Value]) -> NDArray[np.int64]:
+    """A sign of all pairs of small numbers."""
+    return IN_ARRAYS[sign](np.array(first, np.int64)[:, None], np.array(second, np.int64))
 
 
 def _small(values: Sequence[Value]) -> bool:
@@ -183,7 +230,7 @@ def result(node: Node, *values: Value) -> Value:
     return found
 
 
-def means(values: Sequence[Value], length: int) -> list[Value]:
+def means(values: Sequence[Value], length: int, work: Work | None = None) -> list[Value]:
     """The means of up to so many values: every sum that there can be, by every count."""
     require(all(isinstance(own, int | float | Fraction) for own in values), "a mean is not of numbers")
     exact = [Fraction(own) for own in values]
@@ -195,12 +242,15 @@ def means(values: Sequence[Value], length: int) -> list[Value]:
     steps = sorted({(own - shift) // unit for own in whole})
     if max(steps) * length * length > 8 * MOST_VALUES:
         raise NotProved("a mean has too many values")
+    work = work or Work()
+    work.spend(length * len(steps) * (max(steps) * length + ONE))
     there = np.zeros(max(steps) * length + 1, bool)
     there[0] = True
     found: set[Fraction] = set()
     for count in range(1, length + 1):
         there = np.any([np.concatenate([np.zeros(s, bool), there[: len(there) - s]]) for s in steps], axis=0)
         totals = np.flatnonzero(there)
+        work.spend(4 * ONE * len(totals))
         common = np.gcd(totals, count)
         for total, by in set(zip((totals // common).tolist(), (count // common).tolist(), strict=True)):
             found.add(Fraction(total, by))

@@ -334,3 +334,24 @@ def test_a_channel_filter_of_more_states_than_a_full_table_has_room_for_is_check
     assert net.verdict("rcnn") == COMPUTES_SOURCE
     other_machine(net)
     assert "off by" in refusal(net)
+
+
+def test_derivatives_that_single_precision_loses() -> None:
+    """Two units that are on in memory cells alone, a hair above their thresholds: what they add cancels, and
+    so do 2^24 and -2^24 in the derivative, beside which the 1 of another unit would be lost."""
+    for slope, large in ((2.0**8, False), (2.0**22, True)):
+        net = copy.deepcopy(genuine("rcnn"))
+        kernel, bias, mix = (net.arrays[name] for name in ("kernel", "bias", "mix"))
+        pair = np.zeros((2, *kernel.shape[1:]), np.float32)
+        pair[:, filters.MEMORISING, 1, 1] = pair[:, filters.TRACE, 1, 1] = slope
+        more = np.zeros((len(mix), 2), np.float32)
+        more[filters.TRACE] = 4, -4
+        net.arrays["kernel"] = np.concatenate([kernel, pair])
+        net.arrays["bias"] = np.append(bias, np.full(2, 1 - slope, np.float32))
+        net.arrays["mix"] = np.concatenate([mix, more], axis=1)
+        net.claims["largest_sum"] = max(net.claims["largest_sum"], 3 * slope - 1)
+        if large:
+            with pytest.raises(CheckError, match="sums of units are too large"):
+                net.verdict("rcnn")
+        else:
+            assert net.verdict("rcnn") == COMPUTES_SOURCE

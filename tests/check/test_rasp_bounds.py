@@ -9,9 +9,10 @@ import pytest
 
 from tapegrad_check.folder import CheckError, NotProved
 from tapegrad_check.rasp import heads, program, tables
-from tapegrad_check.rasp.heads import BETA, _drawn_together
+from tapegrad_check.rasp.heads import BETA
 from tapegrad_check.rasp.program import RaspNet, Step
 from tapegrad_check.rasp.tables import MIXED, START, WORD
+from tapegrad_check.sources.rasp import Work
 
 U = Fraction(1, 1 << 24)
 GIVEN = [("given", 0, 0)] * 3
@@ -178,7 +179,7 @@ def test_scales_of_means() -> None:
 
 
 def test_tables_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = net(values=[range(4), range(5)], chosen={})
+    own = net(values=[range(4), range(5)], chosen={}, program=SimpleNamespace(work=Work()))
     monkeypatch.setattr(tables, "MOST_WORK", 20)
     parts = {(0,): np.arange(4.0), (1,): np.arange(5.0), (): np.array(100.0)}
     nodes, total = own.joint(parts)
@@ -188,25 +189,29 @@ def test_tables_that_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
         own.joint(parts)
 
 
+def drawn_together(found: heads.Scores, count: int) -> heads.Scores | None:
+    return heads._drawn_together(found, count, Work().spend)
+
+
 def test_conditions_that_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that depends on one side alone goes with one that agrees with it in the rest."""
     whole, lone, other = ((1,), (2,)), ((), (2,)), ((3,), (4,))
     both = np.array([[0.0, BETA], [BETA / 2, 0.0]])
     found = {whole: both, lone: np.array([[BETA / 2, 0.0]]), other: both}
-    drawn = _drawn_together(found, 2)
+    drawn = drawn_together(found, 2)
     assert drawn is not None
     assert drawn.keys() == {whole, other}
     assert drawn[whole].tolist() == [[BETA / 2, BETA], [BETA, 0]]
-    assert _drawn_together(found, 3) == found
-    assert _drawn_together(found, 4) is None
-    assert _drawn_together({whole: 2 * both}, 1) is None
-    assert _drawn_together({whole: both}, 1) is not None
+    assert drawn_together(found, 3) == found
+    assert drawn_together(found, 4) is None
+    assert drawn_together({whole: 2 * both}, 1) is None
+    assert drawn_together({whole: both}, 1) is not None
     monkeypatch.setattr(heads, "FEW_TABLES", 2)
-    assert _drawn_together(found, 2) is None
+    assert drawn_together(found, 2) is None
     monkeypatch.setattr(heads, "FEW_TABLES", 3)
-    assert _drawn_together(found, 2) is not None
+    assert drawn_together(found, 2) is not None
     empty = {whole: np.zeros((0, 2))}
-    assert _drawn_together(empty, 1) == empty
+    assert drawn_together(empty, 1) == empty
 
 
 def test_the_flag_is_the_third_coordinate() -> None:

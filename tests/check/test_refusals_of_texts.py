@@ -129,6 +129,10 @@ BAD: list[tuple[str, Change]] = [
     ("recalled bit is not rounded", form("units", 2, RAW, {SLOT + 3: 1.0, WRITTEN_0: 1.0}, -1.25)),
     ("recalled bit is not rounded", form("units", 2, RAW + 1, {SLOT + 3: 1.0, WRITTEN_0: 1.0}, -1.375)),
     ("recalled bit is not rounded", form("units", 2, RAW + 1, {SLOT + 3: 1.0, WRITTEN_1: 1.0}, -1.625)),
+    ("not sure whether it is on", both(*(
+        form("units", 2, RAW + n, {SLOT + 3: 1.0, WRITTEN_0: 2.0**18}, -(2.0**18) - cut)
+        for n, cut in enumerate((0.375, 0.625))
+    ))),
     ("another token follows", put("sums.bias", -1, 1.0)),
 ]  # fmt: skip
 

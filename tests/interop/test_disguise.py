@@ -264,7 +264,18 @@ def _another_program(key, answers, *_):
     answers |= {f"plain.{name}": own for name, own in other.arrays().items()}
 
 
+def _near_the_largest_float(key, answers, weights, *_):
+    """Units in steps so large that a sum of some of their terms is no float; what they add in steps as
+    small."""
+    into, out = weights["blocks.0.mlp.W_in"], weights["blocks.0.mlp.W_out"]
+    for number, slot in enumerate(key["slots"]["units"][0]):
+        scale = 2.0 ** (125 - np.floor(np.log2(np.abs(into[:, slot]).max())))
+        into[:, slot], out[slot] = into[:, slot] * scale, out[slot] / scale
+        answers["scales.0"][number] *= scale
+
+
 FORGED = {
+    "units that may overflow": _near_the_largest_float,
     "embeddings": _weights("embed.W_E"),
     "positions": lambda key, answers, weights, *_: weights["pos_embed.W_pos"].__iadd__(np.float32(0.01)),
     "queries": _weights("blocks.0.attn.W_Q"),
