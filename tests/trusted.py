@@ -48,6 +48,7 @@ TRUSTED: dict[str, list[str]] = {
         "tests/check/test_arithmetic.py",
         "tests/check/test_forged_numbers.py",
         "tests/targets/test_relu_proof.py",
+        "tests/check/test_refusals_of_circuits.py",
     ],
     "tapegrad_check.boundary": ["tests/check/test_boundary.py"],
     "tapegrad_check.products": ["tests/check/test_products.py"],

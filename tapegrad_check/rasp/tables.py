@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.arithmetic import exact
+from tapegrad_check.arithmetic import SINGLE, exact
 from tapegrad_check.fields import array
 from tapegrad_check.folder import Arrays, NotProved, require
 from tapegrad_check.maps import Map, maps_of
@@ -20,7 +20,7 @@ from tapegrad_check.sources.rasp import ONE, Rasp
 
 START, WORD, MIXED = 0, 1, 2
 """Coordinates: 1 at the first position alone; 1 at tokens; where values differ that are moved together."""
-UNIT = Fraction(1, 1 << 24)
+UNIT = Fraction(1, 1 << SINGLE.digits)
 MOST_WORK = 1 << 27
 """Cases of one table."""
 

@@ -64,7 +64,7 @@ def _learner_of_wires(*outputs: str) -> CircuitLearner:
     """Of one cell and two bits: its answer, whether it has finished, and what it will remember."""
     make = CircuitBuilder(simplify=False)
     wires = {name: make.input(name) for name in ("memory", "x0", "x1", "random", "guess")}
-    named = dict(zip(("answer", "finished", "next memory"), outputs, strict=True))
+    named: dict[str, str] = dict(zip(("answer", "finished", "next memory"), outputs, strict=True))
     return CircuitLearner(_wired(make, wires, named), 2)
 
 

@@ -146,15 +146,17 @@ class Judge:
         same = np.array_equal(again.theta, run.theta) and again.steps == run.steps
         return None if same else "training gives something else"
 
-    def _disguised(self, net: DisguisedNet) -> str | None:
+    def _disguised(self, loaded: tuple[DisguisedNet, Any]) -> str | None:
         """Beside the program of the answer key, and the one that the folder names, if it does."""
+        net, named = loaded
         assert net.key is not None
-        for said in (net.key.data["plain"]["machine"]["source"], net.named):
+        for said in (net.key.data["plain"]["machine"]["source"], named):
             program: Any = source_from_json(said, {}) if said else None
             for length in range(1, 1 + (program.length if said else 0)):
                 for tokens in product(program.vocabulary, repeat=length):
                     with suppress(Refused):  # the net notices that it would mix values
-                        found, wanted = net.run(tokens), tuple(program.evaluate(tokens)[program.output])
+                        found = net.run(tokens)
+                        wanted = tuple(program.evaluate(tokens)[program.output])
                         if found != wanted:
                             return f"on {tokens} the net gives {found}, its source {wanted}"
         return None
@@ -185,11 +187,9 @@ def _of_any_number(verdict: str) -> str:
     return re.sub("[0-9,]+", "#", verdict)
 
 
-def _disguise(folder: Path) -> DisguisedNet:
-    """With the source that the folder names, which the net does not know of."""
-    net = load_disguised(folder)
-    object.__setattr__(net, "named", json.loads((folder / CONFIG).read_bytes())["source"])
-    return net
+def _disguise(folder: Path) -> tuple[DisguisedNet, Any]:
+    """And the source that the folder names, which the net does not know of."""
+    return load_disguised(folder), json.loads((folder / CONFIG).read_bytes())["source"]
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -279,7 +279,7 @@ def _trained_for_long(loaded: Compiled, engine: str, count: int) -> str | None:
     """The learner itself, on many samples, beside the net: any labels, or always the same, which push all
     weights the same way; with guesses, or always the wrong one."""
     source: Any = loaded.source
-    if engine != "fast" or loaded.net.config()["memory"] != "practical":
+    if engine != "fast" or loaded.net.config().get("memory") != "practical":
         return None
     count, random = min(count, LONG), np.random.default_rng(1)
     rows, labels = (

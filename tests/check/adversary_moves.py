@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,7 @@ class Bench:
     def named(self) -> list[tuple[Any, Any]]:
         """Numbers and flags of the net and of the claims whose name has a word of the refusal; all claims, if
         it is about them and names none."""
-        words, claims = _words(self.refusal), list(_leaves(self.saved.claims or {}))
+        words, claims = _words(self.refusal), list(_leaves(self.saved.claims))
         places = [*_leaves(self.saved.config.get("net", {})), *claims]
         found = [(own, key) for own, key in places if words & _words(str(key))]
         found = found or (claims if words & {"clai", "cert"} else [])
@@ -97,14 +97,16 @@ class Bench:
     def trees(self) -> dict[str, Any]:
         """Everything that is JSON."""
         json = {name: own for name, own in self.saved.beside.items() if not name.endswith(".safetensors")}
-        return {"config": self.saved.config, "claims": self.saved.claims or {}, **json}
+        return {"config": self.saved.config, "claims": self.saved.claims, **json}
 
     def place(self, wanted: Callable[[Any], bool]) -> tuple[Any, Any, str] | None:
         """Somewhere in the JSON: what holds it, its key, words for where. Every branch is as likely as its
         neighbours, however large it is, and the net and the claims are the likeliest."""
         for _ in range(40):
             name = self.dice.choices(list(trees := self.trees()), [3, 2, *(2 for _ in list(trees)[2:])])[0]
-            holder, key, where = trees, name, name
+            holder: Any = trees
+            key: Any = name
+            where = name
             if name == "config" and self.dice.random() < 0.6 and "net" in self.saved.config:
                 holder, key, where = trees[name], "net", "config/net"
             while (inner := holder[key]) and isinstance(inner, dict | list):
@@ -189,7 +191,7 @@ def a_number_everywhere(bench: Bench) -> str | None:
         return None
     holder, key, where = found
     old, new, arrays_too = holder[key], bench.number(holder[key]), bench.dice.random() < 0.3
-    for inner, at in _leaves({"net": bench.saved.config.get("net", {}), "claims": bench.saved.claims or {}}):
+    for inner, at in _leaves({"net": bench.saved.config.get("net", {}), "claims": bench.saved.claims}):
         if type(inner[at]) is type(old) and (inner[at] == old or at == key):
             inner[at] = new
     if arrays_too and _is_number(new):
@@ -415,7 +417,7 @@ def a_value(bench: Bench) -> str | None:
         return None
     for one in list(arrays) if bench.dice.random() < 0.5 else [name]:
         arrays[one] = _exchanged(arrays[one], old, new)
-    for inner, at in _leaves({"net": bench.saved.config.get("net", {}), "claims": bench.saved.claims or {}}):
+    for inner, at in _leaves({"net": bench.saved.config.get("net", {}), "claims": bench.saved.claims}):
         if isinstance(inner[at], float) and inner[at] == old:
             inner[at] = new
     return f"{name}: {old:g} made {new:g}"
@@ -653,7 +655,7 @@ def another_vertex(bench: Bench) -> str | None:
     found = bench.rows(lambda own: own.layers if isinstance(own, Graph) else [])
     if found is None:
         return None
-    arrays, own, _ = found
+    arrays, own = found[0], cast(Graph, found[1])
     signs, sizes = _values(bench, arrays, own)
     apart = (signs[:, None, :] != signs[None, :, :]).sum(axis=2)
     below = np.arange(len(signs))[None, :] < np.arange(len(signs))[:, None]

@@ -41,30 +41,33 @@ class Saved:
 
     config: dict[str, Any]
     arrays: Arrays
-    claims: dict[str, Any] | None
-    """None of a stock checkpoint, which has no certificate."""
+    claims: dict[str, Any]
     beside: dict[str, Any] = field(default_factory=dict)
     """What else there is, by the names of files: JSON, or arrays."""
+    certified: bool = True
+    """Whether there is a certificate; a stock checkpoint has none."""
 
     @classmethod
     def of(cls, path: Path) -> "Saved":
         """The net in a folder."""
         files = {file.name: file.read_bytes() for file in sorted(path.iterdir()) if file.suffix != ".md"}
-        read = {
+        read: dict[str, Any] = {
             name: dict(sorted(parse_tensors(content).items()))  # they come in any order
             if name.endswith(".safetensors")
             else json.loads(content)
             for name, content in files.items()
         }
-        certificate = read.pop(CERTIFICATE, {})
-        return cls(read.pop(CONFIG), read.pop(MODEL), certificate.get("claims"), read)
+        config, arrays, certificate = (read.pop(name, None) for name in (CONFIG, MODEL, CERTIFICATE))
+        return cls(
+            config, arrays, certificate["claims"] if certificate else {}, read, certificate is not None
+        )
 
     def copy(self) -> "Saved":
         """Another one, to be altered."""
         beside = {
             n: dict(own) if n.endswith(".safetensors") else deepcopy(own) for n, own in self.beside.items()
         }
-        return Saved(deepcopy(self.config), dict(self.arrays), deepcopy(self.claims), beside)
+        return Saved(deepcopy(self.config), dict(self.arrays), deepcopy(self.claims), beside, self.certified)
 
     def write(self, path: Path) -> None:
         """The folder, its sums renewed."""
@@ -75,7 +78,7 @@ class Saved:
             name: _tensors(own) if name.endswith(".safetensors") else written(own)
             for name, own in files.items()
         }
-        if self.claims is not None:
+        if self.certified:
             certificate = {
                 "version": self.config.get("version"),
                 "target": self.config.get("target"),

@@ -61,10 +61,7 @@ def test_forgeries_of_large_nets(name: str) -> None:
     assert not found, "\n".join(map(str, found))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["relu", "decoder", "emulator of a guess", "decoder of means", "simplex", "disguised", "stock gpt2"],
-)
+@pytest.mark.parametrize("name", ["relu", "decoder of means", "disguised"])
 def test_a_checker_that_believes_everything_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge runs what is believed, so that there is much to be found."""
     believed: Callable[..., Any] = tapegrad_check.check

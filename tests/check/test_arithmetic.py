@@ -101,11 +101,30 @@ def test_maps_are_evaluated_row_by_row() -> None:
     assert not evaluated(np.zeros((2, 0)), bias, np.zeros((3, 0)))[1].any()
 
 
+def test_all_that_makes_a_sum_inexact() -> None:
+    """Biases, steps of weights and of what is given, and how many terms there are; by the formula."""
+    one, none = np.ones((1, 2)), np.zeros(1)
+    for weights, bias in (
+        ([[1.0, 0.0]], [2.0**25]),
+        ([[0.5, 2.0**23]], [0.0]),
+        ([[2.0**-30, 1.0]], [0.0]),
+        ([[1.0, 1.0]], [2.0**-30]),
+    ):
+        assert evaluated(np.array(weights), np.array(bias), one)[1].all()
+    weights = np.array([[2.0**-30, 2.0**30]])
+    (off,) = evaluated(weights, none, one)[1][0]
+    total = 2.0**-30 + 2.0**30
+    near(off, sum(3 * u / (1 - 3 * u) * total * UP for u in (2.0**-24, 2.0**-53)))
+
+
 def test_what_may_overflow_is_off_infinitely_far() -> None:
     large = 2.0**127
     assert summed([large, large, -large]) == np.inf
     assert rounding(3, 3 * large, large) == rounding(3, 3 * large, 0.0) == np.inf
     assert rounding(3, large / 2, large / 4) == 0
+    assert rounding(3, large * (1 - 2.0**-31), 0.0) == np.inf  # enlarged, it is more
+    with np.errstate(all="raise"):
+        assert rounding(3 << 22, 1.0, 0.0) == rounding(1 << 25, 1.0, 0.0) == np.inf  # too many terms
     for weight in (np.nan, np.inf):
         with pytest.raises(CheckError, match="out of range"):
             evaluated(np.array([[weight]]), np.zeros(1), np.ones((1, 1)))
@@ -130,6 +149,11 @@ def test_products_are_exact_where_all_terms_are_multiples_of_one_power() -> None
     near(error, [[(0.5 + 2.0**53) * 4 * 2.0**-53 * UP]])
 
 
+def test_steps_of_products_are_those_of_all_factors() -> None:
+    for one, other in (([[2.0**-10, 1.0]], [[1.0], [2.0**52]]), ([[1.0, 2.0**52]], [[2.0**-10], [1.0]])):
+        assert product(np.array(one), np.array(other))[1].all()
+
+
 def test_the_border_of_exact_products() -> None:
     """Enlarged a little, as sums of magnitudes are."""
     for size, is_exact in ((2.0**53, False), (2.0**52, True), (2.0**53 - 2.0**24, True)):
@@ -149,3 +173,4 @@ def test_sums_of_single_precision() -> None:
     assert rounding(5, np.array(2.0**22), 0.25) > 0 == rounding(5, np.array(2.0**21), 0.25)
     assert rounding(5, np.array(2.0**24 * (1 - 2.0**-28)), 1.0) == 0
     assert rounding(5, np.array(2.0**24 - 2.0**-6), 1.0) == 0  # enlarged, it is 2^24
+    assert rounding(5, np.array(2.0**24 - 2.0**-7), 1.0) > 0

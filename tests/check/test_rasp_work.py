@@ -12,8 +12,8 @@ from tapegrad_check import check
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, NotProved
 from tapegrad_check.sources import rasp
 from tapegrad_check.sources.rasp import Work
-from tests.check.forgeries import COUNT
 from tests.check.forging import Saved, bounded
+from tests.check.small_sources import COUNT
 
 TOKENS, SELECTOR = 0, 1
 """Of the program `COUNT`, whose third node is the width of the selector."""

@@ -87,6 +87,8 @@ def test_what_is_too_small_may_be_flushed_to_zero() -> None:
         assert single._flushed(span) == flushed
     assert single.slack((tiny, tiny)) == 0 < single.slack((tiny / 2, tiny / 2))
     assert single.slack((one, one)) == 0 < single.slack((one / 3, one / 3))
+    longest, longer = one * (2**24 - 1), one * (2**24 + 1)
+    assert single.slack((longest, longest)) == 0 < single.slack((longer, longer))
     zero = Fraction(0), Fraction(0)
     assert single.unit((tiny, Fraction(0), Fraction(0)), (one / 2, one), zero)[0] == 0
 

@@ -20,6 +20,7 @@ from tapegrad.attention.tokens import BEGIN, END
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine
 from tapegrad.networks.language import LanguageModel, Layer, LookBack
+from tapegrad_check.arithmetic import exact, step_of
 
 MOST_CELLS = 1 << 26
 Row = tuple[dict[int, float], float]
@@ -124,6 +125,8 @@ def read_tables(model: LanguageModel, tokens: int) -> Tables:
     if cells[-1] > MOST_CELLS:
         raise Refused("the fast engine would need too large a table", advice="Ask for fewer tokens.")
     units = _by_row(choosing.units)
+    most, step = _exact(choosing.units, np.ones(choosing.units.width), 1.0)
+    _exact(choosing.sums, most, step)
     known = reader.own | set(gathered.values()) | recalled
     _require(all(terms.keys() <= known for terms, _ in units))
     digits, unembedding = np.asarray(choosing.to), model.unembedding.dense().weight
@@ -339,9 +342,20 @@ def _can_be_on(units: Affine, slots: range) -> list[list[int]]:
     return [np.flatnonzero(most + own > 0).tolist() for own in by_slot]
 
 
+def _exact(own: Affine, most: NDArray[np.float64], step: float) -> tuple[NDArray[np.float64], float]:
+    """How large rows can be, and what they are multiples of, where columns are multiples of a step and so
+    large at most; refused if single precision rounds any of them, since engines differ then."""
+    terms = np.abs(own.values) * most[own.columns]
+    found = np.bincount(own.rows, terms, len(own)).astype(np.float64) + np.abs(own.bias)
+    finest = min(step * float(step_of(own.values)), float(step_of(own.bias)))
+    _require(bool(np.all(exact(found, finest))))
+    return found, finest
+
+
 def _by_row(own: Affine) -> list[Row]:
     ends = np.searchsorted(own.rows, np.arange(len(own) + 1)).tolist()
     columns, values = own.columns.tolist(), own.values.tolist()
+    _require(len(np.unique(own.rows * np.int64(own.width) + own.columns)) == len(columns))
     return [
         (dict(zip(columns[first:last], values[first:last], strict=True)), bias)
         for (first, last), bias in zip(pairwise(ends), own.bias.tolist(), strict=True)
