@@ -133,6 +133,7 @@ class Lockstep(_Followed):
 
 
 def same(a: State, b: State) -> bool:
+    """Whether two states, or parts of them, are equal."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.array_equal(a, b)
     return a == b
