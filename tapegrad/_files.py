@@ -24,6 +24,7 @@ from safetensors.numpy import save as tensors_to_bytes
 
 import tapegrad_check
 from tapegrad.errors import BrokenNet, FormatError, InputError, TapegradError, described
+from tapegrad_check.boundary import FULL
 from tapegrad_check.folder import AGAIN, CERTIFICATE, CONFIG, MODEL, VERSION, Folder
 
 try:
@@ -86,13 +87,16 @@ def content_of(name: str) -> bytes | None:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """What the system does not let us write is the user's to mend. A device stays what it is."""
+def writing(path: Path) -> Iterator[None]:
+    """What the system does not let us write is the user's to mend, but for a lack of room, which has an exit
+    code of its own. A device stays what it is."""
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
         raise InputError(f"{path} is not a regular file", advice="Choose a new name.")
     try:
         yield
     except OSError as error:
+        if error.errno in FULL:
+            raise
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
 
 
@@ -100,7 +104,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, executable
     """Writes beside the file first, then puts it in place in one step. A program that is stopped on the way
     takes the unfinished file with it."""
     path = Path(path)
-    with _writing(path):
+    with writing(path):
         number, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with open(number, "wb") as file:
@@ -124,7 +128,7 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> No
     which of them a killed program has left behind.
     """
     folder = Path(path)
-    with _writing(folder):
+    with writing(folder):
         if folder.exists():
             found = [p.name for p in folder.iterdir()] if folder.is_dir() else [folder.name]
             strange = [name for name in found if name not in files]
@@ -180,7 +184,7 @@ def _locked(folder: Path) -> int | None:
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
     """Inside, no other program that asks writes to this folder, which is made if it is not there."""
-    with _writing(folder):
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         lock = _locked(folder)
     if lock is None and fcntl is not None:

@@ -97,7 +97,7 @@ class Lockstep(_Followed):
                     self._part(expected, STOPPED)
             if own is None:  # between two steps of the source, whose last state can still be read
                 own = self.compiled.decode(found, last=True)
-                if not _equal(own, self.source_state):
+                if not same(own, self.source_state):
                     self._part(self.source_state, NOTHING if own is None else own)
 
     def _noted(self, states: Iterator[State]) -> Iterator[State]:
@@ -113,7 +113,7 @@ class Lockstep(_Followed):
     def _compare(self, found: State) -> State | None:
         """Gives back the state of the user's source that was compared, if there was one."""
         expected = next(self._lowered, ENDED)
-        self.agrees = _equal(found, expected)
+        self.agrees = same(found, expected)
         if not self.agrees:
             self._part(expected, found)
         if expected is not ENDED:
@@ -124,7 +124,7 @@ class Lockstep(_Followed):
             return None
         expected = next(self._source, ENDED)
         self.states += 1
-        if not _equal(own, expected):
+        if not same(own, expected):
             self.agrees = False
             self._part(expected, own)
         if expected is not ENDED:
@@ -132,7 +132,8 @@ class Lockstep(_Followed):
         return own
 
 
-def _equal(a: State, b: State) -> bool:
+def same(a: State, b: State) -> bool:
+    """Whether two states, or parts of them, are equal."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.array_equal(a, b)
     return a == b

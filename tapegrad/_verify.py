@@ -1,16 +1,18 @@
 """Is the net right? It and the interpreters of its source in lockstep, over many inputs, and the report."""
 
 import time
-from collections.abc import Hashable, Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tapegrad._compile import Compiled, Progress, Run, Watch, check_compiled
-from tapegrad._lockstep import FINITE, Leaps, Lockstep
+from tapegrad._lockstep import FINITE, Leaps, Lockstep, same
 from tapegrad._sources import kind_of
 from tapegrad.errors import InputError, Refused, TapegradError, described
+from tapegrad.source import imported
 
 Inputs = tuple[Any, ...]
 """The arguments of `source.start`: one word for each tape, or one batch of bits, or samples."""
@@ -96,9 +98,10 @@ def verify(
     lowered source (at every step of the net) and with the user's own (at every step of that).
 
     Without `inputs`, a circuit of at most 20 inputs is checked on all of them, a machine on words that
-    exercise its rules, a net that was built for certain inputs on those, everything else on a seeded sample;
-    inputs for which the net has no room are left out. At most `steps` steps of the net are taken for each
-    input; if no number is given 10,000, or as many as lead to the outputs of a circuit. For runs of millions
+    exercise its rules, a program on inputs that take it to other instructions, a net that was built for
+    certain inputs on those, everything else on a seeded sample; inputs for which the net has no room are left
+    out. At most `steps` steps of the net are taken for each input; if no number is given 10,000, or as many
+    as lead to the outputs of a circuit. For runs of millions
     of steps, `every` compares only every so many steps, with the compiled interpreter, and at the end.
     Without an `engine`, each net chooses for the length of its runs.
     """
@@ -150,9 +153,23 @@ def default_inputs(compiled: Compiled, random: np.random.Generator) -> tuple[Ite
     if built_for is None:
         if compiled.passes and (own := compiled.passes[0].default_inputs) is not None:
             return own(random)
-        return kind_of(compiled.source).default_inputs(compiled.source, random, not compiled.one_by_one)
+        kind = kind_of(compiled.source)
+        if kind.covering is not None:
+            return imported(kind.covering)(compiled.source, random, partial(_room, compiled)), False
+        return kind.default_inputs(compiled.source, random, not compiled.one_by_one)
     count = min(len(built_for), MOST_BUILT_FOR)
     return [built_for[i] for i in sorted(random.choice(len(built_for), count, replace=False))], False
+
+
+def _room(compiled: Compiled, *inputs: Any) -> int | None:
+    """Within how many steps a run on an input has to end in a net; 0 if it has no room for the input, None if
+    it may go on."""
+    try:
+        room = compiled.net.room(compiled.encode(compiled.source.start(*inputs)))
+    except (InputError, Refused):
+        return 0
+    found: list[int] = [most for most in (room, compiled.options.get("steps")) if most is not None]
+    return min(found, default=None)
 
 
 def run_and_verify(
@@ -219,7 +236,7 @@ class _Seen:
     def add(self, inputs: Inputs, pair: Lockstep | Leaps) -> None:
         """One input that was followed."""
         if pair.parted is not None:
-            self.mismatch = Mismatch(_brief(inputs), pair.steps, *map(_brief, pair.parted))
+            self.mismatch = Mismatch(_brief(inputs), pair.steps, *_told_apart(*pair.parted))
         self.engines += [pair.engine] if pair.engine not in self.engines else []
         self.inputs += _patterns(inputs)
         self.steps += pair.steps
@@ -257,6 +274,33 @@ def _brief(value: Any) -> str:
         return value
     text = np.array_repr(value.astype(int)) if isinstance(value, np.ndarray) else repr(value)
     return text if len(text) <= 500 else f"{text[:480]} ... ({len(text):,} characters)"
+
+
+def _told_apart(a: Any, b: Any) -> tuple[str, str]:
+    """Two values that differ, in words; where these say the same, with the first place where they differ."""
+    one, other = _brief(a), _brief(b)
+    if one != other:
+        return one, other
+    place, here, there = _first_difference(a, b)
+    return f"{one}, where {place} is {_brief(here)}", f"{other}, where {place} is {_brief(there)}"
+
+
+def _first_difference(a: Any, b: Any, place: str = "") -> tuple[str, Any, Any]:
+    """Where, and what is there: in fields, entries and items, as deep as they have any."""
+    parts: Iterable[tuple[str, Any, Any]] = ()
+    if is_dataclass(a) and type(a) is type(b):
+        parts = ((f".{own.name}", getattr(a, own.name), getattr(b, own.name)) for own in fields(a))
+    elif isinstance(a, Mapping) and isinstance(b, Mapping):
+        parts = ((f"[{key!r}]", a.get(key), b.get(key)) for key in {**a, **b})
+    elif isinstance(a, bytes) and isinstance(b, bytes) and len(a) != len(b):  # of one, the end alone is known
+        known = min(len(a), len(b))
+        return _first_difference(a[len(a) - known :], b[len(b) - known :], place)
+    elif isinstance(a, bytes | tuple | list | np.ndarray) and type(a) is type(b) and len(a) == len(b):
+        parts = ((f"[{at}]", *pair) for at, pair in enumerate(zip(a, b, strict=True)))
+    for step, x, y in parts:
+        if not same(x, y):
+            return _first_difference(x, y, (place + step).removeprefix("."))
+    return place, a, b
 
 
 def _patterns(inputs: Inputs) -> int:

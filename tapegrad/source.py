@@ -284,6 +284,10 @@ class SourceKind:
     default_inputs: Callable[[Any, np.random.Generator, bool], tuple[Inputs, bool]] = _no_default_inputs
     """Inputs to verify a net with, and whether they are all there are. The flag says whether the net takes
     them in batches."""
+    covering: str | None = None
+    """`module:function` that chooses inputs to verify a net with, in place of `default_inputs`, such that
+    they take the source to many places. It takes the source, random numbers, and what tells within how many
+    steps a run on an input has to end in the net (0: no room for it; None: it may go on)."""
     rules: Rules | None = None
     """None where there are none: `verify` then says nothing of how many were exercised."""
     step: str = "instruction"

@@ -135,6 +135,31 @@ def test_a_full_disk_is_no_fault_of_ours(tapegrad: Command, monkeypatch: pytest.
     assert capfd.readouterr().err.startswith(told)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compile adder8 -t relu -o out",
+        "export adder8 --to blif -o out",
+        "show increment -t transformer -i 1 -o out.html",
+        "campaign circuit -t relu -c 2 --workers 1 -o out",
+        "zoo -c 1 --workers 1 -o out",
+    ],
+)
+def test_no_room_for_a_file_has_a_code_of_its_own(
+    command: str, tapegrad: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A limit on the size of files is to a program what a full disk is."""
+    monkeypatch.chdir(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        assert tapegrad(*command.split()) == 71
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert capsys.readouterr().err.startswith("what is written has no room: ")
+    assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
+
+
 def test_other_errors_of_jax_are_ours(tapegrad: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, jax.errors.JaxRuntimeError("INTERNAL: not RESOURCE_EXHAUSTED"))
     assert tapegrad("show", "adder2") == 70

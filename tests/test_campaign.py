@@ -332,7 +332,7 @@ def test_a_folder_belongs_to_one_campaign(tmp_path):
         run(plan, tmp_path)
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(FormatError):
+    with pytest.raises(InputError, match="cannot be written"):
         run(plan, file)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import _verify
-from tapegrad._lockstep import FINITE, _equal, _Followed
+from tapegrad._lockstep import FINITE, _Followed, same
 from tapegrad._verify import Coverage, Mismatch, Report, _brief, _patterns, _Seen
 from tapegrad.circuits import library as circuits
 from tapegrad.errors import InputError, Refused
@@ -69,13 +69,13 @@ def test_a_batch_counts_its_rows() -> None:
 
 def test_states_are_equal_as_wholes() -> None:
     ones = np.ones(3)
-    assert _equal(ones, ones.copy())
-    assert not _equal(ones, np.zeros(3))
-    assert not _equal(ones, np.ones(2))
-    assert not _equal(ones, "ended")
-    assert not _equal("ended", ones)
-    assert _equal((1, 2), (1, 2))
-    assert not _equal((1, 2), (1, 3))
+    assert same(ones, ones.copy())
+    assert not same(ones, np.zeros(3))
+    assert not same(ones, np.ones(2))
+    assert not same(ones, "ended")
+    assert not same("ended", ones)
+    assert same((1, 2), (1, 2))
+    assert not same((1, 2), (1, 3))
 
 
 class _Pair:

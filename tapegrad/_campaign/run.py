@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tapegrad._cluster import on_cluster, on_processes
-from tapegrad._files import write_atomically
+from tapegrad._files import write_atomically, writing
 from tapegrad._sources import written
 from tapegrad.errors import FormatError, InputError
 from tapegrad.source import shortened
@@ -139,15 +139,16 @@ class Store:
         if folder is None:
             return
         identity = json.loads(json.dumps(asdict(plan)))
-        try:
+        with writing(folder):
             (folder / FAILURES).mkdir(parents=True, exist_ok=True)
             self.file = (folder / RESULTS).open("a+b")
             self.file.seek(0)
             lines = self.file.read().split(b"\n")
             self.file.truncate(sum(len(line) + 1 for line in lines[:-1]))
+        try:
             found = [json.loads(line) for line in lines[:-1]]
             self.done = {int(line["number"]): line for line in found[1:]}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise FormatError(f"{folder} cannot be used as the folder of a campaign: {error}") from error
         if not found:
             self._append(identity)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tapegrad._cluster import on_cluster, on_processes
-from tapegrad._files import line_sum, only_writer, write_atomically
+from tapegrad._files import line_sum, only_writer, write_atomically, writing
 from tapegrad.errors import FormatError, InputError, TapegradError
 
 FORMAT = 1
@@ -94,10 +94,8 @@ class Store:
         self.entries: list[dict[str, Any]] = []
         self.following = 0
         """The candidate after the last pair."""
-        try:
+        with writing(folder):
             self._open()
-        except OSError as error:
-            raise InputError(f"{folder} cannot be used for a zoo: {error.strerror}") from error
 
     def _open(self) -> None:
         identity = {"format": FORMAT, "tapegrad": metadata.version("tapegrad"), **asdict(self.plan)}

@@ -395,6 +395,15 @@ class _SubleqLoop(_Loop):
         return subleq_steps(self.words, self.numbers, self.arriving, self.leaving, limit)
 
 
+def places_of(start: ProgramState, most: int) -> tuple[set[int], bool]:
+    """Of an RV32IM program, the addresses of the instructions that a run takes within so many steps, except
+    where it has written over them; and whether it has ended."""
+    loop = _RV32Loop(start)
+    while most > 0 and not loop.numbers[TRAP]:
+        most -= loop.advance(most)[0]
+    return set((np.flatnonzero(loop.decoded[0] != UNKNOWN) * 4).tolist()), bool(loop.numbers[TRAP])
+
+
 CHUNK = 1 << 24
 """Steps between two looks at the keyboard and two reports of progress."""
 BUFFER = 1 << 16

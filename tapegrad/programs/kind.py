@@ -134,6 +134,7 @@ PROGRAM = SourceKind(
     parse_input=_input,
     call=_call,
     default_inputs=_default_inputs,
+    covering="tapegrad.programs.covering:inputs",
     sample=random_subleq,
     describe=listing_text,
     state_json=state_json,

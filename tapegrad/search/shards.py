@@ -1,5 +1,6 @@
 """A search cut into shards that can be worked on anywhere, in any order, and the file that keeps results."""
 
+import errno
 import json
 import os
 import sqlite3
@@ -55,6 +56,8 @@ class Store:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, AttributeError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path)) from error
             raise FormatError(
                 f"{self.path} cannot be used as the file of a search: {error}",
                 advice="Give a new file, or one of a search, that can be written to.",

@@ -69,7 +69,14 @@ def test_a_flipped_cell_is_found(sort: tg.Compiled, name: str, monkeypatch: pyte
         return start(net, replace(state, memory=tuple(bits)))
 
     monkeypatch.setattr(PracticalNet, "start", with_a_mistake)
-    assert not tg.verify(sort, [(LETTERS,)], engine="fast", every=40, steps=400).agreed
+    report = tg.verify(sort, [(LETTERS,)], engine="fast", every=40, steps=400)
+    assert not report.agreed
+    assert report.mismatch is not None
+    source, network = report.mismatch.expected, report.mismatch.found
+    assert source != network
+    if name == "ram[3][1]":  # a bit of an instruction, which is in no other word of the report
+        found, expected = (int(text.rpartition("memory[12] is ")[2]) for text in (network, source))
+        assert found ^ expected == 2
 
 
 def test_engine_and_leaps_are_chosen_for_the_length_of_the_run(

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import tapegrad as tg
 from tapegrad._sources import all_formats
+from tapegrad._verify import default_inputs
 from tapegrad.cli import app
 from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, SourceError
 from tapegrad.programs.kind import PROGRAM
@@ -248,3 +249,48 @@ def test_a_program_that_starts_between_two_instructions_is_refused() -> None:
         with pytest.raises(SourceError, match="between two instructions"):
             Program("p", RV32(64), bytes(8), entry)
     assert Program("p", RV32(64), bytes(8), 4).start().pc == 4
+
+
+BRANCHES = """
+        .equ __ram, 256
+        la a1, place
+        li a2, 1
+        li a7, 63
+        ecall
+        beqz a0, none
+        lbu t0, place
+        li t1, 113
+        beq t0, t1, quit
+        li t1, 7
+        beq t0, t1, bell
+        li a0, 1
+        j end
+none:   li a0, 2
+        j end
+quit:   li a0, 3
+        j end
+bell:   li a0, 4
+end:    li a7, 93
+        ecall
+place:  .word 0
+"""
+
+
+@pytest.mark.parametrize("steps", [20, 12])
+def test_inputs_to_verify_with_reach_every_instruction(steps: int) -> None:
+    """One byte decides where the program goes, and only three of them lead off the common way. Where the net
+    has too few steps for one of these ways, the input is left out."""
+    program = read(BRANCHES)
+    net = tg.compile(program, "emulator", steps=steps, input=1, output=1)
+    chosen, exhaustive = default_inputs(net, np.random.default_rng(0))
+    chosen = list(chosen)
+    assert not exhaustive
+    assert all(len(word) <= 1 for (word,) in chosen)
+    runs = [list(program.run(program.start(word))) for (word,) in chosen]
+    reached = {state.pc for states in runs for state in states}
+    if steps == 20:
+        assert reached == set(range(0, program.symbols["place"], 4))
+    else:
+        assert all(len(states) <= steps + 1 for states in runs)
+        assert program.symbols["none"] in reached
+    assert tg.verify(net).inputs == len(chosen) == (4 if steps == 20 else 1)

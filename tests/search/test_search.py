@@ -1,5 +1,6 @@
 """The search finds machines that solve its tasks, and loses nothing when it is killed."""
 
+import errno
 import os
 import signal
 import sqlite3
@@ -26,7 +27,7 @@ from tapegrad.search import (
     table_text,
 )
 from tapegrad.search.confirm import confirm
-from tapegrad.search.shards import Quest, expected_candidates
+from tapegrad.search.shards import Quest, ShardResult, Store, expected_candidates
 from tapegrad.search.tasks import draw_instances, laid_out, task_named
 from tapegrad.search.tree import evaluate
 from tapegrad_papers.goel.restarts import random_table
@@ -231,6 +232,16 @@ def _shards(file):
         return sqlite3.connect(file).execute("SELECT COUNT(*) FROM shard").fetchone()[0]
     except sqlite3.OperationalError:
         return 0
+
+
+def test_a_file_without_room_is_the_systems_matter(tmp_path):
+    store = Store(tmp_path / "search.sqlite", {"task": "any-minus"})
+    pages = store.database.execute("PRAGMA page_count").fetchone()[0]
+    store.database.execute(f"PRAGMA max_page_count = {pages}")
+    many = ShardResult((1, 2, 3), np.zeros((4000, 12), np.int64), np.zeros(4000, np.int64))
+    with pytest.raises(OSError, match="No space left") as full:
+        store.add(0, many)
+    assert full.value.errno == errno.ENOSPC
 
 
 def test_files_of_other_searches_versions_and_kinds_are_refused(tmp_path):
