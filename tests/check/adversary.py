@@ -29,14 +29,14 @@ from tests.check.adversary_judge import Judge, Outcome, quiet
 from tests.check.adversary_moves import MOVES, Bench
 from tests.check.forging import Saved, bounded
 
-MOST_MOVES = 8
-"""On the way to one forgery."""
+MOST_MOVES, FEW = 8, 2
+"""On the way to one forgery; and so few that it may be worth while to make it fit at once."""
 MOST_SECONDS = 5
 """That a move may take: some ask the loader, which believes what sizes it is told."""
 KEPT, ALIKE = 400, 8
 """Reasons that are remembered, and forgeries that were refused for each."""
-FITS, FOLLOWED = ("what was refused", "renewed", "a number and its claims"), 4
-"""Moves that may make a refused change fit, and how often one is tried at once."""
+FITS, FOLLOWED = ("what was refused", "renewed", "a number and its claims"), 6
+"""Moves that may make a refused change fit, and how often they are tried at once, at most."""
 
 
 @dataclass
@@ -129,10 +129,12 @@ class Adversary:
         if self.waiting:
             return self._moved(self.waiting.pop(), 1, FITS)
         start = Forgery(self.genuine)
-        if self.known and self.dice.random() < 0.4:
+        if self.known and self.dice.random() < 0.3:
             few = [self.dice.choice(list(self.known.values())) for _ in range(2)]
             start = self.dice.choice(max(few, key=lambda own: own[0].depth))
-        return self._moved(start, self.dice.choice((1, 1, 1, 2, 2, 3)), self.moves)
+        return self._moved(
+            start, self.dice.choice((1, 1, 1, 2, 2, 3) if start.moves else (1, 1, 1, 1, 2)), self.moves
+        )
 
     def _moved(self, start: Forgery, count: int, among: Iterable[str]) -> Forgery | None:
         """So many moves from there on; None if nothing came of them."""
@@ -165,8 +167,8 @@ class Adversary:
         assert forgery.outcome is not None
         if forgery.outcome.finding is not None or len(self.known) >= KEPT:
             return
-        if forgery.outcome.end == "refused" and self.dice.random() < 0.5 and self._is_about_numbers(forgery):
-            self.waiting += [forgery] * FOLLOWED
+        if forgery.outcome.end == "refused" and len(forgery.moves) <= FEW and self._is_about_numbers(forgery):
+            self.waiting += [forgery] * self.dice.randrange(FOLLOWED)
         reason = re.sub(r"[0-9][0-9.e+-]*|'[^']*'|\(/[^)]*\)", "#", forgery.outcome.said)[:200]
         alike = self.known.setdefault(reason, [])
         kinds = {frozenset(move.partition(":")[0] for move in own.moves): own for own in alike}

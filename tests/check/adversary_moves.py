@@ -459,22 +459,22 @@ def a_whole_array(bench: Bench) -> str | None:
 
 
 def the_order(bench: Bench) -> str | None:
-    """Entries in another order, in all arrays of this length, or in one: edges, places, rows."""
+    """Two entries exchanged, or all in another order: in one array, in all that begin like it, or in all of
+    this length."""
     if (found := bench.array(lambda own: own.ndim > 0 and len(own) > 1)) is None:
         return None
     arrays, name = found
-    length = len(arrays[name])
-    i, j = bench.dice.randrange(length), bench.dice.randrange(length)
-    order = np.arange(length)
+    order = np.arange(len(arrays[name]))
+    i, j = bench.dice.randrange(len(order)), bench.dice.randrange(len(order))
     order[[i, j]] = order[[j, i]]
-    same = [
-        n
-        for n, own in arrays.items()
-        if own.ndim and len(own) == length and n.split(".")[0] == name.split(".")[0]
-    ]
-    for one in same if bench.dice.random() < 0.5 else [name]:
+    if bench.dice.random() < 0.3:
+        order = order[::-1]
+    alike = bench.dice.choice((name, re.split("[._]", name)[0], ""))
+    for one in [
+        n for n, own in arrays.items() if own.ndim and len(own) == len(order) and n.startswith(alike)
+    ]:
         arrays[one] = arrays[one][order]
-    return f"{name}: {i} and {j}"
+    return f"{name}: {i} and {j}, in all that begin with {alike!r}"
 
 
 # Rows and their readers
@@ -722,7 +722,7 @@ MOVES: dict[str, tuple[int, Callable[[Bench], str | None]]] = {
     "an entry": (3, an_entry),
     "a value wherever it stands": (3, a_value),
     "a whole array": (2, a_whole_array),
-    "the order": (1, the_order),
+    "the order": (2, the_order),
     "a number": (4, a_number),
     "a number and its claims": (4, a_number_everywhere),
     "a text or a flag": (2, a_text_or_flag),
