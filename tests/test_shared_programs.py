@@ -17,10 +17,6 @@ SOURCES = {
         [random_machine(seed, states=states) for seed, states in ((1, 3), (2, 4), (3, 5))],
         {"cells": 20},
     ),
-    "transformer": (
-        [random_machine(seed, states=states) for seed, states in ((0, 3), (1, 4), (2, 2))],
-        {"steps": 20},
-    ),
     "rcnn": ([random_grid_machine(seed) for seed in (0, 2, 5)], {"margin": 9}),
     "emulator": ([random_learner(seed, cells=cells) for seed, cells in ((1, 4), (2, 4), (5, 3))], {}),
     "relu": (

