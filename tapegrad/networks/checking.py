@@ -191,9 +191,8 @@ def check(network: Network) -> dict[str, Shape]:
         if not known_values.issuperset(node.reads) or node.name in known_values:
             raise broken(node, "reads what comes after it, or has a name that is taken")
         known_values.add(node.name)
-    wanted = {*network.outputs.values(), *(own.next for own in network.state.values())}
-    if not wanted <= known_values:
-        raise BrokenNet(f"the network has no value {min(wanted - known_values)!r}, which it is to give")
+    if missing := network.results - known_values:
+        raise BrokenNet(f"the network has no value {min(missing)!r}, which it is to give")
     found |= {node.name: shape for node, shape in Shapes(network).values(found)}
     for name, own in network.state.items():
         shape = found[own.next]

@@ -106,9 +106,8 @@ class Reading:
         for first in range(0, len(tokens), CHUNK):
             own = np.array(tokens[first : first + CHUNK])
             found, scores = dict[str, NDArray[Any]](), np.zeros((1, 0), np.float32)
-            wanted = {network.outputs["logits"], *(state.next for state in network.state.values())}
             for node, value in self._backend.values({"tokens": own} | self._state):
-                if node.name in wanted:
+                if node.name in network.results:
                     found[node.name] = value
                 if node.operation == "later":
                     scores = value

@@ -171,9 +171,14 @@ class Network:
     """For some values the names of their columns."""
 
     @cached_property
+    def results(self) -> frozenset[str]:
+        """The values that are outputs or become state."""
+        return frozenset([*self.outputs.values(), *(own.next for own in self.state.values())])
+
+    @cached_property
     def last_reads(self) -> list[list[str]]:
         """For each node the values that nobody reads after it."""
-        kept = {*self.outputs.values(), *(own.next for own in self.state.values())}
+        kept = set(self.results)
         ends: list[list[str]] = [[] for _ in self.nodes]
         for number in reversed(range(len(self.nodes))):
             node = self.nodes[number]
@@ -248,7 +253,7 @@ class Backend(Generic[Value]):
 
     def run(self, given: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value]]:
         """The outputs, and the next state, for inputs and state by name."""
-        wanted = {*self.network.outputs.values(), *(own.next for own in self.network.state.values())}
+        wanted = self.network.results
         found = {name: value for name, value in given.items() if name in wanted}
         for node, value in self.values(given):
             if node.name in wanted:

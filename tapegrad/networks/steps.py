@@ -39,6 +39,15 @@ class Steps:
         outputs, state = self._step.run(running.kept | running.state)
         return outputs, Running(running.kept, state)
 
+    def to_the_halt(self, running: Running, first: int, last: int) -> tuple[NDArray[Any], int, Running]:
+        """Steps from number `first` up to `last`, or up to the one that halts: its output, the number of the
+        next step, and the run after it."""
+        outputs, running = self.step(running)
+        while first < last and not outputs["halted"][0, 0] > 0.5:
+            outputs, running = self.step(running)
+            first += 1
+        return outputs["output"][0], first + 1, running
+
 
 def split(network: Network) -> tuple[Network, Network]:
     """A network of the values that depend on the inputs alone, and the step, which is given them."""
@@ -48,8 +57,7 @@ def split(network: Network) -> tuple[Network, Network]:
             fixed.add(node.name)
     early = tuple(node for node in network.nodes if node.name in fixed)
     late = tuple(node for node in network.nodes if node.name not in fixed)
-    wanted = {name for node in late for name in node.reads} | {*network.outputs.values()}
-    wanted |= {own.next for own in network.state.values()}
+    wanted = network.results.union(*(node.reads for node in late))
     made = [node.name for node in early if node.name in wanted]
     shapes = check(network)
     ports = {name: Port(shapes[name].sizes, shapes[name].dtype) for name in made}

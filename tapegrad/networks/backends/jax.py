@@ -5,7 +5,6 @@ once, what grows from step to step (keys and values) may be given as `Rows`: an 
 of its rows are there.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from tapegrad.networks.backends.numpy import corners
-from tapegrad.networks.network import Backend, Network, Node
+from tapegrad.networks.network import Backend, Node
 from tapegrad.networks.tiles import tiles_of
 
 EXACT = lax.Precision.HIGHEST
@@ -39,9 +38,6 @@ class Scores(NamedTuple):
 class Jax(Backend[Any]):
     """Values are JAX arrays, or arrays with room. The network's own arrays are constants of what is compiled,
     unless they are given."""
-
-    def __init__(self, network: Network, arrays: Mapping[str, Any] | None = None) -> None:
-        super().__init__(network, arrays)
 
     def part(self, node: Node, part: str) -> Any:
         name = node.arrays[part]

@@ -200,12 +200,7 @@ class MemoryNet(Net):
         if isinstance(running, Fast):
             taken = running.advance(carry.steps, last)
             return replace(carry, steps=taken, output=running.output(self.stream.width), engine=running)
-        reading, output, taken = running.running, carry.output, carry.steps
-        while taken <= last:
-            outputs, reading = self._steps.step(reading)
-            output, taken = outputs["output"][0], taken + 1
-            if outputs["halted"][0, 0] > 0.5:
-                break
+        output, taken, reading = self._steps.to_the_halt(running.running, carry.steps, last)
         return replace(carry, steps=taken, output=output, engine=replace(running, running=reading))
 
     @cached_property

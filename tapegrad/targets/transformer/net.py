@@ -170,12 +170,7 @@ class TransformerNet(Net):
         running = carry.engine or self._steps.begin(self.given(carry))
         if not isinstance(running, Running):
             raise InputError("this run was begun with the fast engine", advice="Start it again.")
-        output, taken = carry.output, carry.steps
-        while taken <= last:
-            outputs, running = self._steps.step(running)
-            output, taken = outputs["output"][0], taken + 1
-            if outputs["halted"][0, 0] > 0.5:
-                break
+        output, taken, running = self._steps.to_the_halt(running, carry.steps, last)
         return replace(carry, steps=taken, output=output, engine=running)
 
     @cached_property
