@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad_check.arithmetic import UP, Matrix, product, rounding, step_of
+from tapegrad_check.arithmetic import UP, Matrix, finite, product, rounding, step_of
 from tapegrad_check.folder import require
 from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
@@ -55,6 +55,9 @@ class Disguised(DisguisedHeads):
         super()._units(layer)
         drift, slots, scale = self.drift, self.slots.units[layer], self.slots.scales[layer]
         into, out = (self.weights[f"blocks.{layer}.mlp.W_{side}"] for side in ("in", "out"))
+        read_by_all = drift.total(into)
+        for total in (read_by_all, times(np.abs(out).T, read_by_all)):
+            require(finite(total * UP).all(), f"numbers of units of layer {layer} may overflow")
         forms = [row_of(self.units[layer], row)[0] for row in range(len(self.units[layer]))]
         erased = self.slots.erased[layer]
         given = into[:, [*slots, *erased.values()]]

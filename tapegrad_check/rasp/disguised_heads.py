@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad_check.arithmetic import SINGLE, UP, Matrix, product, rounding, step_of
+from tapegrad_check.arithmetic import SINGLE, UP, Matrix, finite, product, rounding, step_of
 from tapegrad_check.folder import Arrays, require
 from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
@@ -224,6 +224,15 @@ class DisguisedHeads(RaspNet):
         self.added.terms += np.count_nonzero(out, axis=0)
         self.added.step = min(self.added.step, step)
 
+    def _nothing_overflows(self) -> None:
+        """Of all heads, decoys and those that write nothing included: an infinity times 0 is no number."""
+        for slot in range(len(self.weights[f"blocks.{self.layer}.attn.W_Q"])):
+            query, key, value, out = self._sides(slot)
+            asked, answered, brought = (self.drift.total(side) for side in (query, key, value))
+            scores = np.array([float(times(asked, answered))])
+            for total in (asked, answered, brought, scores, times(np.abs(out).T, brought)):
+                require(finite(total * UP).all(), f"numbers of head a{self.layer}.h{slot} may overflow")
+
     def _decoy_heads(self) -> None:
         """Heads that the plain net has not: what they add is off by all that it is."""
         for slot in range(len(self.weights[f"blocks.{self.layer}.attn.W_Q"])):
@@ -242,6 +251,7 @@ class DisguisedHeads(RaspNet):
 
     def _attended(self) -> None:
         """All that heads of this layer add."""
+        self._nothing_overflows()
         self._decoy_heads()
         drift, added = self.drift, self.added
         for own in added.raw:

@@ -108,9 +108,13 @@ class Drift:
         """What columns of weights read, as rows over features, and how far these may be off."""
         return product(np.ascontiguousarray(weights.T), self.basis)
 
+    def total(self, weights: Matrix) -> Matrix:
+        """The sums of the magnitudes of all terms of the products of y with columns of weights, at most."""
+        return times(np.abs(weights).T, self.size)
+
     def rounding(self, weights: Matrix) -> Matrix:
         """How far the products of y with columns of weights are rounded."""
-        total = times(np.abs(weights).T, self.size)
+        total = self.total(weights)
         return rounding(np.count_nonzero(weights, axis=0), total, self.grid * step_of(weights, axis=0))
 
     def off_by(self, rows: Matrix, error: Matrix, wanted: Matrix) -> Matrix:

@@ -282,6 +282,7 @@ def test_all_units_of_a_layer(clean: bool, monkeypatch: pytest.MonkeyPatch) -> N
     drift.off, drift.directions = np.array([0.25, 0.5]), np.arange(20.0).reshape(10, 2)
     drift.read = lambda weights: (weights.T.copy(), np.full(weights.T.shape, 0.0 if clean else 0.001))
     drift.rounding = lambda weights: np.full(weights.shape[1], 0.0 if clean else 0.002)
+    drift.total = lambda weights: np.abs(weights).sum(axis=0)
     into, out = np.zeros((2, 5)), np.zeros((5, 2))
     into[:, 2], into[:, 0], into[:, 3] = (2.0, 0.0), (0.0, 1.0), (0.0, 1.0)  # that is 1, 2 and 1
     out[2], out[0], out[3] = (

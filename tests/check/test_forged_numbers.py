@@ -5,6 +5,7 @@ the forgery proves nothing, and the checker must refuse it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ import tapegrad as tg
 from tapegrad._saved import load, save
 from tapegrad._sources import read
 from tapegrad.errors import BrokenNet, Refused
+from tapegrad.interop.disguise import disguise
+from tapegrad.interop.disguised import load_disguised, save_disguised
+from tapegrad.rasp.library import READY
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.rasp.tables import WORD
 from tests.check.altering import Maps
 from tests.check.forging import Saved
-from tests.check.small_sources import BB2, COUNT, COUNTER
+from tests.check.small_sources import BB2, COUNT, COUNTER, ECHO
 
 
 class Forge:
@@ -192,3 +196,45 @@ def test_digits_that_the_number_of_a_step_has_not(tmp_path: Path, digits: list[A
     net.is_refused("digit")
     with pytest.raises(BrokenNet):
         load(net.folder)
+
+
+@pytest.mark.parametrize("entry", ["counted", "digits"])
+def test_a_record_of_a_billion_digits(tmp_path: Path, entry: str) -> None:
+    """The slots of a record were named before anything was compared, which asked for all memory."""
+    net = Forge(ECHO if entry == "counted" else BB2, "decoder", tmp_path / "net", tokens=400)
+    net.saved.config["net"]["machine"][entry] = 10**9
+    net.is_refused("digits")
+    with pytest.raises(BrokenNet, match="a record cannot have 1,000,000,000 digits"):
+        load(net.folder)
+
+
+LARGEST = 2.0**127
+BEYOND: dict[str, dict[str, dict[tuple[int, ...], float]]] = {
+    "a score": {"attn.W_K": {(0, 0, 0): LARGEST}},
+    "a value that goes nowhere": {"attn.W_V": {(0, 0, 1): LARGEST, (0, 3, 1): LARGEST}},
+    "a unit that goes nowhere": {
+        "mlp.W_in": {(0, 1): LARGEST, (3, 1): LARGEST},
+        "mlp.W_out": {(1, column): 0.0 for column in range(14)},
+    },
+}
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_decoys_that_overflow(tmp_path: Path, what: str) -> None:
+    """What a decoy adds was bounded, and its scores, and what nothing reads, were not: infinity times 0 is no
+    number, and all that is added to it is none."""
+    program = replace(READY["rasp-histogram"].build(), length=3)
+    save_disguised(disguise(tg.compile(program, "decoder"), basis="quads", decoys=1), tmp_path / "net")
+    saved = Saved.of(tmp_path / "net")
+    assert saved.beside["answer_key.json"]["decoys"] == {"heads": ["a0.h0"], "units": ["m0.1"]}
+    for name, entries in BEYOND[what].items():
+        forged = saved.arrays[f"blocks.0.{name}"].copy()
+        for place, value in entries.items():
+            forged[place] = value
+        saved.arrays[f"blocks.0.{name}"] = forged
+    saved.write(tmp_path / "net")
+    with np.errstate(all="ignore"):
+        logits = load_disguised(tmp_path / "net").logits(["a", "b"])
+    assert not np.isfinite(logits).all()
+    with pytest.raises(CheckError, match="may overflow"):
+        check(tmp_path / "net")

@@ -70,13 +70,20 @@ class Words(Protocol):
 def words_of(data: Mapping[str, Any]) -> Words:
     """The source again, from its JSON."""
     if data["kind"] == SUBLEQ:
-        return SubleqTokens(Subleq(int(data["ram"]), width=int(data["width"])), int(data["counted"]))
+        return SubleqTokens(Subleq(int(data["ram"]), width=int(data["width"])), _digits(data["counted"]))
     if data["kind"] == RISC_V:
-        return Rv32Tokens(RV32(int(data["ram"])), int(data["counted"]))
+        return Rv32Tokens(RV32(int(data["ram"])), _digits(data["counted"]))
     machine = source_from_json(data["source"], {})
     if data["kind"] != TAPES or not isinstance(machine, TuringMachine):
         raise BrokenNet("the machine of the network has no tapes")
-    return TapeTokens(machine, int(data["digits"]))
+    return TapeTokens(machine, _digits(data["digits"]))
+
+
+def _digits(number: Any) -> int:
+    """A number of digits. Records have a token for each, so that a large one would take all memory."""
+    if not 1 <= int(number) <= MOST_DIGITS:
+        raise BrokenNet(f"a record cannot have {int(number):,} digits for one number")
+    return int(number)
 
 
 @dataclass(frozen=True)
@@ -369,6 +376,8 @@ class DecoderNet(Net):
         )
 
 
+MOST_DIGITS = 16
+"""Of a number in a record: 16^16 is beyond every horizon."""
 LONG_BY_REFERENCE = 1 << 28
 """Tokens times weights. The reference engine takes a second for 10^8 of these."""
 LOGIT_GAP = 1.0
