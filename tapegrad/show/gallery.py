@@ -35,7 +35,7 @@ class Entry:
 IDEAS = "One for each idea"
 BEGIN = (
     Entry(IDEAS, "a busy beaver, run by gradient descent", "1RB1LB_1LA0LC_1RZ1LD_1RD0RA", "tape"),
-    Entry(IDEAS, "a loss that falls at every step", "increment", "simplex", "101", "longest=3"),
+    Entry(IDEAS, "a loss that falls step by step", "increment", "simplex", "101", "longest=3"),
     Entry(IDEAS, "200 + 55 by a ReLU network", "adder8", "relu", "a=200 b=55"),
     Entry(IDEAS, "a transformer that remembers by attention", "palindrome", "transformer", "abba"),
     Entry(IDEAS, "a language model that runs a machine", "increment", "decoder", "1011"),

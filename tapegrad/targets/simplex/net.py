@@ -1,4 +1,4 @@
-"""The target `simplex`: a vertex for every configuration, and a loss that falls at every step."""
+"""The target `simplex`: a vertex for every configuration, a loss that falls from the second step on."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
@@ -187,7 +187,7 @@ class SimplexNet(DescentNet):
         return cls.of(vertices, levels, states, symbols, config["line_search"])
 
     def certificate(self) -> dict[str, Any]:
-        """The claims that the checker derives again. `drop`: by how much the loss falls at every step."""
+        """The claims that the checker derives again. `drop`: how far each step but the first goes down."""
         return {
             "vertices": len(self.vertices.state),
             "steps": self.levels.most,

@@ -52,7 +52,7 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
         precision="float64",
         notes=(
             f"{count:,} vertices; the bound of Corollary 2.2 for {cells} cells has {len(str(most))} digits",
-            "the loss falls at every step; a line search may replace the unit step",
+            "the loss falls at every step after the first; a line search may replace the unit step",
         ),
     )
 
@@ -102,7 +102,7 @@ def examples() -> Sequence[Example]:
 
 TARGET = Target(
     name="simplex",
-    summary="gradient descent whose loss falls at every step; a vertex for every configuration",
+    summary="gradient descent whose loss falls from the second step on; a vertex for every configuration",
     paper="Welper, section 4.3 and Corollary 2.2",
     takes=TuringMachine,
     net=SimplexNet,
