@@ -361,6 +361,27 @@ def test_numbers_that_lead_nowhere_are_not_followed(
         tg.load(tmp_path / "net")
 
 
+@pytest.mark.parametrize("value", [-1, 10**9, 2**63 - 1])
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [
+        ("ternary", "V1.columns"),
+        ("ternary", "V4.rows"),
+        ("ternary", "rule_units"),
+        ("channels", "rule_units"),
+    ],
+)
+def test_filters_read_nothing_beyond_their_ends(encoding: str, name: str, value: int, tmp_path: Path) -> None:
+    """Loops in compiled code check no bounds, nor does NumPy's bincount at 2^63 - 1: it wrote beyond them."""
+    tg.save(tg.compile(tg.read("1RB1LB_1LA1RZ"), "rcnn", encoding=encoding), tmp_path / "net")
+    saved = Saved.of(tmp_path / "net")
+    saved.arrays[name] = saved.arrays[name].copy()
+    saved.arrays[name][-1] = value
+    saved.write(tmp_path / "net")
+    with pytest.raises(BrokenNet, match="do not fit together"):
+        tg.load(tmp_path / "net")
+
+
 @pytest.mark.parametrize("cells", [10**9, (1 << 22) + 1, 1, True, 16.0])
 def test_a_tape_longer_than_can_be_compiled_is_not_loaded(cells: Any, tmp_path: Path) -> None:
     """A run takes memory for every cell: 10^9 of them, in a folder of 2 KB, were 15 GB."""

@@ -158,10 +158,7 @@ def maps_of(name: str, arrays: Mapping[str, NDArray[Any]]) -> list[Affine]:
         Affine(own_rows, own_columns, own_values, own_bias, width)
         for own_rows, own_columns, own_values, own_bias, width in zip(*parts, widths.tolist(), strict=True)
     ]
-    for own in maps:
-        for places, end in ((own.rows, len(own)), (own.columns, own.width)):
-            require(((places >= 0) & (places < end)).all())
-        require((np.diff(own.rows) >= 0).all())
+    require(all(own.fits() for own in maps))
     return maps
 
 

@@ -102,6 +102,15 @@ class Matrix:
         """Itself."""
         return self
 
+    def fits(self) -> bool:
+        """Whether it is a map at all: a row of weights for each bias."""
+        weight, bias = np.asarray(self.weight), np.asarray(self.bias)
+        return (
+            weight.ndim == 2
+            and bias.shape == weight.shape[:1]
+            and weight.dtype.kind == bias.dtype.kind == "f"
+        )
+
     def entries(self) -> "Affine":
         """The same by its entries."""
         return Affine.of(np.asarray(self.weight), np.asarray(self.bias))
@@ -148,6 +157,21 @@ class Affine:
     def entries(self) -> "Affine":
         """Itself."""
         return self
+
+    def fits(self) -> bool:
+        """Whether it is a map at all: as many rows as columns and values, in order, each within its bounds.
+        Arrays that come from a file are asked this before anything is computed with them."""
+        rows, columns, values, bias = (
+            np.asarray(part) for part in (self.rows, self.columns, self.values, self.bias)
+        )
+        return (
+            all(part.ndim == 1 for part in (rows, columns, values, bias))
+            and all(part.dtype.kind == "i" for part in (rows, columns))
+            and all(part.dtype.kind == "f" for part in (values, bias))
+            and len(rows) == len(columns) == len(values)
+            and bool(((rows >= 0) & (rows < len(bias))).all() and (rows[1:] >= rows[:-1]).all())
+            and bool(((columns >= 0) & (columns < self.width)).all())
+        )
 
     def dense(self) -> Matrix:
         """The same written out."""

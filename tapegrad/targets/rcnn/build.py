@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Float32, Int
 from numpy.typing import NDArray
 
-from tapegrad.errors import Refused
+from tapegrad.errors import BrokenNet, Refused
 from tapegrad.networks.form import Activation, Affine, Convolution, Dense, Matrix, Rows
 from tapegrad.networks.jax import convolve, padded, round_up
 from tapegrad.targets.rcnn.encoding import (
@@ -111,6 +111,17 @@ class Filter(eqx.Module):
         """For each cell whether it holds a head on a rule: nowhere so once the machine has halted."""
         return (convolve(self.convolution, grid, self._deciding)[self.rule_units] > 0.5).any(0)
 
+    def fits(self) -> bool:
+        """Whether its maps are maps that follow each other, and its rules are units."""
+        own, units = self.convolution, self.rule_units
+        sizes = [len(own.cells) * own.channels, *(len(layer.map) for layer in own.layers)]
+        chained = all(
+            map_.fits() and map_.width == size for map_, size in zip(self.maps, sizes, strict=False)
+        )
+        known = units.ndim == 1 and units.dtype.kind == "i"
+        known = known and bool(((units >= 0) & (units < sizes[self._deciding])).all())
+        return chained and known and sizes[-1] == own.channels
+
     @property
     def _deciding(self) -> int:
         """Layers up to the last ReLU."""
@@ -152,9 +163,13 @@ def filter_from(encoding: Encoding, arrays: Mapping[str, NDArray[Any]]) -> Filte
     """The filter again, from its arrays."""
     rule_units = np.asarray(arrays["rule_units"])
     if encoding.name == "ternary":
-        return _of_maps([_loaded(name, arrays) for name in MAPS], rule_units)
-    kernel, bias, mix = (np.asarray(arrays[name]) for name in ("kernel", "bias", "mix"))
-    return _of_kernel(kernel, bias, mix, rule_units)
+        built = _of_maps([_loaded(name, arrays) for name in MAPS], rule_units)
+    else:
+        kernel, bias, mix = (np.asarray(arrays[name]) for name in ("kernel", "bias", "mix"))
+        built = _of_kernel(kernel, bias, mix, rule_units)
+    if not built.fits() or built.channels != len(encoding.line()):
+        raise BrokenNet("the layers of the filter do not fit together")
+    return built
 
 
 def _saved(name: str, own: Affine) -> dict[str, NDArray[Any]]:
