@@ -220,7 +220,8 @@ class Compiled:
         taken, chunk, took = self.net.steps_taken(carry), 1, 0.0
         while taken < steps and not self.net.done(carry):
             # Growing chunks: a short run shows its first steps at once, a long one is not slowed down.
-            chunk = min(2 * chunk if took < LONGEST_CHUNK else chunk, steps - taken, every or steps)
+            chunk = max(2 * chunk if took < LONGEST_CHUNK else chunk, self.net.silent(carry))
+            chunk = min(chunk, steps - taken, every or steps)
             before = time.perf_counter()
             carry = self.net.advance(carry, chunk, engine)
             taken = self.net.steps_taken(carry)

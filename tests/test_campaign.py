@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tapegrad as tg
-from tapegrad._campaign import passes, texts, trained
+from tapegrad._campaign import texts, trained
 from tapegrad._campaign.judging import judge, shrunk
 from tapegrad._campaign.programs import KINDS, LENGTHS, Program, program
 from tapegrad._campaign.run import CHUNK, FAILURES, RESULTS, SUMMARY, Plan, run
@@ -24,7 +24,7 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.cli import app
 from tapegrad.errors import FormatError, InputError
 from tapegrad.machines.model import Rule, TuringMachine
-from tapegrad.targets.relu import CompactNet
+from tapegrad.networks.backends.numba import Numba
 
 
 def programs(target: str, count: int, first: int = 0) -> list[Any]:
@@ -115,7 +115,7 @@ def forgets_to_write(net, vertex, tapes, heads, *others):
 
 
 true_run = trained.tape_fast.run
-true_stack = passes.compiled.run_stack
+true_layers, true_between = Numba.layers, Numba.between
 
 
 def test_a_fault_in_an_engine_is_found_and_made_smaller(monkeypatch):
@@ -137,7 +137,12 @@ def test_a_fault_in_an_engine_is_found_and_made_smaller(monkeypatch):
 
 def test_circuits_are_made_smaller(monkeypatch):
     """An engine that takes every value of a layer with three gates or more for 0."""
-    monkeypatch.setattr(passes.compiled, "run_stack", lambda *a: (v := true_stack(*a)) * (len(v) < 3))
+
+    def between(self, node, slots, first, last):
+        bounds = self.part(node, "bounds")
+        return true_between(self, node, slots, first, last) * (bounds[last] - bounds[last - 1] < 3)
+
+    monkeypatch.setattr(Numba, "between", between)
     tried = programs("relu", 16)
     verdicts = zip(tried, judge(tried, "fast"), strict=True)
     failed = [one for one, verdict in verdicts if verdict.mismatch and isinstance(one.source, Circuit)]
@@ -213,9 +218,8 @@ def test_horizons_differ():
 
 def test_a_value_that_is_no_number_is_a_mismatch(monkeypatch):
     """In both forms."""
-    true_fast = CompactNet._fast
-    monkeypatch.setattr(passes.compiled, "run_stack", lambda *a: true_stack(*a) * np.float32("nan"))
-    monkeypatch.setattr(CompactNet, "_fast", lambda *a: true_fast(*a) * np.float32("nan"))
+    monkeypatch.setattr(Numba, "between", lambda *a: true_between(*a) * np.float32("nan"))
+    monkeypatch.setattr(Numba, "layers", lambda *a: true_layers(*a) * np.float32("nan"))
     drawn = programs("relu", 8)
     assert {one.options["form"] for one in drawn} == {"paper", "compact"}
     assert all(verdict.mismatch for verdict in judge(drawn, "fast"))

@@ -13,7 +13,6 @@ from tapegrad._campaign.watch import Batched, Seen, Tree, one_hot
 from tapegrad.circuits.layered import LayerState
 from tapegrad.machines.model import Configuration, GridConfiguration
 from tapegrad.networks import jax as reference
-from tapegrad.networks import numba as compiled
 from tapegrad.source import State
 from tapegrad.targets.rcnn.encoding import COMPUTE, HEAD
 from tapegrad.targets.rcnn.net import RcnnNet, layer_of
@@ -136,11 +135,11 @@ class Relu(Batched):
 
         def step(values: jax.Array, bounds: jax.Array) -> tuple[jax.Array, jax.Array]:
             heights = tuple(self.ROWS * (2 - i % 2) for i in range(layers.shape[1] - 1))
-            values = reference.run_layers(*arrays, values, bounds, heights, False)
+            values = _run_layers(arrays, values, bounds, heights, False)
             return values, values
 
         values = jnp.concatenate([first[None], jax.lax.scan(step, first, layers)[1]])
-        read_out = jax.vmap(lambda v: reference.run_layers(*arrays, v, last, (self.ROWS,), True))
+        read_out = jax.vmap(lambda v: _run_layers(arrays, v, last, (self.ROWS,), True))
         return values, read_out(values)
 
     def seen(self, net: ReluNet, traced: Tree) -> Seen:
@@ -148,11 +147,13 @@ class Relu(Batched):
         return self._read(net, list(values), read_out[-1])
 
     def fast(self, net: ReluNet, start: LayerState, length: int) -> Seen:
-        each, values = relu_layers(net.correction), [start.bits.T.astype(net.dtype)]
-        for step in range(net.circuit_layers):
-            values.append(compiled.run_stack(net.stack, values[-1], step * each, (step + 1) * each))
-        read_out = compiled.run_stack(net.stack, values[-1], net.depth, net.depth + 1)
-        return self._read(net, values, read_out)
+        carry = net.start(start)
+        values = [net.values(carry)]
+        for _ in range(net.circuit_layers):
+            carry = net.advance(carry, 1, "fast")
+            values.append(net.values(carry))
+        assert carry.signs is not None
+        return self._read(net, values, carry.signs)
 
     def marks(self, net: ReluNet, states: Sequence[LayerState]) -> NDArray[np.int64]:
         found = np.zeros((len(states), self.ROWS, len(states[0].bits)), np.int64)
@@ -231,3 +232,21 @@ class Rcnn(Batched):
 
 LONGEST = 3
 """Rows and columns of an input on the grid, at most."""
+
+
+def _run_layers(
+    arrays: Sequence[Tree], values: Tree, bounds: Tree, heights: Sequence[int], linear: bool
+) -> Tree:
+    """Layers of units, whose bounds are data, so that a program is compiled once for all nets; a ReLU follows
+    each, but the last where that is `linear`."""
+    inputs, weights, biases = arrays
+    for i, height in enumerate(heights):
+        place = jnp.arange(height)
+        unit, real = bounds[i] + place, place < bounds[i + 1] - bounds[i]
+        reads = inputs.at[unit].get(mode="clip")
+        own = jnp.where(real[:, None], weights.at[unit].get(mode="clip"), 0)
+        bias = jnp.where(real, biases.at[unit].get(mode="clip"), 0)
+        terms = [own[:, k, None] * values.at[reads[:, k]].get(mode="clip") for k in range(own.shape[1])]
+        values = sum(terms[1:], terms[0]) + bias[:, None]
+        values = values if linear and i == len(heights) - 1 else jax.nn.relu(values)
+    return values

@@ -10,16 +10,34 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.circuits.model import Bits, Circuit
-from tapegrad.circuits.scalars import dtype_of_integers, whole
+from tapegrad.circuits.scalars import (
+    bits_of,
+    dtype_of_integers,
+    residues_of,
+    type_of_words,
+    whole,
+    within,
+    words_of,
+)
 from tapegrad.circuits.tracer import Traced
-from tapegrad.circuits.types import Array, BitType, IntType, Layout, ScalarType, parts
+from tapegrad.circuits.types import (
+    Array,
+    BitType,
+    IntType,
+    Layout,
+    ScalarType,
+    integers,
+    many_from_bits,
+    many_to_bits,
+    parts,
+)
 from tapegrad.errors import InputError
 from tapegrad.source import Call
 
@@ -28,16 +46,45 @@ BUS = re.compile(r"(.+)\[([0-9]+)\]")
 LONGEST_TEXT = 1 << 20
 
 
-def named_bits(names: Sequence[str], row: np.ndarray) -> dict[str, int]:
-    """Bits under their names; `x[0]`, `x[1]`, ... become one number, bit 0 lowest."""
-    values: dict[str, int] = {}
-    for name, bit in zip(names, row, strict=True):
+class Bus(NamedTuple):
+    """A value of a circuit: which of the bits are its own, and where in it they stand, the lowest at 0."""
+
+    name: str
+    columns: list[int]
+    places: list[int]
+
+    @property
+    def width(self) -> int:
+        """Bits, those that the circuit does not have among them."""
+        return 1 + max(self.places)
+
+
+@lru_cache(maxsize=64)
+def buses_of(names: tuple[str, ...]) -> tuple[Bus, ...]:
+    """The values, by the names of bits: `x[0]`, `x[1]`, ... are one number."""
+    found: dict[str, Bus] = {}
+    for column, name in enumerate(names):
         bus = BUS.fullmatch(name)
-        if bus:
-            values[bus[1]] = values.get(bus[1], 0) | int(bit) << int(bus[2])
-        else:
-            values[name] = int(bit)
-    return values
+        own = found.setdefault(bus[1] if bus else name, Bus(bus[1] if bus else name, [], []))
+        own.columns.append(column)
+        own.places.append(int(bus[2]) if bus else 0)
+    return tuple(found.values())
+
+
+def named_numbers(names: Sequence[str], rows: Bits) -> dict[str, NDArray[Any]]:
+    """The value of every bus, for each row of bits."""
+    found = {}
+    for bus in buses_of(tuple(names)):
+        bits = np.zeros((len(rows), bus.width), bool)
+        bits[:, bus.places] = rows[:, bus.columns]
+        found[bus.name] = words_of(bits).astype(dtype_of_integers(bus.width))
+    return found
+
+
+def named_bits(names: Sequence[str], row: np.ndarray) -> dict[str, int]:
+    """The numbers of one row."""
+    numbers = named_numbers(names, np.asarray(row, bool)[None])
+    return {name: own.tolist()[0] for name, own in numbers.items()}
 
 
 LONGEST_EXAMPLE = 80
@@ -56,18 +103,15 @@ def call_circuit(circuit: Circuit, given: tuple[Any, ...], named: Mapping[str, A
         batch = _axes_of(given[0]) > 1
         return Call((bits,), lambda rows: _outputs(circuit, rows, batch), len(bits))
     values = _bound(circuit.name, {name: name for name in widths}, given, named)
-    bits = partial(_bits, circuit.inputs, widths)
-    batch, rows = _rows(values, dict.fromkeys(widths, 0), bits, len(circuit.inputs))
+    batch, rows = _bits(circuit.inputs, values)
     return Call((rows,), lambda result: _outputs(circuit, result, batch), len(rows))
 
 
 def cycles_by_name(inputs: Sequence[str], name: str, named: Mapping[str, Any]) -> NDArray[np.uint8]:
     """The row of bits of every cycle, from a number for each input and cycle; a single number holds for all
     of them."""
-    widths = _widths(inputs)
-    values = _bound(name, {own: own for own in widths}, (), named)
-    _, rows = _rows(values, dict.fromkeys(widths, 0), partial(_bits, inputs, widths), len(inputs))
-    return rows
+    values = _bound(name, {own: own for own in _widths(inputs)}, (), named)
+    return _bits(inputs, values)[1]
 
 
 def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
@@ -80,7 +124,7 @@ def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8
         named = dict(map(_pair, texts)) if by_name else {}
         values = _bound(circuit.name, {name: name for name in widths}, given, named)
         numbers = {name: _number(text, f"input {name!r}") for name, text in values.items()}
-        return (np.array([_bits(circuit.inputs, widths, numbers)], np.uint8),)
+        return (_bits(circuit.inputs, numbers)[1],)
     if not bits:
         raise InputError(
             f"{''.join(texts)!r} is not a row of bits",
@@ -103,38 +147,42 @@ def typed_example(circuit: Circuit) -> str:
 
 def _widths(names: Sequence[str]) -> dict[str, int]:
     """Every input or bus with the number of its bits."""
-    widths: dict[str, int] = {}
-    for name in names:
-        bus = BUS.fullmatch(name)
-        key = bus[1] if bus else name
-        widths[key] = max(widths.get(key, 0), int(bus[2]) + 1 if bus else 1)
-    return widths
+    return {bus.name: bus.width for bus in buses_of(tuple(names))}
 
 
-def _bits(inputs: Sequence[str], widths: Mapping[str, int], values: Mapping[str, Any]) -> list[int]:
-    numbers: dict[str, int] = {}
-    for name, width in widths.items():
-        numbers[name] = number = whole(values[name], "is not a whole number", where=f"input {name!r}")
-        if not -(1 << width - 1) <= number < 1 << width:
-            raise InputError(f"{number} does not fit {width} bits", where=f"input {name!r}")
-    row = []
-    for name in inputs:
-        bus = BUS.fullmatch(name)
-        row.append(numbers[bus[1]] >> int(bus[2]) & 1 if bus else numbers[name] & 1)
-    return row
+def _bits(inputs: Sequence[str], values: Mapping[str, Any]) -> tuple[bool, NDArray[np.uint8]]:
+    """Whether these numbers are batches; and a row of bits for each pattern."""
+    buses = {bus.name: bus for bus in buses_of(tuple(inputs))}
+
+    def bits(name: str, numbers: Sequence[Any] | NDArray[Any]) -> NDArray[np.uint8]:
+        width = buses[name].width
+        return bits_of(_words(numbers, width, f"input {name!r}"), width)
+
+    batch, count, found = _columns(values, dict.fromkeys(values, 0), bits)
+    rows = np.zeros((count, len(inputs)), np.uint8)
+    for name, own in found.items():
+        rows[:, buses[name].columns] = own[:, buses[name].places]
+    return batch, rows
+
+
+def _words(numbers: Sequence[Any] | NDArray[Any], width: int, where: str) -> NDArray[Any]:
+    """Numbers of so many bits, signed or not, modulo 2^width."""
+    low, high = -(1 << width - 1), (1 << width) - 1
+    array = integers(numbers)
+    if array is not None and array.ndim == 1 and within(array, width, low, high):
+        return residues_of(array, width)
+    found = []
+    for value in numbers:
+        number = whole(value, "is not a whole number", where=where)
+        if not low <= number <= high:
+            raise InputError(f"{number} does not fit {width} bits", where=where)
+        found.append(number & high)
+    return np.array(found, type_of_words(width))
 
 
 def _outputs(circuit: Circuit, rows: Bits, batch: bool) -> Any:
-    found = [named_bits(circuit.outputs, row) for row in rows]
-    widths = _widths(circuit.outputs)
-    values = (
-        found[0]
-        if not batch
-        else {
-            name: np.array([own[name] for own in found], dtype_of_integers(width))
-            for name, width in widths.items()
-        }
-    )
+    found = named_numbers(circuit.outputs, rows)
+    values = found if batch else {name: own.tolist()[0] for name, own in found.items()}
     return next(iter(values.values())) if len(values) == 1 else values
 
 
@@ -146,13 +194,20 @@ def call_function(traced: Traced, given: tuple[Any, ...], named: Mapping[str, An
     what comes back is its result."""
 
     def results(rows: Bits) -> Any:
-        return _stacked(traced.output, [traced.decode(row) for row in rows])
+        return many_from_bits(traced.output, rows)
+
+    def encoded(name: str, own: Sequence[Any] | NDArray[Any]) -> NDArray[np.uint8]:
+        try:
+            return many_to_bits(traced.inputs[name], own)
+        except InputError as error:
+            raise InputError(error.what, where=f"argument {name!r}", advice=error.advice) from error
 
     if len(given) == 1 and not named and traced.takes_bits(bits := _as_numpy(given[0], "bits")):
         return Call((bits,), results, len(bits))
-    values, width = _bound(traced.name, _described(traced), given, named), len(traced.circuit.inputs)
+    values = _bound(traced.name, _described(traced), given, named)
     depths = {name: _axes(layout) for name, layout in traced.inputs.items()}
-    batch, rows = _rows(values, depths, lambda own: traced.encode(*own.values()), width)
+    batch, count, found = _columns(values, depths, encoded)
+    rows = np.concatenate([np.zeros((count, 0), np.uint8), *found.values()], axis=1)
     return Call((rows,), results if batch else lambda result: traced.decode(result[0]), len(rows))
 
 
@@ -251,14 +306,13 @@ def _bound(
     return {own: values[own] for own in wanted}
 
 
-def _rows(
+def _columns(
     values: Mapping[str, Any],
     axes: Mapping[str, int],
-    bits: Callable[[dict[str, Any]], list[int]],
-    width: int,
-) -> tuple[bool, NDArray[np.uint8]]:
-    """Whether these are batches; and the bits of every pattern, so many each. What is no batch is the same in
-    all."""
+    bits: Callable[[str, Sequence[Any] | NDArray[Any]], NDArray[np.uint8]],
+) -> tuple[bool, int, dict[str, NDArray[np.uint8]]]:
+    """Whether these are batches, of how many patterns, and the bits of every value, a row for each pattern.
+    What is no batch is the same in all."""
     values = {name: _as_numpy(own, f"input {name!r}") for name, own in values.items()}
     found = {name: _axes_of(own) for name, own in values.items()}
     for name, count in found.items():
@@ -276,12 +330,9 @@ def _rows(
     if len(sizes) > 1:
         raise InputError(f"batches of {' and '.join(map(str, sorted(sizes)))} do not go together")
     count = sizes.pop() if sizes else 1
-    patterns = (
-        {name: own[number] if name in batches else own for name, own in values.items()}
-        for number in range(count)
-    )
-    rows = np.array([bits(pattern) for pattern in patterns], np.uint8)
-    return bool(batches), rows.reshape(count, width)
+    rows = {name: bits(name, own if name in batches else [own]) for name, own in values.items()}
+    spread = {name: np.broadcast_to(own, (count, own.shape[1])) for name, own in rows.items()}
+    return bool(batches), count, spread
 
 
 def _as_numpy(value: Any, where: str) -> Any:
@@ -300,21 +351,6 @@ def _axes_of(value: Any) -> int:
     if isinstance(value, list | tuple):
         return 1 + (_axes_of(value[0]) if value else 0)
     return np.ndim(value) if hasattr(value, "__array__") else 0
-
-
-def _stacked(layout: Layout, results: Sequence[Any]) -> Any:
-    """Results of a batch: arrays instead of numbers, in tuples, lists and dictionaries as the results are."""
-    if isinstance(layout, dict):
-        return {key: _stacked(part, [own[key] for own in results]) for key, part in layout.items()}
-    if isinstance(layout, tuple | list):
-        return type(layout)(
-            _stacked(part, [own[place] for own in results]) for place, part in enumerate(layout)
-        )
-    shape = [len(results)]
-    while isinstance(layout, Array):
-        shape.append(layout.length)
-        layout = layout.element
-    return np.array(results, layout.dtype).reshape(shape)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -11,11 +11,13 @@ digits they are:
 
 import math
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, SourceError, calling_line
 
@@ -62,6 +64,14 @@ class ScalarType:
         """The Python number that the bits stand for."""
         raise NotImplementedError
 
+    def residues(self, values: Iterable[Any]) -> NDArray[Any]:
+        """The bits of many numbers, each as `residue` gives them."""
+        return np.array([self.residue(value) for value in values], type_of_words(self.width))
+
+    def numbers(self, words: NDArray[Any]) -> NDArray[Any]:
+        """The numbers that many words stand for, each as `number` gives it."""
+        return np.array([self.number(word) for word in words.tolist()], self.dtype)
+
 
 class _Whole(ScalarType):
     """Bits and integers."""
@@ -78,6 +88,19 @@ class _Whole(ScalarType):
 
     def number(self, raw: int) -> Any:
         return raw - (1 << self.width) if self.signed and raw >> self.width - 1 else raw
+
+    def residues(self, values: Iterable[Any]) -> NDArray[Any]:
+        if isinstance(values, np.ndarray) and within(values, self.width, *limits(self)):
+            return residues_of(values, self.width)
+        return super().residues(values)
+
+    def numbers(self, words: NDArray[Any]) -> NDArray[Any]:
+        if words.dtype == object:
+            return super().numbers(words)
+        if not self.signed:
+            return words.astype(self.dtype)
+        unused = np.uint64(64 - self.width)  # the sign to the front, and back
+        return (words << unused).view(np.int64) >> unused.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -129,6 +152,43 @@ class Int(IntType):
     """Signed, two's complement: -2^(width-1) to 2^(width-1) - 1."""
 
     signed: ClassVar[bool] = True
+
+
+def within(values: NDArray[Any], width: int, low: int, high: int) -> bool:
+    """Whether these are integers of NumPy's own, none beyond the limits, of words that NumPy has."""
+    known = values.dtype.kind in "biu" and width <= 64
+    return known and (not values.size or (low <= int(values.min()) and int(values.max()) <= high))
+
+
+def residues_of(values: NDArray[Any], width: int) -> NDArray[np.uint64]:
+    """Integers modulo 2^width."""
+    return values.astype(np.uint64) & np.uint64((1 << width) - 1)
+
+
+def type_of_words(width: int) -> Any:
+    """Of an array of words of so many bits: uint64, or Python's own integers where they are wider."""
+    return np.uint64 if width <= 64 else object
+
+
+def bits_of(words: NDArray[Any], width: int) -> NDArray[np.uint8]:
+    """A row of bits for each word, the lowest first."""
+    if words.dtype == object:
+        size = (width + 7) // 8
+        octets = np.frombuffer(b"".join(word.to_bytes(size, "little") for word in words), np.uint8)
+    else:
+        size = 8
+        octets = words.astype("<u8").view(np.uint8)
+    return np.unpackbits(octets.reshape(len(words), size), axis=1, bitorder="little")[:, :width]
+
+
+def words_of(bits: NDArray[Any]) -> NDArray[Any]:
+    """The words again."""
+    octets = np.packbits(bits, axis=1, bitorder="little")
+    if bits.shape[1] > 64:
+        return np.array([int.from_bytes(row.tobytes(), "little") for row in octets], object)
+    whole = np.zeros((len(bits), 8), np.uint8)
+    whole[:, : octets.shape[1]] = octets
+    return whole.view("<u8")[:, 0].astype(np.uint64)
 
 
 def dtype_of_integers(width: int, *, signed: bool = False) -> Any:

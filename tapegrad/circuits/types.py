@@ -8,9 +8,12 @@ significant bit first, and every bit gets a name:
     tuple or list   x[0], x[1], ...    dictionary              x.key (key alone for a result)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad.circuits.scalars import (
     BFloat16,
@@ -26,7 +29,9 @@ from tapegrad.circuits.scalars import (
     ScalarType,
     UFixed,
     UInt,
+    bits_of,
     scalar_type,
+    words_of,
 )
 from tapegrad.errors import InputError, SourceError
 
@@ -48,8 +53,11 @@ __all__ = [
     "UFixed",
     "UInt",
     "from_bits",
+    "integers",
     "layout_from_json",
     "layout_to_json",
+    "many_from_bits",
+    "many_to_bits",
     "names",
     "parts",
     "to_bits",
@@ -167,6 +175,48 @@ def from_bits(layout: Layout, bits: Iterator[Any]) -> Any:
     if isinstance(layout, dict):
         return dict(zip(layout, items, strict=True))
     return tuple(items) if isinstance(layout, tuple) else items
+
+
+def many_to_bits(layout: Layout, values: Sequence[Any] | NDArray[Any]) -> NDArray[np.uint8]:
+    """The bits of many values, a row for each: of an array or a list of integers at once."""
+    width = sum(1 for _ in names(layout, ""))
+    if isinstance(layout, ScalarType | Array):
+        shape, of = shape_of(layout)
+        array = values if isinstance(values, np.ndarray) else integers(values)
+        if array is not None and array.shape[1:] == shape:
+            return bits_of(of.residues(array.reshape(-1)), of.width).reshape(len(array), width)
+    return np.array([list(to_bits(layout, value)) for value in values], np.uint8).reshape(len(values), width)
+
+
+def many_from_bits(layout: Layout, bits: NDArray[Any]) -> Any:
+    """The values of many rows of bits: arrays where `from_bits` has numbers and lists of them."""
+    if isinstance(layout, ScalarType | Array):
+        shape, of = shape_of(layout)
+        words = words_of(bits.reshape(-1, of.width))
+        return of.numbers(words).reshape(len(bits), *shape)
+    own = [part for _, part in parts(layout, "")]
+    ends = np.cumsum([sum(1 for _ in names(part, "")) for part in own])
+    found = [
+        many_from_bits(part, columns) for part, columns in zip(own, np.split(bits, ends[:-1], 1), strict=True)
+    ]
+    return dict(zip(layout, found, strict=True)) if isinstance(layout, dict) else type(layout)(found)
+
+
+def shape_of(layout: Type) -> tuple[tuple[int, ...], ScalarType]:
+    """Of an array the axes and the type of a single value."""
+    if isinstance(layout, ScalarType):
+        return (), layout
+    shape, of = shape_of(layout.element)
+    return (layout.length, *shape), of
+
+
+def integers(values: Sequence[Any] | NDArray[Any]) -> NDArray[Any] | None:
+    """Integers as an array; None where there is anything else, or what no type of NumPy's holds."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError):
+        return None
+    return array if array.dtype.kind in "biu" else None
 
 
 def layout_to_json(layout: Layout) -> Any:

@@ -26,7 +26,6 @@ from tapegrad.networks.form import (
     Matrix,
     Numbers,
     Recurrence,
-    Stack,
 )
 
 EXACT = lax.Precision.HIGHEST
@@ -350,55 +349,11 @@ def _heads(
     return attention, np.broadcast_to(places, (len(found), len(places)))
 
 
-# Stacks: layers of all widths share few compiled programs, since a layer is padded to the next power of two
-# with units whose weights are zero (the padding of Lemma B.1 of Wei, Chen, Ma).
-
-
 def room(width: int, fine: bool = False) -> int:
     """Rows that hold a layer of this width, padding included: the next power of two; or, where that would be
     much, the next eighth of one."""
     whole = max(SMALLEST_ROOM, 1 << (width - 1).bit_length())
     return round_up(width, whole >> 4) if fine and width > FINE else whole
-
-
-def resized(values: Float[Array, "units patterns"], rows: int) -> Float[Array, "rows patterns"]:
-    """With this many rows: padding added or left out."""
-    return values[:rows] if len(values) >= rows else jnp.pad(values, ((0, rows - len(values)), (0, 0)))
-
-
-def run_stack(
-    stack: Stack, values: Float[Array, "units patterns"], first: int, heights: tuple[int, ...]
-) -> Float[Array, "rows patterns"]:
-    """The layers of a stack from `first` on, one for each of these heights (at least their sizes)."""
-    last = first + len(heights)
-    bounds = stack.bounds[first : last + 1]
-    linear = last == stack.layers
-    return run_layers(stack.inputs, stack.weights, stack.biases, values, bounds, heights, linear)
-
-
-@partial(jax.jit, static_argnames=("heights", "linear"))
-def run_layers(
-    inputs: Int[Array, "all fan_in"],
-    weights: Float[Array, "all fan_in"],
-    biases: Float[Array, " all"],
-    values: Float[Array, "units patterns"],
-    bounds: Int[Array, " ends"],
-    heights: tuple[int, ...],
-    linear: bool,
-) -> Array:
-    """The same from its arrays; after the last layer there is a ReLU unless it is `linear`."""
-    for i, height in enumerate(heights):
-        if len(biases) == 0:  # a network without outputs
-            return jnp.zeros((heights[-1], values.shape[1]), values.dtype)
-        place = jnp.arange(height)
-        unit, real = bounds[i] + place, place < bounds[i + 1] - bounds[i]
-        reads = inputs.at[unit].get(mode="clip")
-        own = jnp.where(real[:, None], weights.at[unit].get(mode="clip"), 0)
-        bias = jnp.where(real, biases.at[unit].get(mode="clip"), 0)
-        terms = [own[:, k, None] * values.at[reads[:, k]].get(mode="clip") for k in range(own.shape[1])]
-        values = sum(terms[1:], terms[0]) + bias[:, None]
-        values = values if linear and i == len(heights) - 1 else jax.nn.relu(values)
-    return values
 
 
 def _over(vector: Array, values: Array | np.ndarray) -> Array:

@@ -5,63 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from numba import prange
 
 from tapegrad._jit import njit
-from tapegrad.errors import Refused
-from tapegrad.networks.form import Dense, Stack
+from tapegrad.networks.form import Dense
 
 BLOCK = 64
 """Patterns that go through a stack together: a block stays in the processor's cache."""
-
-
-def run_stack(
-    stack: Stack, values: Float[np.ndarray, "units patterns"], first: int, last: int
-) -> Float[np.ndarray, "rows patterns"]:
-    """The layers of a stack from `first` up to `last` (not included)."""
-    inputs, weights, biases = (np.asarray(a) for a in (stack.inputs, stack.weights, stack.biases))
-    if inputs.shape[1] != 2:
-        raise Refused("the compiled loop is for units with two inputs")
-    bounds = stack.bounds[first : last + 1]
-    return _run_stack(np.asarray(values), inputs, weights, biases, bounds, last == stack.layers)
-
-
-@njit(parallel=True)
-def _run_stack(values, inputs, weights, biases, bounds, linear):  # pragma: no cover - compiled
-    """The values (units, patterns) after the layers that `bounds` delimits; a ReLU follows each,
-    except the last one where `linear` is set."""
-    patterns = values.shape[1]
-    layers = len(bounds) - 1
-    width = bounds[layers] - bounds[layers - 1]
-    rows = values.shape[0]
-    for layer in range(layers):
-        rows = max(rows, bounds[layer + 1] - bounds[layer])
-    result = np.empty((width, patterns), values.dtype)
-    for block in prange((patterns + BLOCK - 1) // BLOCK):
-        first = block * BLOCK
-        size = min(BLOCK, patterns - first)
-        here = np.zeros((rows, BLOCK), values.dtype)
-        there = np.zeros((rows, BLOCK), values.dtype)
-        for row in range(values.shape[0]):
-            for p in range(size):
-                here[row, p] = values[row, first + p]
-        for layer in range(layers):
-            start = bounds[layer]
-            # The least value that passes: a ReLU cuts at 0, the linear layer nowhere.
-            floor = values.dtype.type(-np.inf if linear and layer == layers - 1 else 0)
-            for unit in range(bounds[layer + 1] - start):
-                u = start + unit
-                x, y = here[inputs[u, 0]], here[inputs[u, 1]]
-                w, v, bias = weights[u, 0], weights[u, 1], biases[u]
-                out = there[unit]
-                for p in range(BLOCK):
-                    z = w * x[p] + v * y[p] + bias
-                    out[p] = z if z > floor else floor
-            here, there = there, here
-        for row in range(width):
-            for p in range(size):
-                result[row, first + p] = here[row, p]
-    return result
 
 
 class ColumnLayers(NamedTuple):

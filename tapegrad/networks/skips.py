@@ -1,26 +1,16 @@
 """Networks of ReLU units with skip connections: any unit may read any unit of an earlier layer.
 
 Such a network is run with a running state: a row of slots, each of which holds a value until the last layer
-that reads it, and is then given to another. `Units` is the network, `Slots` where its values go, `Tiles` the
-same in pieces of one shape, which is how JAX runs it: however large a network is, one small program is
-compiled, and nets of like size share it.
+that reads it, and is then given to another. `Units` is the network, `Slots` where its values go.
 """
 
 from itertools import pairwise
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 
 from tapegrad.errors import BrokenNet
-from tapegrad.networks.jax import room
-
-TILE, FAN_IN = 32, 8
-"""Units that JAX computes together, and reads of each: eight suffice for every gate of four inputs, so that
-gates do not make a difference to what is compiled."""
 
 
 class Units(NamedTuple):
@@ -112,63 +102,3 @@ def slots_of(units: Units) -> Slots:
             of_place.append(free.pop())
             freed[last[place]].append(of_place[-1])
     return Slots(np.array(of_place, np.int32), count)
-
-
-class Tiles(NamedTuple):
-    """Units in groups of `TILE` from one layer each, all with the same number of reads; what is missing reads
-    nothing and goes to the last slot, which nobody reads."""
-
-    reads: Int[Array, "tiles tile fan_in"]
-    weights: Float[Array, "tiles tile fan_in"]
-    biases: Float[Array, "tiles tile"]
-    to: Int[Array, "tiles tile"]
-    bounds: Int[np.ndarray, " ends"]
-    """Where the tiles of each layer begin."""
-
-
-def tiles_of(units: Units, dtype: np.dtype, slots: Slots) -> Tiles:
-    """The network on the device, in rooms that nets of like size share."""
-    each = -(-np.diff(units.bounds) // TILE)
-    bounds = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
-    height, fan_in = room(max(1, int(bounds[-1]))), -(-int(units.counts.max(initial=1)) // FAN_IN) * FAN_IN
-    width = room(slots.total + 1)
-    layer = np.repeat(np.arange(units.layers), np.diff(units.bounds))
-    within = np.arange(len(layer)) - units.bounds[layer]
-    tile, row = bounds[layer] + within // TILE, within % TILE
-    biases = np.zeros((height, TILE), dtype)
-    biases[tile, row] = units.biases
-    to = np.full((height, TILE), width - 1, np.int32)
-    to[tile, row] = slots.of_place[units.inputs :]
-    reads = np.full((height, TILE, fan_in), width - 1, np.int32)
-    weights = np.zeros((height, TILE, fan_in), dtype)
-    unit = np.repeat(np.arange(len(layer)), units.counts)
-    which = np.arange(len(unit)) - units.starts[unit]
-    reads[tile[unit], row[unit], which] = slots.of_place[units.places]
-    weights[tile[unit], row[unit], which] = units.weights
-    on_device = [jax.device_put(array) for array in (reads, weights, biases, to)]
-    return Tiles(on_device[0], on_device[1], on_device[2], on_device[3], bounds)
-
-
-def run_tiles(
-    tiles: Tiles, values: Float[Array, "slots patterns"], first: int, last: int
-) -> Float[Array, "slots patterns"]:
-    """The layers from `first` up to `last`, not included."""
-    begin, end = (jnp.int32(tiles.bounds[layer]) for layer in (first, last))
-    return _run(tiles.reads, tiles.weights, tiles.biases, tiles.to, values, begin, end)
-
-
-@jax.jit
-def _run(
-    reads: Int[Array, "tiles tile fan_in"],
-    weights: Float[Array, "tiles tile fan_in"],
-    biases: Float[Array, "tiles tile"],
-    to: Int[Array, "tiles tile"],
-    values: Float[Array, "slots patterns"],
-    begin: Int[Array, ""],
-    end: Int[Array, ""],
-) -> Float[Array, "slots patterns"]:
-    def tile(number: Int[Array, ""], values: Array) -> Array:
-        own = values[reads[number]] * weights[number][..., None]
-        return values.at[to[number]].set(jax.nn.relu(own.sum(axis=1) + biases[number][:, None]))
-
-    return lax.fori_loop(begin, end, tile, values)

@@ -10,7 +10,7 @@ from tapegrad.circuits.inputs import BUS, named_bits
 from tapegrad.show.drawing.layers import Units, skyline
 from tapegrad.show.drawing.scene import HERE, LATER, Drawing, Node, Picture
 from tapegrad.show.views import Heights
-from tapegrad.targets.relu.compact.net import CompactNet, RunningState
+from tapegrad.targets.relu.compact.net import Activations, CompactNet
 
 MOST_UNITS = 128
 """Units of a layer that are shown."""
@@ -44,7 +44,7 @@ class CompactView:
     curves = ("values that are on",)
     sees_every_step = True
 
-    def __init__(self, compiled: Compiled, carry: RunningState) -> None:
+    def __init__(self, compiled: Compiled, carry: Activations) -> None:
         net = compiled.net
         assert isinstance(net, CompactNet)
         self.net = net
@@ -84,9 +84,9 @@ class CompactView:
             ),
         ]
 
-    def frame(self, carry: RunningState) -> tuple[list[Any], Heights]:
+    def frame(self, carry: Activations) -> tuple[list[Any], Heights]:
         """The layer that was computed last; before the first step the inputs."""
-        net, values = self.net, np.asarray(carry.values)[:, 0]
+        net, values = self.net, carry.values[:, 0]
         layer = min(carry.steps, net.depth)
         places = self._places(layer)
         if carry.steps <= net.depth:
@@ -98,7 +98,7 @@ class CompactView:
             words = [net.explain(net.place_name(place)) for place in shown]
         cells = [(0, column, self.known[place]) for column, place in enumerate(shown) if self.known[place]]
         units = CellsFrame(cells, widths=[len(shown)], words=[words])
-        outputs = net.read_out(carry)[:, 0].tolist() if net.done(carry) else []
+        outputs = [] if carry.signs is None else carry.signs[:, 0].tolist()
         read = CellsFrame(list(_row(outputs[:MOST_UNITS])), widths=[len(outputs[:MOST_UNITS])])
         on = float((values[: net.slots.total] > 0.5).sum())
         return [self._picture(carry, places, outputs), units, read], (on,)
@@ -111,7 +111,7 @@ class CompactView:
         begin, end = (net.own.inputs + int(bound) for bound in net.own.bounds[step - 1 : step + 1])
         return list(range(begin, end))
 
-    def _picture(self, carry: RunningState, places: list[int], outputs: list[float]) -> Picture:
+    def _picture(self, carry: Activations, places: list[int], outputs: list[float]) -> Picture:
         caption = self._caption(carry, places, outputs)
         if self.units is None:
             return Picture(caption, self._shares(carry, outputs))
@@ -141,7 +141,7 @@ class CompactView:
         ]
         return Picture(caption, nodes, edges)
 
-    def _shares(self, carry: RunningState, outputs: list[float]) -> list[Any]:
+    def _shares(self, carry: Activations, outputs: list[float]) -> list[Any]:
         last = self.net.depth + 1 if outputs else min(carry.steps, self.net.depth)
         nodes: list[Any] = []
         for step in range(last + 1):
@@ -150,7 +150,7 @@ class CompactView:
             nodes.append((step, share, HERE if step == last else 0))
         return nodes
 
-    def _caption(self, carry: RunningState, places: list[int], outputs: list[float]) -> str:
+    def _caption(self, carry: Activations, places: list[int], outputs: list[float]) -> str:
         net = self.net
         if outputs:
             return OUTPUTS_READ.format(listed(net.output_names, np.array(outputs) > 0))

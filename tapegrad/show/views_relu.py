@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 
 from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Panel
-from tapegrad._precision import in_double
 from tapegrad.circuits.model import ARITY, Gate
-from tapegrad.networks.jax import room, run_stack
 from tapegrad.show.drawing.layers import Units, skyline
 from tapegrad.show.drawing.scene import HERE, LATER, Drawing, Node, Picture
 from tapegrad.show.views import Heights
 from tapegrad.show.views_compact import INPUTS_IN, LARGE_LEGEND, OUTPUTS_READ, listed
 from tapegrad.targets.relu.build import relu_layers
-from tapegrad.targets.relu.net import Activations, ReluNet
+from tapegrad.targets.relu.layered import Activations
+from tapegrad.targets.relu.net import ReluNet
 
 MOST_UNITS = 128
 """Units of a layer that are shown."""
@@ -87,15 +86,15 @@ class ReluView:
         ]
 
     def frame(self, carry: Activations) -> tuple[list[Any], Heights]:
-        layers = [self._values(self.before.values, self.net.layer_width(self.before.steps))]
+        layers = [self.net.values(self.before)[:, 0]]
         words = [[f"Value {c} of circuit layer {self.before.steps}." for c in range(len(layers[0]))]]
         if carry.steps > self.before.steps:
             first = self.before.steps * self.each
             for part in range(1, self.each + 1):
-                layers.append(self._after(first, part))
+                layers.append(self.net.partly(self.before, part)[:, 0])
                 names = [f"{first + part - 1}.{c}" for c in range(min(len(layers[-1]), MOST_UNITS))]
                 words.append([self.net.explain(name) for name in names] if self.explained else [])
-        values = self._values(carry.values, self.net.layer_width(carry.steps))
+        values = self.net.values(carry)[:, 0]
         on = float((values > 0.5).sum())
         self.values = [*self.values[: carry.steps], values]
         self.before = carry
@@ -119,7 +118,7 @@ class ReluView:
         return Drawing("The layers of the circuit", nodes, (), arrangements, LARGE_LEGEND)
 
     def _picture(self, carry: Activations) -> Picture:
-        outputs = self.net.read_out(carry)[:, 0].tolist() if self.net.done(carry) else []
+        outputs = [] if carry.signs is None else carry.signs[:, 0].tolist()
         caption, last = self._caption(carry, outputs), len(self.values) - 1
         nodes: list[Any] = []
         if self.units is None:
@@ -158,21 +157,10 @@ class ReluView:
         )
 
     def _outputs(self, carry: Activations) -> CellsFrame:
-        if not self.net.done(carry):
+        if carry.signs is None:
             return CellsFrame([], widths=[0])
-        outputs = self.net.read_out(carry)[:MOST_UNITS, 0].tolist()
+        outputs = carry.signs[:MOST_UNITS, 0].tolist()
         return CellsFrame([(0, c, v) for c, v in enumerate(outputs)], widths=[len(outputs)])
-
-    @in_double
-    def _after(self, first: int, parts: int) -> NDArray[np.floating]:
-        """The reference engine, stopped after some of the ReLU layers of a circuit layer."""
-        sizes = [self.net.stack.size(layer) for layer in range(first, first + parts)]
-        values = run_stack(self.net.stack, self.before.values, first, tuple(map(room, sizes)))
-        return self._values(values, sizes[-1])
-
-    def _values(self, values: Any, count: int) -> NDArray[np.floating]:
-        """Those of the first pattern of a batch, padding left out."""
-        return np.asarray(values)[:count, 0]
 
 
 def _units(net: ReluNet) -> Units:

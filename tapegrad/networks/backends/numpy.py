@@ -56,13 +56,25 @@ class NumPy(Backend[Array]):
 
     @quietly
     def layers(self, node: Node, x: Array) -> Array:
-        columns = _columns(x)
-        slots = np.zeros((node.whole("slots"), columns.shape[1]), x.dtype)
-        slots[: len(columns)] = columns
-        for layer in self._layers_of(node):
-            slots[layer.to] = np.maximum(layer.weight @ slots + layer.bias, layer.floor)
+        slots = self.between(node, self.begin(node, _columns(x)), 0, len(self.part(node, "bounds")) - 1)
         found = slots[self.part(node, "out")]
         return np.ascontiguousarray(found.T).reshape(*x.shape[:-1], len(found))
+
+    # Of a node `layers`, whose values may be looked at on the way:
+
+    def begin(self, node: Node, x: Array) -> Array:
+        """Its slots before the first layer: a column for each place."""
+        slots = np.zeros((node.whole("slots"), x.shape[1]), x.dtype)
+        slots[: len(x)] = x
+        return slots
+
+    @quietly
+    def between(self, node: Node, slots: Array, first: int, last: int) -> Array:
+        """The slots after the layers from `first` up to `last`, not included."""
+        slots = slots.copy()
+        for layer in self._layers_of(node)[first:last]:
+            slots[layer.to] = np.maximum(layer.weight @ slots + layer.bias, layer.floor)
+        return slots
 
     def _layers_of(self, node: Node) -> list[_Layer]:
         if node.name not in self._layers:

@@ -2,34 +2,25 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt8
-from numpy.typing import ArrayLike, NDArray
+from jaxtyping import Float, Int, UInt8
+from numpy.typing import NDArray
 
-from tapegrad._precision import in_double
 from tapegrad.circuits.layered import LayerState
-from tapegrad.circuits.model import Gate, batch_of_bits
+from tapegrad.circuits.model import Gate
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.form import Stack, formula
 from tapegrad.networks.forms import of_stack
-from tapegrad.networks.jax import resized, room, run_stack
 from tapegrad.networks.network import Network
-from tapegrad.targets.net import Net
 from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, GADGETS, HIDDEN_COUNT, relu_layers
 from tapegrad.targets.relu.exactness import prove
+from tapegrad.targets.relu.layered import Activations, LayeredNet
 
-SMALLEST = 512
-"""Units, padding included, that even the smallest nets are given when they run."""
 LARGEST_DENSE = 1 << 28
 """Most entries of a matrix that is written out."""
-CHUNK_BYTES = {"cpu": 1 << 25}
-LARGE_CHUNK = 1 << 30
-"""Activations that `outputs` keeps at a time: what a processor's cache likes, and an accelerator."""
 
 
 class Gates(NamedTuple):
@@ -41,22 +32,12 @@ class Gates(NamedTuple):
     wires: Int[np.ndarray, " gates"]
 
 
-class Activations(NamedTuple):
-    """The values of a circuit layer as (units, patterns), with rows of zeros for padding."""
-
-    steps: int
-    values: Float[Array, "rows patterns"]
-
-
-class ReluNet(Net):
+class ReluNet(LayeredNet):
     """A layered circuit as ReLU layers with two inputs to a unit (Wei et al., section 3).
 
     The paper's `W_0, b_0, ..., W_d, b_d`: d ReLU layers, then a linear one. `dense_layer(i)`
     writes one of them out.
     """
-
-    target: ClassVar[str] = "relu"
-    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     stack: Stack
     gates: Gates
@@ -64,23 +45,6 @@ class ReluNet(Net):
     output_names: tuple[str, ...] = eqx.field(static=True)
     correction: str = eqx.field(static=True)
     padded_width: int | None = eqx.field(static=True)
-
-    @classmethod
-    @in_double
-    def of(
-        cls,
-        stack: Stack,
-        gates: Gates,
-        input_names: tuple[str, ...],
-        output_names: tuple[str, ...],
-        correction: str,
-        padded_width: int | None,
-    ) -> Self:
-        """A net from its layers, which are put on the device."""
-        stack.check()
-        inputs, weights, biases = jax.device_put((stack.inputs, stack.weights, stack.biases))
-        on_device = Stack(inputs, weights, biases, stack.bounds, stack.width)
-        return cls(on_device, gates, input_names, output_names, correction, padded_width)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -113,108 +77,45 @@ class ReluNet(Net):
         """Bits to bits: the paper's layers, and its outputs -1 and +1 as 0 and 1."""
         return of_stack(self.target, self.stack, self.input_names, self.output_names)
 
-    def given(self, carry: Activations) -> dict[str, NDArray[Any]]:
-        return {"bits": self._values(carry).T}
+    @property
+    def last_step(self) -> int:
+        """A step for each circuit layer; the last one gives the outputs, too."""
+        return self.circuit_layers
 
-    @cached_property
-    def _in_room(self) -> Stack:
-        """With units for padding behind the last layer, so that nets of like size share programs."""
-        own = self.stack
-        more = room(max(SMALLEST, len(own.biases))) - len(own.biases)
-        behind = ((0, more), (0, 0))
-        inputs, weights, biases = jax.device_put(
-            (np.pad(own.inputs, behind), np.pad(own.weights, behind), np.pad(own.biases, behind[0]))
-        )
-        return Stack(inputs, weights, biases, own.bounds, own.width)
+    def layers_before(self, step: int) -> int:
+        return step * relu_layers(self.correction) + (step == self.last_step)
 
-    @in_double
     def start(self, state: LayerState) -> Activations:
-        """The inputs as values 0 and 1."""
-        patterns, width = state.bits.shape
-        if state.layer != 0 or width != len(self.input_names):
+        """The inputs as bits."""
+        if state.layer != 0 or state.bits.shape[1] != len(self.input_names):
             raise InputError(f"the net starts at layer 0, with {len(self.input_names)} bits in a pattern")
-        values = np.zeros((room(width), patterns), self.dtype)
-        values[:width] = state.bits.T
-        return Activations(0, jax.device_put(values))
-
-    @in_double
-    def step(self, carry: Activations) -> Activations:
-        """One circuit layer: two ReLU layers for its gates, two for the correction."""
-        if self.done(carry):
-            return carry
-        each = relu_layers(self.correction)
-        # Hidden units and cuts are at most twice the gates, and a layer runs in the larger of the rooms
-        # before and after it: so as many programs are compiled as there are rooms.
-        after = room(self.layer_width(carry.steps + 1))
-        rows = max(len(carry.values), after)
-        heights = tuple(rows * (2 if i % 2 == 0 else 1) for i in range(each))
-        values = run_stack(self._in_room, resized(carry.values, rows), carry.steps * each, heights)
-        return Activations(carry.steps + 1, resized(values, after))
-
-    def advance(self, carry: Activations, steps: int, engine: str = "reference") -> Activations:
-        """At most `steps` circuit layers, by the engine asked for."""
-        if engine != "fast":
-            return super().advance(carry, steps, engine)
-        end = min(carry.steps + steps, self.circuit_layers)
-        if end == carry.steps:
-            return carry
-        each = relu_layers(self.correction)
-        found = self._fast(carry, carry.steps * each, end * each)
-        values = np.zeros((room(len(found)), found.shape[1]), self.dtype)
-        values[: len(found)] = found
-        return Activations(end, in_double(jnp.asarray)(values))
+        return self.started(state.bits)
 
     def decode(self, carry: Activations) -> LayerState:
         """The bits nearest to the values; at the end, the signs of the network's outputs."""
-        bits = self.read_out(carry) > 0 if self.done(carry) else self._values(carry) > 0.5
+        bits = self.values(carry) > 0.5 if carry.signs is None else carry.signs > 0
         return LayerState(carry.steps, bits.T)
-
-    def done(self, carry: Activations) -> bool:
-        """Whether the last circuit layer has been computed."""
-        return carry.steps >= self.circuit_layers
 
     def deviation(self, carry: Activations) -> float:
         """Largest distance of a value from its bit, or of an output from -1 or +1."""
-        values = self._values(carry)
-        found = np.abs(values - (values > 0.5)).max(initial=0)
-        if self.done(carry):
-            found = np.maximum(found, np.abs(np.abs(self.read_out(carry)) - 1).max(initial=0))  # NaN stays
-        return float(found)
+        values = self.values(carry)
+        return float(np.maximum(np.abs(values - (values > 0.5)).max(initial=0), self.off_from_signs(carry)))
 
-    def outputs(self, bits: ArrayLike, engine: str = "reference") -> Float[np.ndarray, "patterns outputs"]:
-        """The network's outputs, near -1 and +1, for a batch of patterns (a row for each), in chunks that
-        keep memory small."""
-        self.check_engine(engine)
-        batch = batch_of_bits(bits, self.input_names, "net")
-        rows = room(max(self.layer_width(step) for step in range(self.circuit_layers + 1)))
-        budget = CHUNK_BYTES.get(jax.default_backend(), LARGE_CHUNK)
-        chunk = max(1, budget // (2 * rows * self.dtype.itemsize))
-        found = np.empty((len(batch), len(self.output_names)), self.dtype)
-        for first in range(0, len(batch), chunk):
-            # The last chunk starts early enough to be as large as the others: nothing is compiled again.
-            start = max(0, min(first, len(batch) - chunk))
-            carry = self.start(LayerState(0, batch[start : start + chunk]))
-            carry = self.advance(carry, self.circuit_layers, engine)
-            found[start : start + chunk] = self.read_out(carry, engine).T
-        return found
+    def values(self, carry: Activations) -> Float[np.ndarray, "units patterns"]:
+        """Those of the circuit layer; none after a run through all layers at once."""
+        if carry.steps == 0:
+            return carry.values.astype(self.dtype)
+        return self.after(carry.values, carry.steps * relu_layers(self.correction))
 
-    @in_double
-    def read_out(
-        self, carry: Activations, engine: str = "reference"
-    ) -> Float[np.ndarray, "outputs patterns"]:
-        """The last, linear layer on the values of the last circuit layer, as (outputs, patterns)."""
-        if engine == "fast":
-            return self._fast(carry, self.depth, self.depth + 1)
-        count = self.stack.size(self.depth)
-        return np.asarray(run_stack(self._in_room, carry.values, self.depth, (room(count),)))[:count]
+    def partly(self, carry: Activations, layers: int) -> Float[np.ndarray, "units patterns"]:
+        """What the first so many layers of the next step give."""
+        first = self.layers_before(carry.steps)
+        return self.after(self.between(carry, first + layers), first + layers)
 
-    def _fast(self, carry: Activations, first: int, last: int) -> Float[np.ndarray, "units patterns"]:
-        from tapegrad.networks import numba  # slow to import, and not always needed
-
-        return numba.run_stack(self.stack, np.asarray(carry.values), first, last)
-
-    def _values(self, carry: Activations) -> Float[np.ndarray, "units patterns"]:
-        return np.asarray(carry.values)[: self.layer_width(carry.steps)]
+    def after(self, values: NDArray[Any], layers: int) -> Float[np.ndarray, "units patterns"]:
+        """What a layer of the network gave: layers take turns with two halves of the slots."""
+        first = layers % 2 * (self._node.whole("slots") // 2)
+        return values[first : first + self.stack.size(layers - 1)].astype(self.dtype)
 
     # Reading
 
@@ -296,7 +197,7 @@ class ReluNet(Net):
             arrays[f"units.{name}"] for name in ("inputs", "weights", "biases", "layers")
         )
         stack = Stack(reads, weights, biases, bounds, len(inputs))
-        return cls.of(stack, gates, inputs, outputs, correction, width)
+        return cls(stack.check(), gates, inputs, outputs, correction, width)
 
     def certificate(self) -> dict[str, Any]:
         """The static proof, in numbers (`tapegrad.targets.relu.exactness`)."""

@@ -61,7 +61,7 @@ def build(
     _padded_width(layer_sizes(circuit, rounding), width)
     gates = Gates(circuit.kinds, circuit.left, circuit.right, circuit.wires)
     stack = lay_out(circuit, rounding, dtype)
-    return ReluNet.of(stack, gates, circuit.inputs, circuit.outputs, rounding, width)
+    return ReluNet(stack.check(), gates, circuit.inputs, circuit.outputs, rounding, width)
 
 
 def estimate(

@@ -2,27 +2,24 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Num
-from numpy.typing import ArrayLike, NDArray
+from jaxtyping import Int
+from numpy.typing import NDArray
 
-from tapegrad._precision import in_double
 from tapegrad.circuits.model import Bits, batch_of_bits
 from tapegrad.errors import BrokenNet, InputError
 from tapegrad.networks.form import Stack, formula
 from tapegrad.networks.forms import of_units
-from tapegrad.networks.jax import resized, room
 from tapegrad.networks.network import Network
-from tapegrad.networks.skips import Slots, Tiles, Units, run_tiles, slots_of, tiles_of
-from tapegrad.targets.net import Net, bytes_of
+from tapegrad.networks.skips import Slots, Units, slots_of
+from tapegrad.targets.net import bytes_of
 from tapegrad.targets.relu.build import DTYPES
 from tapegrad.targets.relu.compact.build import Made, stack_of
 from tapegrad.targets.relu.compact.exactness import STATEMENT, largest_sum
+from tapegrad.targets.relu.layered import Activations, LayeredNet
 from tapegrad.targets.target import Counts
 
 FORM = "compact"
@@ -38,33 +35,13 @@ ARRAYS = {
     "outputs.biases": np.int8,
 }
 """The arrays of a saved net."""
-CHUNK_BYTES = {"reference": 1 << 25, "fast": 1 << 27}
-"""Values that `outputs` keeps at a time: what a processor's cache likes."""
-LARGE_CHUNK = 1 << 32
-"""The same for the reference engine on an accelerator, where starting a tile costs more than running it."""
 MOST_READERS = 4
 """Readers of a unit that are named."""
 
 
-def _on_host() -> bool:
-    """Whether JAX has no device of its own: then NumPy moves values, and nothing is compiled for their
-    number."""
-    return jax.default_backend() == "cpu"
-
-
-class RunningState(NamedTuple):
-    """The values that later layers read, as (slots, patterns); what other rows hold has no meaning."""
-
-    steps: int
-    values: Float[Array, "slots patterns"]
-
-
-class CompactNet(Net):
+class CompactNet(LayeredNet):
     """A circuit as gates of up to four inputs, each made of one to four ReLU units with small whole weights.
     A unit may read any earlier one, or, without skip connections, those of the layer before."""
-
-    target: ClassVar[str] = "relu"
-    engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     own: Units
     holds: Int[np.ndarray, " units"]
@@ -102,126 +79,39 @@ class CompactNet(Net):
         """Bits to bits: all units, and the outputs -1 and +1 as 0 and 1."""
         return of_units(self.target, self.own, self.slots, self.dtype, self.input_names, self.output_names)
 
-    def given(self, carry: RunningState) -> dict[str, NDArray[Any]]:
-        return {"bits": np.asarray(carry.values)[: self.own.inputs].T}
-
     @cached_property
     def slots(self) -> Slots:
         """Where the running state keeps each value."""
         return slots_of(self.own)
 
     @property
-    def _rows(self) -> int:
-        """Slots, with room for one that nobody reads."""
-        return room(self.slots.total + 1)
+    def last_step(self) -> int:
+        """One step for each ReLU layer, and one for the outputs."""
+        return self.depth + 1
 
-    @cached_property
-    def _tiles(self) -> Tiles:
-        return tiles_of(self.own, self.dtype, self.slots)
+    def layers_before(self, step: int) -> int:
+        return step
 
-    @cached_property
-    def _program(self) -> Any:
-        from tapegrad.networks.skips_numba import program_of  # slow to import, and not always needed
+    def start(self, state: Bits) -> Activations:
+        """The bits of the inputs."""
+        return self.started(batch_of_bits(state, self.input_names, "net"))
 
-        return program_of(self.own, self.slots)
-
-    @in_double
-    def start(self, state: Bits) -> RunningState:
-        """The inputs as values 0 and 1."""
-        bits = batch_of_bits(state, self.input_names, "net")
-        if not _on_host():  # the bits alone go over
-            return RunningState(0, resized(jax.device_put(bits).T.astype(self.dtype), self._rows))
-        values = np.zeros((self._rows, len(bits)), self.dtype)
-        values[: bits.shape[1]] = bits.T
-        return RunningState(0, jax.device_put(values))
-
-    def step(self, carry: RunningState) -> RunningState:
-        """One layer; the last step is that of the outputs, and leaves the state as it is."""
-        return self.advance(carry, 1)
-
-    @in_double
-    def advance(self, carry: RunningState, steps: int, engine: str = "reference") -> RunningState:
-        """At most so many layers."""
-        self.check_engine(engine)
-        end = min(carry.steps + steps, self.depth + 1)
-        layers = carry.steps, min(end, self.depth)
-        if layers[0] >= layers[1]:
-            return RunningState(end, carry.values)
-        if engine == "reference":
-            return RunningState(end, run_tiles(self._tiles, carry.values, *layers))
-        return RunningState(end, jnp.asarray(self._fast(np.asarray(carry.values), *layers)))
-
-    def decode(self, carry: RunningState) -> Bits | None:
+    def decode(self, carry: Activations) -> Bits | None:
         """The inputs, or at the end the signs of the outputs; in between the circuit has no state."""
-        if carry.steps == 0:
-            return np.asarray(carry.values)[: self.own.inputs].T > 0.5
-        return self.read_out(carry).T > 0 if self.done(carry) else None
+        if carry.signs is not None:
+            return carry.signs.T > 0
+        return carry.values.T > 0.5 if carry.steps == 0 else None
 
-    def silent(self, carry: RunningState) -> int:
+    def silent(self, carry: Activations) -> int:
         """All layers that are left: between inputs and outputs the circuit has no state."""
-        return max(1, self.depth + 1 - carry.steps)
+        return max(1, self.last_step - carry.steps)
 
-    def done(self, carry: RunningState) -> bool:
-        """Whether the outputs have been computed."""
-        return carry.steps > self.depth
-
-    def deviation(self, carry: RunningState) -> float:
+    def deviation(self, carry: Activations) -> float:
         """Largest distance of a value from a whole number, or of an output from -1 or +1."""
-        values = np.asarray(carry.values)
-        found = np.abs(values - np.round(values)).max(initial=0)
-        if self.done(carry):
-            found = np.maximum(found, np.abs(np.abs(self.read_out(carry)) - 1).max(initial=0))  # NaN stays
-        return float(found)
-
-    def outputs(self, bits: ArrayLike, engine: str = "reference") -> Float[np.ndarray, "patterns outputs"]:
-        """The network's outputs, -1 and +1, for a batch of patterns (a row for each), in chunks that keep
-        memory small."""
-        self.check_engine(engine)
-        batch = batch_of_bits(bits, self.input_names, "net")
-        if engine == "fast" and (found := self._from_bits(batch)) is not None:
-            return found
-        large = engine == "reference" and not _on_host()
-        budget = LARGE_CHUNK if large else CHUNK_BYTES[engine]
-        chunk = max(64, budget // (self._rows * self.dtype.itemsize) // 64 * 64)
-        found = np.empty((len(batch), len(self.output_names)), self.dtype)
-        for first in range(0, len(batch), chunk):
-            part = slice(max(0, min(first, len(batch) - chunk)), first + chunk)
-            carry = self.advance(self.start(batch[part]), self.depth + 1, engine)
-            found[part] = self.read_out(carry).T
-        return found
-
-    def read_out(self, carry: RunningState) -> Float[np.ndarray, "outputs patterns"]:
-        """The last, linear layer."""
-        values = (
-            np.asarray(carry.values) if _on_host() else carry.values
-        )  # elsewhere, what is read comes back
-        return self._signs(np.asarray(values[self._out_slots]))
-
-    @property
-    def _out_slots(self) -> Int[np.ndarray, " outputs"]:
-        """The slot that each output reads: the first for a constant, even where nothing has a slot."""
-        return np.append(self.slots.of_place, 0)[self.own.out_places]
-
-    def _signs(self, read: Num[np.ndarray, "outputs patterns"]) -> Float[np.ndarray, "outputs patterns"]:
-        """Outputs from the values that they read."""
-        weights, biases = (
-            own[:, None].astype(self.dtype) for own in (self.own.out_weights, self.own.out_biases)
-        )
-        return weights * np.where(weights != 0, read, 0) + biases
-
-    def _from_bits(self, batch: Bits) -> Float[np.ndarray, "patterns outputs"] | None:
-        """The outputs, if sums fit into bytes."""
-        from tapegrad.networks.skips_numba import run_bits  # slow to import, and not always needed
-
-        read = run_bits(self._program, batch, self._out_slots)
-        return None if read is None else self._signs(read).T
-
-    def _fast(
-        self, values: Float[np.ndarray, "slots patterns"], first: int, last: int
-    ) -> Float[np.ndarray, "slots patterns"]:
-        from tapegrad.networks.skips_numba import run_units  # slow to import, and not always needed
-
-        return run_units(self._program, values, first, last)
+        if carry.steps == 0:
+            return 0.0
+        off = np.abs(carry.values - np.round(carry.values)).max(initial=0)
+        return float(np.maximum(off, self.off_from_signs(carry)))  # NaN stays
 
     # Reading
 
