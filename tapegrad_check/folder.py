@@ -22,6 +22,9 @@ LIMITS = {CONFIG: 256 << 20, MODEL: 16 << 30, CERTIFICATE: 64 << 20}
 ATTEMPTS = 100
 """To read the files together, beside someone who writes them."""
 
+LARGEST_OPTION = 1 << 53
+"""Options say for how many steps `verify` runs a program; beyond this no loop counts."""
+
 VERSION = 2
 """The format that is written and read. Format 1 did not record how the source was lowered."""
 
@@ -142,6 +145,9 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
         issued_for(certificate, name, content, folder)
     if config["target"] != certificate["target"]:
         raise CheckError("config and certificate name different targets", where=str(folder))
+    for name, value in config["options"].items():
+        small = not isinstance(value, int) or abs(value) < LARGEST_OPTION
+        require(small, f"the option {name!r} is no number that a net is compiled with")
     return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
 
 
