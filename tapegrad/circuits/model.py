@@ -89,20 +89,28 @@ class Circuit:
         yield self.wire_values(bits)[self.output_wires].T
 
     def wire_values(self, bits: Bits) -> Bits:
-        """The value of every wire (rows) for every pattern (columns), gate by gate: the oracle."""
-        values = np.zeros((self.wires, len(bits)), bool)
-        values[: len(self.inputs)] = bits.T
-        first = len(self.inputs)
-        for gate in range(self.size):
-            a, b = values[self.left[gate]], values[self.right[gate]]
-            table = int(self.kinds[gate])
-            values[first + gate] = (
-                (table >> 3 & 1) * (a & b)
-                | (table >> 2 & 1) * (a & ~b)
-                | (table >> 1 & 1) * (~a & b)
-                | (table & 1) * (~a & ~b)
-            )
-        return values
+        """The value of every wire (rows) for every pattern (columns), gate by gate: the oracle. A wire is a
+        number of Python's, whose binary digits are its values."""
+        count, size = len(bits), (len(bits) + 7) // 8
+        octets = np.packbits(np.asarray(bits, bool).T, axis=1, bitorder="little")
+        wires = [int.from_bytes(row.tobytes(), "little") for row in octets]
+        ones = (1 << count) - 1
+        for table, left, right in zip(
+            self.kinds.tolist(), self.left.tolist(), self.right.tolist(), strict=True
+        ):
+            a, b = (wires[left], wires[right]) if wires else (0, 0)
+            value = a & b if table & 8 else 0
+            if table & 4:
+                value |= a & ~b
+            if table & 2:
+                value |= b & ~a
+            if table & 1:
+                value |= ones & ~(a | b)
+            wires.append(value)
+        found = np.frombuffer(b"".join(wire.to_bytes(size, "little") for wire in wires), np.uint8)
+        return np.unpackbits(found.reshape(self.wires, size), axis=1, count=count, bitorder="little").view(
+            bool
+        )
 
     def levels(self, *, constants: int = 0) -> NDArray[np.int32]:
         """For every wire the length of the longest path that leads to it; inputs are at 0, constants too

@@ -182,19 +182,21 @@ class Plane(Engine):
             self.cells[row - self.origin[0], column - self.origin[1]] = self.coding.code(symbol)
         self.row, self.column = head[0] - self.origin[0], head[1] - self.origin[1]
         self.base = self.coding.base[start.state]
-        self._tabulate(machine)
-
-    def _tabulate(self, machine: TuringMachine | GridMachine) -> None:
-        coding = self.coding
-        self.following = np.full(coding.entries, -1, np.int64)
-        self.write = np.zeros(coding.entries, coding.cell_type)
-        self.moves = np.zeros((coding.entries, 2), np.int64)
-        for state, read, write, move, target in _plane_rules(machine):
-            entry = coding.base[state] + coding.symbol[read]
-            self.following[entry] = coding.base[target]
-            self.write[entry] = coding.symbol[write]
-            self.moves[entry] = move
+        self.following, self.write, self.moves = _kept(Plane, machine, self._table)
         self._set_offsets()
+
+    def _table(self) -> "_Table":
+        """For every state and symbol the next state's entry, the symbol to write, and the move."""
+        coding = self.coding
+        following = np.full(coding.entries, -1, np.int64)
+        write = np.zeros(coding.entries, coding.cell_type)
+        moves = np.zeros((coding.entries, 2), np.int64)
+        for state, read, written, move, target in _plane_rules(coding.machine):
+            entry = coding.base[state] + coding.symbol[read]
+            following[entry] = coding.base[target]
+            write[entry] = coding.symbol[written]
+            moves[entry] = move
+        return following, write, moves
 
     def _set_offsets(self) -> None:
         """Moves as distances in the flattened array, for its present width; negative ones wrap around."""
@@ -266,14 +268,20 @@ def _plane_rules(machine: TuringMachine | GridMachine) -> Iterator[tuple[str, st
 
 
 _Table = tuple[np.ndarray, np.ndarray, np.ndarray]
-_latest: list[tuple[weakref.ref[TuringMachine], _Table]] = []
-"""The table of the machine that was run last, as it is often run on and on."""
+_latest: dict[type[Engine], tuple[weakref.ref[TuringMachine | GridMachine], _Table]] = {}
+"""For each loop the table of the machine that it ran last, as it is often run on and on."""
+
+
+def _kept(by: type[Engine], machine: TuringMachine | GridMachine, table: Callable[[], _Table]) -> _Table:
+    """The table, made once for a machine that is run on and on."""
+    known = _latest.get(by)
+    if known is None or known[0]() is not machine:
+        known = _latest[by] = weakref.ref(machine), table()
+    return known[1]
 
 
 def _tabulated(machine: TuringMachine, coding: _Coding) -> _Table:
     """For every state and reading the next state's entry, the symbols to write, and the moves."""
-    if _latest and _latest[0][0]() is machine:
-        return _latest[0][1]
     following = np.full(coding.entries, -1, np.int64)
     write = np.zeros((coding.entries, machine.tapes), coding.cell_type)
     moves = np.zeros((coding.entries, machine.tapes), np.int8)
@@ -285,7 +293,6 @@ def _tabulated(machine: TuringMachine, coding: _Coding) -> _Table:
         following[entry] = coding.base[rule.state]
         write[entry] = [coding.symbol[symbol] for symbol in rule.write]
         moves[entry] = rule.moves
-    _latest[:] = [(weakref.ref(machine), (following, write, moves))]
     return following, write, moves
 
 
@@ -305,7 +312,7 @@ class Tapes(Engine):
                 row[cell + self.origin] = coding.code(symbol)
         self.heads = np.array([head + self.origin for head in start.heads], np.int64)
         self.base = coding.base[start.state]
-        self.following, self.write, self.moves = _tabulated(machine, coding)
+        self.following, self.write, self.moves = _kept(Tapes, machine, lambda: _tabulated(machine, coding))
 
     def _some_steps(self, limit: int) -> tuple[int, int]:
         loop, limit = self._loop(tapes_steps, limit)
