@@ -1,6 +1,6 @@
 """Boolean circuits as arrays: acyclic by construction, cheap at a million gates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -89,15 +89,19 @@ class Circuit:
         yield self.wire_values(bits)[self.output_wires].T
 
     def wire_values(self, bits: Bits) -> Bits:
-        """The value of every wire (rows) for every pattern (columns), gate by gate: the oracle. A wire is a
-        number of Python's, whose binary digits are its values."""
+        """The value of every wire (rows) for every pattern (columns): the oracle."""
         count, size = len(bits), (len(bits) + 7) // 8
         octets = np.packbits(np.asarray(bits, bool).T, axis=1, bitorder="little")
-        wires = [int.from_bytes(row.tobytes(), "little") for row in octets]
-        ones = (1 << count) - 1
-        for table, left, right in zip(
-            self.kinds.tolist(), self.left.tolist(), self.right.tolist(), strict=True
-        ):
+        wires = self.wire_numbers([int.from_bytes(row.tobytes(), "little") for row in octets], count)
+        found = np.frombuffer(b"".join(wire.to_bytes(size, "little") for wire in wires), np.uint8)
+        rows = found.reshape(self.wires, size)
+        return np.unpackbits(rows, axis=1, count=count, bitorder="little").view(bool)
+
+    def wire_numbers(self, inputs: Sequence[int], patterns: int) -> list[int]:
+        """The same gate by gate on Python's numbers: binary digit j of a wire is its value for pattern j."""
+        wires, ones = list(inputs), (1 << patterns) - 1
+        gates = zip(self.kinds.tolist(), self.left.tolist(), self.right.tolist(), strict=True)
+        for table, left, right in gates:
             a, b = (wires[left], wires[right]) if wires else (0, 0)
             value = a & b if table & 8 else 0
             if table & 4:
@@ -107,10 +111,7 @@ class Circuit:
             if table & 1:
                 value |= ones & ~(a | b)
             wires.append(value)
-        found = np.frombuffer(b"".join(wire.to_bytes(size, "little") for wire in wires), np.uint8)
-        return np.unpackbits(found.reshape(self.wires, size), axis=1, count=count, bitorder="little").view(
-            bool
-        )
+        return wires
 
     def levels(self, *, constants: int = 0) -> NDArray[np.int32]:
         """For every wire the length of the longest path that leads to it; inputs are at 0, constants too

@@ -160,6 +160,6 @@ class CircuitLearner(Learner):
         return self._circuit
 
     def respond(self, memory: Memory, x: Sequence[int], random: int, guess: int) -> Response:
-        row = np.array([[*memory, *x, random, guess]], bool)
-        answer, finished, *rest = self._circuit.wire_values(row)[self._circuit.output_wires, 0].tolist()
-        return Response(int(answer), int(finished), tuple(map(int, rest)))
+        wires = self._circuit.wire_numbers([*map(int, (*memory, *x, random, guess))], 1)
+        answer, finished, *rest = (wires[wire] for wire in self._circuit.output_wires.tolist())
+        return Response(answer, finished, tuple(rest))
