@@ -125,8 +125,11 @@ class NumPy(Backend[Array]):
         return x[..., self.part(node, "index")]
 
     def put(self, node: Node, x: Array, y: Array) -> Array:
-        shape = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
-        made = np.array(np.broadcast_to(x, (*shape, x.shape[-1])))
+        if x.shape[:-1] == y.shape[:-1]:
+            shape, made = x.shape[:-1], x.copy()
+        else:
+            shape = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+            made = np.array(np.broadcast_to(x, (*shape, x.shape[-1])))
         to = self.part(node, "to")
         if node.name not in self._repeats:
             self._repeats[node.name] = len(np.unique(to)) < len(to)
@@ -139,6 +142,8 @@ class NumPy(Backend[Array]):
     def join(self, node: Node, x: Array, y: Array) -> Array:
         axis = node.whole("axis")
         own = -max(2, -axis)  # axes in front are batches
+        if x.shape[:own] == y.shape[:own]:
+            return np.concatenate([x, y], axis)
         batch = np.broadcast_shapes(x.shape[:own], y.shape[:own])
         return np.concatenate([np.broadcast_to(part, (*batch, *part.shape[own:])) for part in (x, y)], axis)
 
@@ -148,6 +153,8 @@ class NumPy(Backend[Array]):
 
     def later(self, node: Node, x: Array) -> Array:
         rows, places = x.shape[-2:]
+        if rows == 1:  # the last place: none comes after it
+            return x
         return np.where(np.triu(np.ones((rows, places), bool), 1 + places - rows), -np.inf, x).astype(x.dtype)
 
     def hardmax(self, node: Node, x: Array) -> Array:
