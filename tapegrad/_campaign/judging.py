@@ -11,7 +11,7 @@ from tapegrad._campaign.passes import Rcnn, Relu, Transformer
 from tapegrad._campaign.programs import LENGTHS, Program
 from tapegrad._campaign.texts import Texts
 from tapegrad._campaign.trained import Emulator, Simplex, Tape
-from tapegrad._campaign.watch import Batched, Seen, Watch, follow
+from tapegrad._campaign.watch import Batched, Seen, Stepped, Watch, follow
 from tapegrad._compile import Compiled, compile, compile_for
 from tapegrad._verify import verify
 from tapegrad.circuits.model import Circuit, Gate
@@ -87,7 +87,7 @@ def _can_follow(net: Net, engine: str) -> bool:
     watch = WATCHES.get(net.target)
     if watch is None or not isinstance(net, watch.nets):
         return False
-    return engine == "fast" or isinstance(watch, Batched)
+    return engine == "fast" or isinstance(watch, Batched | Stepped)
 
 
 class _Expected(NamedTuple):

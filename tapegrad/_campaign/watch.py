@@ -55,6 +55,17 @@ class Watch(ABC):
         """The marks of these states."""
 
 
+class Stepped(Watch):
+    """How they are followed one by one, by either engine."""
+
+    @abstractmethod
+    def steps(self, net: Any, start: State, length: int, engine: str) -> Seen:
+        """What a net passes in so many states, or until it says that it has ended."""
+
+    def fast(self, net: Any, start: State, length: int) -> Seen:
+        return self.steps(net, start, length, "fast")
+
+
 class Batched(Watch):
     """How they are followed many at once, by the reference engine."""
 
@@ -82,6 +93,11 @@ def follow(
         ready = map(watch.prepared, nets)
         return [
             [watch.fast(net, start, length) for start in own] for net, own in zip(ready, starts, strict=True)
+        ]
+    if isinstance(watch, Stepped):
+        return [
+            [watch.steps(net, start, length, engine) for start in own]
+            for net, own in zip(nets, starts, strict=True)
         ]
     assert isinstance(watch, Batched)
     found: list[list[Seen]] = [[] for _ in nets]

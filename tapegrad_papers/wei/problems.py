@@ -15,20 +15,13 @@ from tapegrad._precision import in_double
 from tapegrad.circuits.model import batch_of_bits
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.form import Affine, Attention, Block, Dense, Matrix
-from tapegrad.networks.jax import (
-    Group,
-    Memory,
-    StackedDecoder,
-    affine,
-    decoder_step,
-    dense,
-    empty_memory,
-)
+from tapegrad.networks.jax import affine, dense
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.net import KINDS, SIDES, Decoding
 from tapegrad_papers.wei.residual import residual
+from tapegrad_papers.wei.stacked import Group, Memory, StackedDecoder, decoder_step, empty_memory
 
 Parameters = Any
 """A pytree of ordinary matrices, zeros included, in stacks of layers."""

@@ -203,7 +203,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def _classifier(folder: Path) -> Any:
-    target = json.loads((folder / CONFIG).read_bytes())["target"]
+    target = json.loads((folder / CONFIG).read_bytes()).get("target")
     return (EmulatedClassifier if target == "emulator" else RCNNClassifier).load(folder)
 
 

@@ -20,7 +20,7 @@ from tapegrad.attention.program import word
 from tapegrad.attention.sources import ProgramPorts
 from tapegrad.circuits import UInt
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.networks import jax as reference
+from tapegrad.networks.backends.jax import Jax
 from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.programs.library import READY, random_rv32, random_subleq
 from tapegrad.programs.model import Effect, Machine, Memory, Program, ProgramState, Read, Step, Write
@@ -169,21 +169,12 @@ def test_reference_against_jax(kind):
 
 @with_promotion
 def _by_jax(net: MemoryNet, carry: Decoding, last: int) -> np.ndarray:
-    network = jax.device_put(reference.stacked(net.decoder))
-    width = reference.round_up(net.stream.width, 64)
-    tokens = np.pad(carry.tokens, ((0, 0), (0, width - carry.tokens.shape[1])))
-    temperature = net.decoder.temperature
-    _, output, step = reference.advance(
-        network,
-        *jax.device_put((tokens, np.ones(len(tokens), bool))),
-        reference.empty_memory(network, 64),
-        np.pad(carry.output, (0, width - net.stream.width)),
-        np.int32(0),
-        np.int32(last),
-        None if temperature is None else np.float32(temperature),
-    )
-    assert step == last + 1
-    return np.asarray(output)[: net.stream.width]
+    network = net.network
+    step = jax.jit(lambda given: Jax(network).run(given))
+    outputs, state = {}, network.first_state()
+    for _ in range(last + 1):
+        outputs, state = step(net.given(carry) | state)
+    return np.asarray(outputs["output"])[0]
 
 
 def test_saved(hello, tmp_path):

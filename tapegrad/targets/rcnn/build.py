@@ -11,7 +11,7 @@ more, or -2 or less. All numbers are small integers, exact in any precision that
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, Refused
 from tapegrad.networks.form import Activation, Affine, Convolution, Dense, Matrix, Rows
-from tapegrad.networks.jax import convolve, padded, round_up
+from tapegrad.networks.jax import convolve
 from tapegrad.targets.rcnn.encoding import (
     COMPUTING,
     MEMORISING,
@@ -46,8 +46,6 @@ PASSING_SLOPE = -9 / 2
 """A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
 
 
-IN_UNITS, IN_CHANNELS = 16, 4
-"""Units and channels are padded to multiples of these."""
 LARGEST_FILTER = 1 << 27
 """Most weights of a filter that is built."""
 
@@ -127,20 +125,6 @@ class Filter(eqx.Module):
         """Layers up to the last ReLU."""
         activations = [layer.activation for layer in self.convolution.layers]
         return len(activations) - activations[::-1].index("relu")
-
-    def in_room(self, units: int = IN_UNITS, channels: int = IN_CHANNELS) -> "Filter":
-        """The same filter with units, channels and entries of weight 0 up to multiples of these, one unit at
-        least: where a rule is missing, it stands in its place."""
-        own = self.convolution
-        sizes = [len(layer.map) for layer in own.layers]
-        channels = own.channels if own.channels == 1 else round_up(own.channels, channels)
-        rows = [*(round_up(size + 1, units) for size in sizes[:-1]), channels]
-        columns = [len(own.cells) * channels, *rows[:-1]]
-        maps = (padded(layer.map, *shape) for layer, *shape in zip(own.layers, rows, columns, strict=True))
-        layers = tuple(Dense(m, layer.activation) for m, layer in zip(maps, own.layers, strict=True))
-        rules = len(self.rule_units)
-        unused = np.full(round_up(rules + 1, units) - rules, sizes[self._deciding - 1])
-        return Filter(replace(own, layers=layers, channels=channels), np.append(self.rule_units, unused))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Its arrays for saving: five maps by their entries, or a kernel and what mixes its units."""

@@ -6,14 +6,12 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import MOVES, Cell, GridConfiguration, GridMachine
+from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.forms import of_convolution
 from tapegrad.networks.network import Network
 from tapegrad.targets.net import Net
@@ -35,8 +33,8 @@ _PLACES = {
 """What the units of each layer are in the paper."""
 
 
-IN_ROWS = 4
-"""Rows and columns of a grid are padded to a multiple of this."""
+AT_ONCE = 1 << 25
+"""Numbers of the widest layer that the reference engine computes together."""
 MOST_PRODUCTS = 10**11
 """Steps times cells times weights that are left to the reference engine: some seconds."""
 LARGEST_GRID = 1 << 25
@@ -143,10 +141,36 @@ class RcnnNet(Net):
 
     def step(self, carry: Sheet | Tracked) -> Sheet:
         """One application of the filter to every cell."""
-        grid, _ = _layer(self._in_room, carry.grid)
+        grid, _ = self.layer(carry.grid)
         if not self._heads(grid) and (before := self._heads(carry.grid)):
             raise self._left(carry, before[0])
         return Sheet(grid, carry.corner, carry.steps + 1)
+
+    def layer(self, grid: Grid) -> tuple[Grid, bool]:
+        """The grid after one application of the filter, and whether a rule applied; in strips of rows, if its
+        units would fill too much."""
+        rows, columns = grid.shape[1:]
+        height = max(1, AT_ONCE // (columns * max(map(len, self.filter.maps))))
+        if height >= rows:
+            after, applied = self._strip(grid)
+            return after, bool(applied.any())
+        around = ((0, 0), (1, 1), (1, 1))
+        padded = np.pad(grid, around, constant_values=self.filter.convolution.padding)
+        found = [self._strip(padded[:, row : row + height + 2]) for row in range(0, rows, height)]
+        after = np.concatenate([strip[:, 1:-1, 1:-1] for strip, _ in found], axis=1)
+        return after, any(bool(applied[1:-1, 1:-1].any()) for _, applied in found)
+
+    def _strip(self, grid: Grid) -> tuple[Grid, NDArray[np.bool_]]:
+        """The same at once, and the cells where a unit of a rule is active: the last ReLU decides."""
+        units, after = grid, grid
+        for node, value in self._backend.values({"grid": grid}):
+            units = value if node.operation == "relu" else units
+            after = value
+        return after, np.any(units[..., self.filter.rule_units] > 0.5, axis=-1)
+
+    @cached_property
+    def _backend(self) -> NumPy:
+        return NumPy(self.network)
 
     def advance(self, carry: Sheet | Tracked, steps: int, engine: str = "reference") -> Sheet | Tracked:
         """With `fast`, only the cells whose 3x3 patch has changed are computed."""
@@ -218,11 +242,6 @@ class RcnnNet(Net):
     def looks(self, state: GridConfiguration) -> int:
         """Ten times at least; less than elsewhere on a large grid, of which every cell is compared."""
         return max(10, min(super().looks(state), MOST_CELLS // max(1, len(state.cells))))
-
-    @cached_property
-    def _in_room(self) -> Filter:
-        """The filter as it is compiled."""
-        return in_double(jax.device_put)(self.filter.in_room())
 
     def deviation(self, carry: Sheet | Tracked) -> float:
         """The engine `fast` has compared every number with the one that it stands for, and keeps that."""
@@ -300,27 +319,3 @@ def rule_table(machine: GridMachine) -> NDArray[np.int64]:
         written, new = machine.alphabet.index(rule.write), machine.states.index(rule.state)
         table[place] = written, list(MOVES).index(rule.move), new
     return table
-
-
-@in_double
-def _layer(filter: Filter, grid: Grid) -> tuple[Grid, bool]:
-    """The grid a layer later, and whether a rule applies now; compiled together, as both are wanted. Around
-    the grid, and in the filter, there is padding: nets and inputs of like size share what is compiled."""
-    channels, rows, columns = grid.shape
-    around = [(0, filter.channels - channels)] + [(0, -size % IN_ROWS) for size in (rows, columns)]
-    padded = np.pad(grid, around[:1] + 2 * [(0, 0)])  # channels of padding are 0 everywhere
-    padded = np.pad(padded, [(0, 0), *around[1:]], constant_values=filter.convolution.padding)
-    after, running = _compiled_layer(filter, *jax.device_put((padded, rows, columns)))
-    return np.asarray(after)[:channels, :rows, :columns], bool(running)
-
-
-def layer_of(
-    filter: Filter, grid: jax.Array, rows: jax.Array | int, columns: jax.Array | int
-) -> tuple[jax.Array, jax.Array]:
-    """A layer in JAX, on a grid of which so many rows and columns are no padding."""
-    _, most_rows, most_columns = grid.shape
-    inside = (jnp.arange(most_rows) < rows)[:, None] & (jnp.arange(most_columns) < columns)
-    return filter(grid), (filter.rule_applies(grid) & inside).any()
-
-
-_compiled_layer = eqx.filter_jit(layer_of)

@@ -42,11 +42,13 @@ class Decoding:
     """The cells of those tokens."""
     origin: int
     """The cell at which the head starts; the net counts positions from there."""
-    engine: "Running | _Fast | None" = None
+    engine: "Running | ByIndex | None" = None
 
 
 @dataclass(frozen=True)
-class _Fast:
+class ByIndex:
+    """What the fast engine keeps between steps."""
+
     program: Program
     index: fast.Index
     codes: Int[np.ndarray, " cells"]
@@ -179,7 +181,7 @@ class TransformerNet(Net):
 
     def _by_index(self, carry: Decoding, last: int) -> Decoding:
         running = carry.engine or self._fast(carry)
-        if not isinstance(running, _Fast):
+        if not isinstance(running, ByIndex):
             raise InputError("this run was begun with the reference engine", advice="Start it again.")
         index, output, step = fast.advance(
             running.program,
@@ -192,14 +194,14 @@ class TransformerNet(Net):
         )
         return replace(carry, steps=step, output=output, engine=replace(running, index=index))
 
-    def _fast(self, carry: Decoding) -> _Fast:
+    def _fast(self, carry: Decoding) -> ByIndex:
         if self.attention == "softmax":
             require_absorbed(self.layers, self.layout.steps, self.temperature)
         program = flatten(self.decoder, self.layout.steps)
         attention = self.layers[program.encoder_layer].encoder_attention
         assert attention is not None
         codes, values = input_index(attention, carry.tokens)
-        return _Fast(program, fast.empty_index(program), codes, values)
+        return ByIndex(program, fast.empty_index(program), codes, values)
 
     def decode(self, carry: Decoding) -> Configuration | None:
         """State, symbol and position from the decoder's output; the rest of the tape from the input and the
@@ -212,16 +214,16 @@ class TransformerNet(Net):
             cell: layout.symbols[int(token[layout.group("sym1")].argmax())]
             for cell, token in zip(carry.cells, carry.tokens, strict=True)
         }
-        positions, symbols = self._writes(carry)
+        positions, symbols = self.writes(carry)
         for position, symbol in zip(positions.tolist(), symbols.tolist(), strict=True):
             tape[position - layout.offset + carry.origin] = layout.symbols[symbol]
         tape[head] = _one_hot(output[layout.group("sym1")], layout.symbols)
         written = {cell: symbol for cell, symbol in tape.items() if symbol != self.blank}
         return Configuration(_one_hot(output[layout.group("st")], layout.states), (written,), (head,))
 
-    def _writes(self, carry: Decoding) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def writes(self, carry: Decoding) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions and symbols written so far, in order: keys and values of the layer that copies."""
-        if isinstance(carry.engine, _Fast):
+        if isinstance(carry.engine, ByIndex):
             positions, values = fast.last_writes(carry.engine.index, carry.steps)
             return positions, values.argmax(1)
         assert carry.engine is not None
