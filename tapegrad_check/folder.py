@@ -146,7 +146,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     if config["target"] != certificate["target"]:
         raise CheckError("config and certificate name different targets", where=str(folder))
     for name, value in config["options"].items():
-        small = not isinstance(value, int) or abs(value) < LARGEST_OPTION
+        small = not isinstance(value, int) or 0 <= value < LARGEST_OPTION
         require(small, f"the option {name!r} is no number that a net is compiled with")
     return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
 

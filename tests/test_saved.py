@@ -361,7 +361,7 @@ def test_numbers_that_lead_nowhere_are_not_followed(
         tg.load(tmp_path / "net")
 
 
-@pytest.mark.parametrize("value", [2**63, 10**400])
+@pytest.mark.parametrize("value", [-1, 2**63, 10**400])
 def test_an_option_that_no_net_is_compiled_with(value: int, tmp_path: Path) -> None:
     """`verify` runs a program for as many steps as its options say, and fell over these."""
     tg.save(tg.compile(tg.read("subleq-echo"), "transformer", steps=60), tmp_path / "net")
