@@ -36,8 +36,6 @@ class Maps(NamedTuple):
     biases: Array
     floors: Array
     to: Array
-    direct: Array
-    """For each layer whether it reads no slot that it writes: then rows are written as they are computed."""
 
 
 class Numba(NumPy):
@@ -90,19 +88,9 @@ class Numba(NumPy):
 
     def _floats(self, node: Node) -> Maps:
         if node.name not in self._prepared:
-            bounds, starts, columns, to = (
-                self.part(node, part) for part in ("bounds", "starts", "columns", "to")
-            )
-            layer = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-            slots = node.whole("slots")
-            reads = np.repeat(layer, np.diff(starts)) * slots + columns
-            direct = np.ones(len(bounds) - 1, bool)
-            direct[reads[np.isin(reads, layer * slots + to)] // slots] = False
-            values, biases, floors = (self.part(node, part) for part in ("values", "biases", "floors"))
-            places = columns.astype(np.uintp), to.astype(np.uintp)
-            self._prepared[node.name] = Maps(
-                bounds, starts, places[0], values, biases, floors, places[1], direct
-            )
+            own = Maps(*(self.part(node, part) for part in Maps._fields))
+            places = own.columns.astype(np.uintp), own.to.astype(np.uintp)
+            self._prepared[node.name] = own._replace(columns=places[0], to=places[1])
         return self._prepared[node.name]
 
     def _bytes(self, node: Node) -> tuple[Maps, int]:
@@ -112,7 +100,7 @@ class Numba(NumPy):
             own = self._floats(node)
             numbers = np.concatenate([own.values, own.biases])
             whole = bool((numbers == np.rint(numbers)).all() and np.abs(numbers).max(initial=0) < 128)
-            fits = whole and own.direct.all() and np.isin(own.floors, (0, -np.inf)).all()
+            fits = whole and np.isin(own.floors, (0, -np.inf)).all()
             self._prepared[name] = _in_bytes(own) if fits else (own, 0)
         return self._prepared[name]
 
@@ -186,36 +174,27 @@ def _some(maps, slots, first, last):  # pragma: no cover - compiled
 
 @njit(nogil=True)
 def _layers(maps, here, first, last):  # pragma: no cover - compiled
-    """Layers on slots."""
-    size, widest = here.shape[1], 0
-    for layer in range(first, last):
-        if not maps.direct[layer]:
-            widest = max(widest, maps.bounds[layer + 1] - maps.bounds[layer])
-    sums = np.empty((widest, size), here.dtype)
-    for layer in range(first, last):
-        begin, end, direct = maps.bounds[layer], maps.bounds[layer + 1], maps.direct[layer]
-        for row in range(begin, end):
-            total = here[maps.to[row]] if direct else sums[row - begin]
-            bias, floor = maps.biases[row], maps.floors[row]
-            entry, after = maps.starts[row], maps.starts[row + 1]
-            if after - entry == 2:  # most rows of the paper's networks
-                w, v = maps.values[entry], maps.values[entry + 1]
-                x, y = here[maps.columns[entry]], here[maps.columns[entry + 1]]
-                for place in range(size):
-                    value = w * x[place] + v * y[place] + bias
-                    total[place] = floor if value < floor else value
-                continue
-            total[:] = 0
-            for e in range(entry, after):
-                weight, read = maps.values[e], here[maps.columns[e]]
-                for place in range(size):
-                    total[place] += weight * read[place]
+    """Layers on slots. A row is written at once: no other row of its layer reads that slot."""
+    size = here.shape[1]
+    total = np.empty(size, here.dtype)
+    for row in range(maps.bounds[first], maps.bounds[last]):
+        own, bias, floor = here[maps.to[row]], maps.biases[row], maps.floors[row]
+        entry, after = maps.starts[row], maps.starts[row + 1]
+        if after - entry == 2:  # most rows of the paper's networks
+            w, v = maps.values[entry], maps.values[entry + 1]
+            x, y = here[maps.columns[entry]], here[maps.columns[entry + 1]]
             for place in range(size):
-                value = total[place] + bias
-                total[place] = floor if value < floor else value
-        if not direct:
-            for row in range(begin, end):
-                here[maps.to[row]] = sums[row - begin]
+                value = w * x[place] + v * y[place] + bias
+                own[place] = floor if value < floor else value
+            continue
+        total[:] = 0
+        for e in range(entry, after):
+            weight, read = maps.values[e], here[maps.columns[e]]
+            for place in range(size):
+                total[place] += weight * read[place]
+        for place in range(size):
+            value = total[place] + bias
+            own[place] = floor if value < floor else value
 
 
 @njit(nogil=True)
