@@ -1,0 +1,178 @@
+"""Networks of targets in few operations, which every runtime has, with nothing but numbers as inputs.
+
+A network is played into a builder. Layers of a node `layers` become nodes, which can be compared one by one;
+what is made of whole numbers alone (the bits of a step's number, the rows of an embedding) is computed and
+given. Steps are played one after the other, or, those of a decoder, all at once as rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad.networks.backends.numpy import NumPy
+from tapegrad.networks.builder import Builder, Value
+from tapegrad.networks.checking import check
+from tapegrad.networks.form import Affine
+from tapegrad.networks.network import LAYERS, OPERATIONS, Backend, Network, Node, Port, broken
+from tapegrad.networks.steps import Steps
+
+Array = NDArray[Any]
+MOVES = ("constant", "take", "join", "transpose", "patches", "later")
+"""Operations that compute nothing."""
+
+
+def compared(network: Network) -> list[str]:
+    """The values that a runtime must get right, in order: whatever is computed, a sum after its ReLU where it
+    has one, and the outputs."""
+    outputs, inside = set(network.outputs.values()), fused(network)
+    return [
+        node.name
+        for node in network.nodes
+        if node.name in outputs or (node.operation not in MOVES and node.name not in inside)
+    ]
+
+
+def fused(network: Network) -> set[str]:
+    """Sums that nothing reads but a ReLU."""
+    read = [name for node in network.nodes for name in node.reads] + [*network.outputs.values()]
+    return {
+        node.reads[0] for node in network.nodes if node.operation == "relu" and read.count(node.reads[0]) == 1
+    }
+
+
+def sized(network: Network, inputs: Mapping[str, Array]) -> Network:
+    """The network for inputs of these sizes."""
+    ports = {name: Port(inputs[name].shape, port.dtype) for name, port in network.inputs.items()}
+    return replace(network, inputs=ports)
+
+
+class Player(Backend[Any]):
+    """Plays a network into a builder. Values are those of the builder, or arrays of whole numbers."""
+
+    def __init__(self, network: Network, graph: Builder, inputs: dict[str, Array], prefix: str = "") -> None:
+        super().__init__(network)
+        self.graph, self.inputs, self.prefix = graph, inputs, prefix
+        self.later = frozenset[str]()
+        """Products of which a row may not see what comes after it."""
+        self._numpy = NumPy(network)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in OPERATIONS:
+            raise AttributeError(name)
+        return self._again
+
+    def _again(self, node: Node, *reads: Any) -> Any:
+        if all(isinstance(own, np.ndarray) for own in reads):
+            return self.given(node.name, getattr(self._numpy, node.operation)(node, *reads))
+        arrays = {part: self.network.array(node, part) for part in node.arrays}
+        name, about, body = self.prefix + node.name, node.about, node.body
+        return self.graph.node(
+            node.operation, *reads, arrays=arrays, name=name, about=about, body=body, **node.settings
+        )
+
+    def given(self, name: str, own: Array) -> Any:
+        """Whole numbers as they are; others become an input."""
+        if own.dtype.kind in "iu":
+            return own
+        self.inputs[self.prefix + name] = own
+        return self.graph.input(self.prefix + name, *own.shape, dtype=own.dtype)
+
+    def constant(self, node: Node) -> Any:
+        own = self.network.array(node, "value")
+        return own if own.dtype.kind in "iu" else self.graph.constant(own, self.prefix + node.name)
+
+    def product(self, node: Node, x: Any, y: Any) -> Any:
+        made = self._again(node, x, y)
+        return self.graph.node("later", made, name=f"{made.name}.seen") if node.name in self.later else made
+
+    def layers(self, node: Node, x: Any) -> Value:
+        """Layer by layer. In between, a row has the slots that are read again, each in some column."""
+        bounds, starts, columns, values, biases, to, floors, out = (
+            np.asarray(self.network.array(node, part)) for part in LAYERS
+        )
+        slots, width = node.whole("slots"), check(self.network)[node.reads[0]].width
+        assert isinstance(width, int)
+        h, held = x, np.arange(width)
+        of = np.repeat(np.arange(len(to)), np.diff(starts))
+        layers = [slice(*ends) for ends in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+        alive = _alive(slots, layers, starts, columns, to, out)
+        for number, layer in enumerate(layers):
+            column = np.full(slots, -1)  # of what was never written to, and is 0
+            column[held] = np.arange(len(held))
+            kept = np.flatnonzero(alive[number][held] & ~np.isin(held, to[layer]))
+            name = f"{self.prefix}{node.name}.{number}"
+            parts, slots_of = [self.graph.take(h, kept, f"{name}.kept")] if len(kept) else [], [held[kept]]
+            for linear in (False, True):
+                rows = layer.start + np.flatnonzero((floors[layer] < 0) == linear)
+                if not len(rows):
+                    continue
+                entries = np.arange(starts[layer.start], starts[layer.stop])
+                entries = entries[np.isin(of[entries], rows) & (column[columns[entries]] >= 0)]
+                places = np.searchsorted(rows, of[entries])
+                own = Affine(places, column[columns[entries]], values[entries], biases[rows], len(held))
+                called = (
+                    f"{name}.sum" if not linear else f"{name}.linear" if (floors[layer] == 0).any() else name
+                )
+                made = self.graph.affine(h, own, called, node.about)
+                parts.append(made if linear else self.graph.node("relu", made, name=name))
+                slots_of.append(to[rows])
+            held = np.concatenate(slots_of)
+            for place, part in enumerate(parts):
+                h = self.graph.node("join", h, part, axis=-1, name=f"{name}.row_{place}") if place else part
+        if not np.isin(out, held).all():
+            raise broken(node, "gives a slot that nothing is written to")
+        order = np.argsort(held)
+        place = order[np.searchsorted(held, out, sorter=order)]
+        return h if np.array_equal(place, np.arange(len(held))) else self.graph.take(h, place, f"{name}.out")
+
+
+def _alive(
+    slots: int, layers: list[slice], starts: Array, columns: Array, to: Array, out: Array
+) -> list[Array]:
+    """For every layer the slots that are read after it, before they are written again."""
+    own, found = np.zeros(slots, bool), list[Array]()
+    own[out] = True
+    for layer in reversed(layers):
+        found.append(own)
+        own = own.copy()
+        own[to[layer]] = False
+        own[columns[starts[layer.start] : starts[layer.stop]]] = True
+    return found[::-1]
+
+
+def at_once(
+    name: str, network: Network, given: Mapping[str, Array], most: int
+) -> tuple[Network, dict[str, Array], Array]:
+    """All steps of a decoder's run, `most` at most, as rows: each is given what the step before gave, and
+    sees the keys and values of the steps up to its own. With the inputs, and what the rows must give."""
+    steps, rows, outputs, halted = Steps(network), list[dict[str, Array]](), list[Array](), False
+    running = steps.begin(given)
+    while len(rows) < most and not halted:
+        rows.append(running.state)
+        values, running = steps.step(running)
+        outputs.append(values["output"])
+        halted = bool(values["halted"][0, 0] > 0.5)
+    grows = {name for name, own in network.state.items() if isinstance(own.port.shape[0], str)}
+    graph, inputs = Builder(name, np.float32), dict[str, Array]()
+    player, start = Player(network, graph, inputs), dict[str, Any]()
+    for name in network.inputs:
+        start[name] = player.given(name, np.asarray(given[name]))
+    for name in network.state:
+        start[name] = (
+            graph.constant(rows[0][name], f"first_{name}")
+            if name in grows
+            else player.given(name, np.concatenate([row[name] for row in rows]))
+        )
+    for node in network.nodes:
+        if grows.intersection(node.reads) and node.operation in ("take", "join"):
+            grows.add(node.name)
+    player.later = frozenset(
+        node.name
+        for node in network.nodes
+        if node.operation == "product" and node.reads[1] in grows and node.settings["turned"]
+    )
+    graph.output("output", player.run(start)[0]["output"])
+    return graph.network(), inputs, np.concatenate(outputs)
