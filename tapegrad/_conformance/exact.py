@@ -153,12 +153,6 @@ class Exact(Backend[Dyadic]):
         places = max(x.places, y.places)
         return Dyadic(self._moved.join(node, x.at(places), y.at(places)), places)
 
-    def later(self, node: Node, x: Dyadic) -> Dyadic:
-        """Nothing but the greatest score is asked for afterwards."""
-        rows, places = x.whole.shape[-2:]
-        hidden = np.triu(np.ones((rows, places), bool), 1 + places - rows)
-        return Dyadic(np.where(hidden, -SAFE, x.whole), x.places)
-
     def hardmax(self, node: Node, x: Dyadic) -> Dyadic:
         best = x.whole == x.whole.max(axis=-1, keepdims=True)
         count = best.sum(axis=-1, keepdims=True)

@@ -26,7 +26,6 @@ GRID_STEPS = 4
 WORD, MACHINE_STEPS = "10110111", 32
 TRACE = [[cycle % 3 != 1, cycle == 5] for cycle in range(8)]
 """Of a counter: enabled, cleared."""
-MOST_STEPS = 64
 
 
 @dataclass(frozen=True)
@@ -143,13 +142,20 @@ def convolution_case(steps: int = GRID_STEPS) -> Case:
 
 
 def decoder_case(
-    name: str, about: str, source: Any, given: Sequence[Any], *, written: bool = True, **options: Any
+    name: str,
+    about: str,
+    source: Any,
+    given: Sequence[Any],
+    *,
+    far: float = 64.0,
+    written: bool = True,
+    **options: Any,
 ) -> Case:
     """The steps of a source on target `transformer`, all at once: each row is given the output of the step
     before, and sees the keys and values of earlier rows alone."""
     compiled = compile(source, "transformer", **options)
     own = compiled.net.given(compiled.start(*given))
-    network, inputs, answer = at_once(name, compiled.net.network, own, MOST_STEPS)
+    network, inputs, answer = at_once(name, compiled.net.network, own, far)
     return Case(network, f"{len(answer)} {about}", inputs, answer.astype(np.float64), written)
 
 
@@ -201,6 +207,7 @@ CASES: dict[str, Callable[[], Case]] = {
         "instructions of SUBLEQ, with a memory, by hard attention",
         "subleq-hello",
         [],
+        far=512.0,
         written=False,
         steps=64,
         input=1,

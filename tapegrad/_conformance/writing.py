@@ -20,8 +20,9 @@ from tapegrad.networks.network import LAYERS, OPERATIONS, Backend, Network, Node
 from tapegrad.networks.steps import Steps
 
 Array = NDArray[Any]
-MOVES = ("constant", "take", "join", "transpose", "patches", "later")
+MOVES = ("constant", "take", "join", "transpose", "patches")
 """Operations that compute nothing."""
+MOST_STEPS = 64
 
 
 def compared(network: Network) -> list[str]:
@@ -55,8 +56,8 @@ class Player(Backend[Any]):
     def __init__(self, network: Network, graph: Builder, inputs: dict[str, Array], prefix: str = "") -> None:
         super().__init__(network)
         self.graph, self.inputs, self.prefix = graph, inputs, prefix
-        self.later = frozenset[str]()
-        """Products of which a row may not see what comes after it."""
+        self.masks: dict[str, Array] = {}
+        """For some products what is added to them."""
         self._numpy = NumPy(network)
 
     def __getattr__(self, name: str) -> Any:
@@ -86,7 +87,10 @@ class Player(Backend[Any]):
 
     def product(self, node: Node, x: Any, y: Any) -> Any:
         made = self._again(node, x, y)
-        return self.graph.node("later", made, name=f"{made.name}.seen") if node.name in self.later else made
+        if node.name not in self.masks:
+            return made
+        mask = self.graph.constant(self.masks[node.name], f"{made.name}.mask")
+        return self.graph.node("add", made, mask, name=f"{made.name}.seen")
 
     def layers(self, node: Node, x: Any) -> Value:
         """Layer by layer. In between, a row has the slots that are read again, each in some column."""
@@ -144,13 +148,14 @@ def _alive(
 
 
 def at_once(
-    name: str, network: Network, given: Mapping[str, Array], most: int
+    name: str, network: Network, given: Mapping[str, Array], far: float
 ) -> tuple[Network, dict[str, Array], Array]:
-    """All steps of a decoder's run, `most` at most, as rows: each is given what the step before gave, and
-    sees the keys and values of the steps up to its own. With the inputs, and what the rows must give."""
+    """All steps of a decoder's run as rows: each is given what the step before gave, and sees the keys and
+    values of the steps up to its own: `far`, which is taken off the scores of later ones, is more than scores
+    can differ by. With the inputs, and what the rows must give."""
     steps, rows, outputs, halted = Steps(network), list[dict[str, Array]](), list[Array](), False
     running = steps.begin(given)
-    while len(rows) < most and not halted:
+    while len(rows) < MOST_STEPS and not halted:
         rows.append(running.state)
         values, running = steps.step(running)
         outputs.append(values["output"])
@@ -166,13 +171,12 @@ def at_once(
             if name in grows
             else player.given(name, np.concatenate([row[name] for row in rows]))
         )
+    before = max((len(rows[0][name]) for name in grows), default=0)
     for node in network.nodes:
         if grows.intersection(node.reads) and node.operation in ("take", "join"):
             grows.add(node.name)
-    player.later = frozenset(
-        node.name
-        for node in network.nodes
-        if node.operation == "product" and node.reads[1] in grows and node.settings["turned"]
-    )
+        if grows.intersection(node.reads[1:]) and node.operation == "product" and node.settings["turned"]:
+            seen = np.tri(len(rows), before + len(rows), before)
+            player.masks[node.name] = np.where(seen, 0, -far).astype(np.float32)
     graph.output("output", player.run(start)[0]["output"])
     return graph.network(), inputs, np.concatenate(outputs)

@@ -44,7 +44,7 @@ def test_a_kit_comes_back_as_it_was(kit):
 def test_inputs_come_in_the_order_of_the_network(tmp_path):
     write_kit(tmp_path / "kit", ["attention"], onnx=False)
     (own,) = read_kit(tmp_path / "kit")
-    assert list(own.inputs) == ["decoder", "tokens"]
+    assert list(own.inputs) == ["tokens", "output", "time"]
 
 
 def altered(folder, name, change):
@@ -142,7 +142,7 @@ def planted(tmp_path, monkeypatch, code):
 def test_a_crash_of_one_network_is_its_row_alone(tmp_path, monkeypatch, kit):
     """The second network crashes; the first and the third have rows of their own."""
     code = PLANTED["crash"].replace(
-        "lambda *a: os", "lambda g, *a: plain(g, *a) if g.name != 'number' else os"
+        "lambda *a: os", "lambda f, *a: plain(f, *a) if f.network.name != 'number' else os"
     )
     planted(tmp_path, monkeypatch, code)
     rows = running.run_all(jobs("numpy", "adder-ternary", "number"), seconds=60, memory=4 << 30, kit=kit)
@@ -171,7 +171,7 @@ def test_a_planted_fault_ends_with_code_1_and_its_place(tmp_path, monkeypatch, k
     code = (
         "import ml_dtypes\n"
         "short = lambda x: x.astype(ml_dtypes.bfloat16).astype(x.dtype)\n"
-        "n.NumpyOperations.product = lambda self, x, y: short(x) @ short(y)"
+        "n.NumPyRuntime.product_of = lambda self, x, y: short(x) @ short(y)"
     )
     planted(tmp_path, monkeypatch, code)
     words = ["conformance", "--runtime", "numpy", "--net", "adder-ternary,number", "--kit", str(kit)]

@@ -109,7 +109,7 @@ def to_tf32(x):
 def test_a_kernel_in_tf32_is_found_and_located(kit, monkeypatch):
     """Only the network whose numbers have more bits goes wrong, where its number is first read."""
     monkeypatch.setattr(
-        by_numpy.NumpyOperations, "product", lambda self, x, y: to_tf32(x) @ to_tf32(y), raising=True
+        by_numpy.NumPyRuntime, "product_of", lambda self, x, y: to_tf32(x) @ to_tf32(y), raising=True
     )
     assert judged("numpy", "default", "float32", kit["adder"])["outcome"] == "exact"
     found = judged("numpy", "default", "float32", kit["number"])
@@ -120,9 +120,9 @@ def test_a_kernel_in_tf32_is_found_and_located(kit, monkeypatch):
     assert found["fault"]["got"] == to_tf32(numbers)[first, 0]
 
 
-@pytest.mark.parametrize(("layer", "unit"), [("layer_20", 3), ("layer_0", 0), ("layer_55", 7)])
+@pytest.mark.parametrize(("layer", "unit"), [("units.20", 3), ("units.0", 0), ("units.55", 7)])
 def test_one_unit_off_by_the_last_place_is_named(kit, monkeypatch, layer, unit):
-    plain = by_numpy.NumpyOperations.dense
+    plain = by_numpy.NumPyRuntime.relu
 
     def faulty(self, own, x):
         found = plain(self, own, x)
@@ -130,7 +130,7 @@ def test_one_unit_off_by_the_last_place_is_named(kit, monkeypatch, layer, unit):
             found[5, unit] = np.nextafter(found[5, unit], np.float32(9))
         return found
 
-    monkeypatch.setattr(by_numpy.NumpyOperations, "dense", faulty)
+    monkeypatch.setattr(by_numpy.NumPyRuntime, "relu", faulty)
     found = judged("numpy", "default", "float32", kit["adder"])
     assert (found["fault"]["layer"], found["fault"]["place"]) == (layer, (5, unit))
     assert f"layer {layer}, unit {unit}, pattern 5" in found["reason"]
@@ -138,33 +138,33 @@ def test_one_unit_off_by_the_last_place_is_named(kit, monkeypatch, layer, unit):
 
 def test_a_fault_that_corrections_mend_is_found_too(kit, monkeypatch):
     """The output stays right; the layer does not."""
-    plain = by_numpy.NumpyOperations.dense
+    plain = by_numpy.NumPyRuntime.relu
 
     def faulty(self, own, x):
         found = plain(self, own, x)
-        return found + np.float32(2**-10) if own.name == "layer_1" else found
+        return found + np.float32(2**-10) if own.name == "units.1" else found
 
-    monkeypatch.setattr(by_numpy.NumpyOperations, "dense", faulty)
-    assert judged("numpy", "default", "float32", kit["adder"])["fault"]["layer"] == "layer_1"
+    monkeypatch.setattr(by_numpy.NumPyRuntime, "relu", faulty)
+    assert judged("numpy", "default", "float32", kit["adder"])["fault"]["layer"] == "units.1"
 
 
 def test_a_fault_of_fusion_alone_is_located_by_halving(kit):
     """Wrong from layer 13 on, unless all layers are looked at: as if two were fused."""
     own, runs = kit["adder-ternary"], []
 
-    def prepare(graph, name, level, wanted):
+    def prepare(form, level, wanted):
         def program(inputs):
             runs.append(list(wanted))
-            found = by_numpy.prepare(graph, name, level, wanted)(inputs)
-            if len(wanted) < len(graph.layers):
-                found = {k: v + (graph.names.index(k) >= 13) for k, v in found.items()}
+            found = by_numpy.prepare(form, level, wanted)(inputs)
+            if len(wanted) < len(own.names):
+                found = {k: v + (own.names.index(k) >= 13) for k, v in found.items()}
             return found
 
         return program
 
     fault, how = located(prepare, "default", "float32", own)
     assert fault is not None
-    assert (fault.layer, how) == ("layer_13", "one layer at a time")
+    assert (fault.layer, how) == ("units.13", "one layer at a time")
     assert len(runs) < 10
 
 
@@ -173,7 +173,7 @@ def test_a_rate_of_training_off_by_a_little_is_found(kit, monkeypatch):
     from dataclasses import replace
 
     own = kit["training-float32"]
-    other = replace(own.net, rate=own.net.rate * (1 + 2**-20))
+    other = replace(own, rate=own.rate * (1 + 2**-20)).training("float32")
     found = first_fault(own.names, own.expected, by_numpy.train(other, "default"))
     assert found is not None
     assert found.layer == "step_0.weights_0"

@@ -182,11 +182,6 @@ class Writer(Runtime):
         order = node.list("order")
         return self.operator("TRANSPOSE", [x, self._whole(order)], [self.shape(x)[axis] for axis in order])
 
-    def later(self, node: Node, x: int) -> int:
-        rows, places = self.shape(x)[-2:]
-        hidden = np.where(np.tri(rows, places, places - rows) > 0, 0, -np.inf).astype(self.format)
-        return self._binary("ADD", x, self.constant_of(hidden))
-
     def hardmax(self, node: Node, x: int) -> int:
         shape = self.shape(x)
         greatest = self._reduced("REDUCE_MAX", x, [*shape[:-1], 1])

@@ -83,11 +83,6 @@ class TinyRuntime(ArrayRuntime, NumPy):
     def transpose(self, node: Node, x: Tensor) -> Tensor:
         return x.permute(node.list("order"))
 
-    def later(self, node: Node, x: Tensor) -> Tensor:
-        rows, places = x.shape[-2:]
-        seen = np.tri(rows, places, places - rows, dtype=bool)
-        return Tensor(seen).where(x, Tensor(-np.inf).cast(x.dtype))
-
     def hardmax(self, node: Node, x: Tensor) -> Tensor:
         best = (x == x.max(-1, keepdim=True)).cast(x.dtype)
         return best / best.sum(-1, keepdim=True)
