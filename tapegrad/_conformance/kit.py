@@ -10,7 +10,7 @@ NAME.onnx                   the network in float32, every layer an output; made 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +24,7 @@ from safetensors.numpy import load, save
 from tapegrad._conformance import NET_NAMES
 from tapegrad._conformance.exact import evaluated
 from tapegrad._conformance.formats import INT8, NAMES, Form, scale_of, shortfall
-from tapegrad._conformance.nets import CASES
+from tapegrad._conformance.nets import ABOUT, CASES
 from tapegrad._conformance.training import Training, names_of, training_case
 from tapegrad._conformance.writing import compared
 from tapegrad._files import write_folder
@@ -77,7 +77,10 @@ class Member:
     def units(self) -> dict[str, str]:
         """What the units of a layer are for."""
         own = {node.name: node.about for node in self.network.nodes}
-        return {node.name: node.about or own.get((*node.reads, "")[0], "") for node in self.network.nodes}
+        for node in self.network.nodes:
+            if node.operation == "relu":
+                own[node.name] = own.get(node.reads[0], "")
+        return own
 
     def form(self, name: str) -> Form:
         """The network in a format."""
@@ -94,19 +97,17 @@ def member(name: str) -> Member:
         own = name.removeprefix(TRAINING)
         case, rate, expected = training_case(own)
         shortfalls = {each: "" if each == own else f"its weights are chosen for {own}" for each in NAMES}
-        return Member(case.network, case.about, case.inputs, expected, 0, shortfalls, 1, False, rate)
+        network = replace(case.network, name=name)
+        return Member(network, ABOUT[TRAINING], case.inputs, expected, 0, shortfalls, 1, False, rate)
     case = CASES[name]()
-    network, found, (last,) = (
-        case.network,
-        evaluated(case.network, case.inputs),
-        case.network.outputs.values(),
-    )
+    network, (last,) = replace(case.network, name=name), case.network.outputs.values()
+    found = evaluated(network, case.inputs)
     if not np.array_equal(found.values[last], case.answer):
         raise BrokenNet(f"the network {name!r} does not give what its source does")
     shortfalls = {each: shortfall(network, found, case.inputs, each) for each in NAMES}
     scale = 1 if shortfalls[INT8] else scale_of(network, case.inputs)
     expected = {own: found.values[own] for own in compared(network)}
-    return Member(network, case.about, case.inputs, expected, found.bits, shortfalls, scale, case.written)
+    return Member(network, ABOUT[name], case.inputs, expected, found.bits, shortfalls, scale, case.written)
 
 
 def write_kit(folder: Path, names: Iterable[str] = NET_NAMES, *, onnx: bool | None = None) -> list[Member]:
@@ -180,8 +181,14 @@ def read_kit(folder: Path, names: Iterable[str] | None = None) -> list[Member]:
         raise InputError(said, where=str(path), advice=AGAIN)
     if index.get("sha256") != _index_sum(index):
         raise FormatError("the index was altered", where=str(path), advice=AGAIN)
-    chosen = [own for own in index["networks"] if names is None or own["name"] in set(names)]
-    return [_member(folder, own) for own in chosen]
+    try:
+        return [
+            _member(folder, own) for own in index["networks"] if names is None or own["name"] in set(names)
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"the index does not say what it must: {error!r}", where=str(path), advice=AGAIN
+        ) from error
 
 
 def _member(folder: Path, own: Mapping[str, Any]) -> Member:

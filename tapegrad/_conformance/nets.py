@@ -1,6 +1,6 @@
 """The networks of the kit, compiled from sources whose results are known, with inputs for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ NUMBER_BITS = 16
 ROUND_CONSTANT = 0x428A2F98
 """The first of SHA-256."""
 GRID_STEPS = 4
-WORD, MACHINE_STEPS = "10110111", 32
+WORD = "10110111"
 TRACE = [[cycle % 3 != 1, cycle == 5] for cycle in range(8)]
 """Of a counter: enabled, cleared."""
 
@@ -34,7 +34,6 @@ class Case:
     arithmetic, or the network's steps one by one."""
 
     network: Network
-    about: str
     inputs: dict[str, NDArray[Any]]
     answer: NDArray[Any]
     written: bool = True
@@ -61,22 +60,20 @@ def sha256_round() -> Circuit:
     return trace(one_round, *[UInt(32)] * 9).circuit
 
 
-def relu_case(
-    name: str, about: str, circuit: Circuit, *, written: bool = True, signs: bool = True, **options: Any
-) -> Case:
+def relu_case(circuit: Circuit, *, written: bool = True, signs: bool = True, **options: Any) -> Case:
     """A circuit on target `relu`. Without `signs` the last layer, 2 z - 1, is left out, and the bits
     themselves come out."""
     own = compile(circuit, "relu", **options).net.network
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (PATTERNS, len(circuit.inputs))).astype(bool)
     answer = Evaluator(circuit)(bits).astype(np.float64)
-    graph, inputs = Builder(name, own.inputs["bits"].dtype), dict[str, NDArray[Any]]()
+    graph, inputs = Builder("relu", own.inputs["bits"].dtype), dict[str, NDArray[Any]]()
     player = Player(own, graph, inputs)
     played = player.values({"bits": player.given("bits", bits.astype(graph.dtype))})
     node, last = next((node, value) for node, value in played if node.operation == "layers")
     layers = len(own.array(node, "bounds")) - 1
     graph.output("outputs", last if signs else Value(graph, f"{node.name}.{layers - 2}"))
-    return Case(graph.network(), about, inputs, 2 * answer - 1 if signs else answer, written)
+    return Case(graph.network(), inputs, 2 * answer - 1 if signs else answer, written)
 
 
 def number_case(bits: int = NUMBER_BITS) -> Case:
@@ -108,8 +105,7 @@ def number_case(bits: int = NUMBER_BITS) -> Case:
         h = dense(h, f"rest_{place}", rest)
     last = Affine.of(np.eye(1 + bits, dtype=np.float32)[1:], np.zeros(bits, np.float32))
     graph.output("bits_again", graph.affine(h, last, "bits_again", "highest bit first"))
-    about = f"a number of {bits} bits in one unit, taken apart again"
-    return Case(graph.network(), about, {"bits": given}, given[:, ::-1].astype(np.float64))
+    return Case(graph.network(), {"bits": given}, given[:, ::-1].astype(np.float64))
 
 
 TURMITE = GridMachine(
@@ -138,79 +134,38 @@ def convolution_case(steps: int = GRID_STEPS) -> Case:
         running = own.step(running)[1]
     graph.output("grid", state["grid"])
     answer = running.state["grid"].astype(np.float64)
-    return Case(graph.network(), f"{steps} steps of a machine on a grid", inputs, answer)
+    return Case(graph.network(), inputs, answer)
 
 
-def decoder_case(
-    name: str,
-    about: str,
-    source: Any,
-    given: Sequence[Any],
-    *,
-    far: float = 64.0,
-    written: bool = True,
-    **options: Any,
-) -> Case:
+def decoder_case(source: str, *given: Any, far: float = 64.0, written: bool = True, **options: Any) -> Case:
     """The steps of a source on target `transformer`, all at once: each row is given the output of the step
     before, and sees the keys and values of earlier rows alone."""
     compiled = compile(source, "transformer", **options)
     own = compiled.net.given(compiled.start(*given))
-    network, inputs, answer = at_once(name, compiled.net.network, own, far)
-    return Case(network, f"{len(answer)} {about}", inputs, answer.astype(np.float64), written)
+    network, inputs, answer = at_once(compiled.net.network, own, far)
+    return Case(network, inputs, answer.astype(np.float64), written)
 
 
+ABOUT = {
+    "adder": "8-bit addition, the paper's form with corrections at quarters",
+    "adder-ternary": "8-bit addition, all weights -1, 0 or 1",
+    "sha256": "a round of SHA-256, the paper's form, matrices written out",
+    "sha256-compact": "a round of SHA-256, compact form, by the inputs of each unit",
+    "number": f"a number of {NUMBER_BITS} bits in one unit, taken apart again",
+    "convolution": f"{GRID_STEPS} steps of a machine on a grid",
+    "attention": "14 steps of a Turing machine by hard attention",
+    "clock": "8 cycles of a counter, a circuit with latches, by hard attention",
+    "training-": "8 steps of SGD on 425 weights, which emulate a learner of parities",
+    "program": "20 instructions of SUBLEQ, with its memory, by hard attention",
+}
 CASES: dict[str, Callable[[], Case]] = {
-    "adder": lambda: relu_case(
-        "adder",
-        "8-bit addition, the paper's form with corrections at quarters",
-        adder(),
-        form="paper",
-        correction="quarters",
-    ),
-    "adder-ternary": lambda: relu_case(
-        "adder-ternary",
-        "8-bit addition, all weights -1, 0 or 1",
-        adder(),
-        signs=False,
-        form="paper",
-        correction="none",
-    ),
-    "sha256": lambda: relu_case(
-        "sha256",
-        "a round of SHA-256, the paper's form, matrices written out",
-        sha256_round(),
-        form="paper",
-        correction="none",
-    ),
-    "sha256-compact": lambda: relu_case(
-        "sha256-compact",
-        "a round of SHA-256, compact form, by the inputs of each unit",
-        sha256_round(),
-        written=False,
-        form="compact",
-        skips=False,
-    ),
+    "adder": lambda: relu_case(adder(), form="paper", correction="quarters"),
+    "adder-ternary": lambda: relu_case(adder(), signs=False, form="paper", correction="none"),
+    "sha256": lambda: relu_case(sha256_round(), form="paper", correction="none"),
+    "sha256-compact": lambda: relu_case(sha256_round(), written=False, form="compact", skips=False),
     "number": number_case,
     "convolution": convolution_case,
-    "attention": lambda: decoder_case(
-        "attention", "steps of a Turing machine by hard attention", "increment", [WORD], steps=MACHINE_STEPS
-    ),
-    "clock": lambda: decoder_case(
-        "clock",
-        "cycles of a counter, a circuit with latches, by hard attention",
-        "counter8",
-        [TRACE],
-        steps=8,
-    ),
-    "program": lambda: decoder_case(
-        "program",
-        "instructions of SUBLEQ, with a memory, by hard attention",
-        "subleq-hello",
-        [],
-        far=512.0,
-        written=False,
-        steps=64,
-        input=1,
-        output=4,
-    ),
+    "attention": lambda: decoder_case("increment", WORD, steps=32),
+    "clock": lambda: decoder_case("counter8", TRACE, steps=len(TRACE)),
+    "program": lambda: decoder_case("subleq-hello", far=512.0, written=False, steps=64, input=1, output=4),
 }

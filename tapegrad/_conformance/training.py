@@ -79,8 +79,8 @@ def training_case(precision: str) -> tuple[Case, float, dict[str, NDArray[np.flo
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     rows = input_rows(carry.samples, 0, len(SHOWN)).astype(precision)
-    make = Builder(f"training-{precision}", precision)
-    v = make.input("row", 1, rows.shape[1])
+    make = Builder("training", precision)
+    v = level = make.input("row", 1, rows.shape[1])
     every = [np.flatnonzero(of_vertex == number) for number in range(1, int(of_vertex.max()) + 1)]
     edges = [np.flatnonzero(np.isin(graph.ends, vertices)) for vertices in every]
     for number, (vertices, own) in enumerate(zip(every, edges, strict=True)):
@@ -91,10 +91,7 @@ def training_case(precision: str) -> tuple[Case, float, dict[str, NDArray[np.flo
         v = make.join(v, level, axis=-1)
     make.output("output", level)
     inputs = {"rows": rows, "labels": 2 * carry.samples.y.astype(precision) - 1}
-    about = (
-        f"{len(SHOWN)} steps of SGD on {len(carry.weights):,} weights, which emulate a learner of parities"
-    )
-    case = Case(make.network(), about, inputs, np.zeros(0), written=False)
+    case = Case(make.network(), inputs, np.zeros(0), written=False)
     found = list[NDArray[np.float64]]()
     current, rate = [Fraction(float(w)) for w in carry.weights], Fraction(net.constants.rate)
     for row, label in zip(rows, inputs["labels"], strict=True):

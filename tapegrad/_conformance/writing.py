@@ -5,6 +5,7 @@ what is made of whole numbers alone (the bits of a step's number, the rows of an
 given. Steps are played one after the other, or, those of a decoder, all at once as rows.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -38,10 +39,9 @@ def compared(network: Network) -> list[str]:
 
 def fused(network: Network) -> set[str]:
     """Sums that nothing reads but a ReLU."""
-    read = [name for node in network.nodes for name in node.reads] + [*network.outputs.values()]
-    return {
-        node.reads[0] for node in network.nodes if node.operation == "relu" and read.count(node.reads[0]) == 1
-    }
+    read = Counter([name for node in network.nodes for name in node.reads])
+    read.update(network.outputs.values())
+    return {node.reads[0] for node in network.nodes if node.operation == "relu" and read[node.reads[0]] == 1}
 
 
 def sized(network: Network, inputs: Mapping[str, Array]) -> Network:
@@ -104,33 +104,34 @@ class Player(Backend[Any]):
         layers = [slice(*ends) for ends in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         alive = _alive(slots, layers, starts, columns, to, out)
         for number, layer in enumerate(layers):
+            name, relu = f"{self.prefix}{node.name}.{number}", bool((floors[layer] == 0).any())
+            if relu and (floors[layer] < 0).any():
+                raise broken(node, "has a layer with ReLUs and without")
             column = np.full(slots, -1)  # of what was never written to, and is 0
             column[held] = np.arange(len(held))
+            entries = slice(int(starts[layer.start]), int(starts[layer.stop]))
+            there = column[columns[entries]] >= 0
+            own = Affine(
+                (of[entries] - layer.start)[there],
+                column[columns[entries]][there],
+                values[entries][there],
+                biases[layer],
+                len(held),
+            )
+            made = self.graph.affine(h, own, f"{name}.sum" if relu else name, node.about)
+            made = self.graph.node("relu", made, name=name) if relu else made
             kept = np.flatnonzero(alive[number][held] & ~np.isin(held, to[layer]))
-            name = f"{self.prefix}{node.name}.{number}"
-            parts, slots_of = [self.graph.take(h, kept, f"{name}.kept")] if len(kept) else [], [held[kept]]
-            for linear in (False, True):
-                rows = layer.start + np.flatnonzero((floors[layer] < 0) == linear)
-                if not len(rows):
-                    continue
-                entries = np.arange(starts[layer.start], starts[layer.stop])
-                entries = entries[np.isin(of[entries], rows) & (column[columns[entries]] >= 0)]
-                places = np.searchsorted(rows, of[entries])
-                own = Affine(places, column[columns[entries]], values[entries], biases[rows], len(held))
-                called = (
-                    f"{name}.sum" if not linear else f"{name}.linear" if (floors[layer] == 0).any() else name
+            if len(kept):
+                made = self.graph.node(
+                    "join", self.graph.take(h, kept, f"{name}.kept"), made, axis=-1, name=f"{name}.row"
                 )
-                made = self.graph.affine(h, own, called, node.about)
-                parts.append(made if linear else self.graph.node("relu", made, name=name))
-                slots_of.append(to[rows])
-            held = np.concatenate(slots_of)
-            for place, part in enumerate(parts):
-                h = self.graph.node("join", h, part, axis=-1, name=f"{name}.row_{place}") if place else part
+            h, held = made, np.concatenate([held[kept], to[layer]])
         if not np.isin(out, held).all():
             raise broken(node, "gives a slot that nothing is written to")
         order = np.argsort(held)
         place = order[np.searchsorted(held, out, sorter=order)]
-        return h if np.array_equal(place, np.arange(len(held))) else self.graph.take(h, place, f"{name}.out")
+        whole = np.array_equal(place, np.arange(len(held)))
+        return h if whole else self.graph.take(h, place, f"{self.prefix}{node.name}.out")
 
 
 def _alive(
@@ -148,7 +149,7 @@ def _alive(
 
 
 def at_once(
-    name: str, network: Network, given: Mapping[str, Array], far: float
+    network: Network, given: Mapping[str, Array], far: float
 ) -> tuple[Network, dict[str, Array], Array]:
     """All steps of a decoder's run as rows: each is given what the step before gave, and sees the keys and
     values of the steps up to its own: `far`, which is taken off the scores of later ones, is more than scores
@@ -161,7 +162,7 @@ def at_once(
         outputs.append(values["output"])
         halted = bool(values["halted"][0, 0] > 0.5)
     grows = {name for name, own in network.state.items() if isinstance(own.port.shape[0], str)}
-    graph, inputs = Builder(name, np.float32), dict[str, Array]()
+    graph, inputs = Builder(network.name, np.float32), dict[str, Array]()
     player, start = Player(network, graph, inputs), dict[str, Any]()
     for name in network.inputs:
         start[name] = player.given(name, np.asarray(given[name]))

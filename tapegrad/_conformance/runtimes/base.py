@@ -51,20 +51,9 @@ class Runtime(Backend[Any]):
 
 
 class ArrayRuntime(Runtime):
-    """Maps, written out or by what each unit reads, by operations that all array libraries have; what they
-    call differently is left open."""
-
-    def product_of(self, x: Any, y: Any) -> Any:
-        """A product of matrices; of bytes in 32 bits."""
-        raise NotImplementedError
-
-    def convolved(self, x: Any, kernel: NDArray[Any]) -> Any:
-        """A convolution with zeros around, of cells whose channels come last; of bytes in 32 bits."""
-        raise NotImplementedError
-
-    def as_type(self, x: Any, name: str) -> Any:
-        """Whole numbers in another type."""
-        raise NotImplementedError
+    """Maps, written out or by what each unit reads, by operations that all array libraries have. They differ
+    in `product_of(x, y)`, of bytes in 32 bits, `convolved(x, kernel)`, with zeros around and the channels
+    last, and `as_type(x, name)`, between types of whole numbers."""
 
     def sums(self, x: Any) -> Any:
         """Over the last axis."""
@@ -83,8 +72,9 @@ class ArrayRuntime(Runtime):
         elif form.written:
             z = self.product_of(x, self.kept(f"{name} matrix", lambda: form.matrix(node, x.shape[-1])))
         else:
-            parts = (self.kept(f"{name} {part}", lambda p=part: form.gathers(node)[p]) for part in range(3))
-            reads, entries, there = parts
+            reads, entries, there = (
+                self.kept(f"{name} {part}", lambda part=part: form.gathers(node)[part]) for part in range(3)
+            )
             read = self.as_type(x[..., reads], "int32") if bytewise else x[..., reads]
             z = self.sums(read * (self.part(node, "values")[entries] * there))
         z = z + self.part(node, "bias")

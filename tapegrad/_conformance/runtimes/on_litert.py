@@ -140,7 +140,7 @@ class Writer(Runtime):
 
     def relu(self, node: Node, x: int) -> int:
         """Part of what makes x, where nothing else reads it."""
-        options = self._options.get(x)
+        options: Any = self._options.get(x)
         if node.reads[0] in self._fused and hasattr(options, "fusedActivationFunction"):
             options.fusedActivationFunction = schema.ActivationFunctionType.RELU
             return x

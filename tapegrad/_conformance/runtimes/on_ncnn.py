@@ -1,6 +1,8 @@
 """ncnn on the processor, with the storage in half precision that it prefers, and without."""
 
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ncnn
@@ -82,8 +84,12 @@ def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
             ):
                 setattr(net.opt, option, False)
     lines = [f"Input {given} 0 1 {given}", *writer.lines.values()]
-    text = f"7767517\n{len(lines)} {len(lines)}\n" + "\n".join(lines) + "\n"
-    _loaded(net, text, bytes(writer.content))
+    with tempfile.TemporaryDirectory() as folder:
+        param, weights = Path(folder) / "net.param", Path(folder) / "net.bin"
+        param.write_text(f"7767517\n{len(lines)} {len(lines)}\n" + "\n".join(lines) + "\n")
+        weights.write_bytes(writer.content)
+        if net.load_param(str(param)) or net.load_model(str(weights)):
+            raise Unsupported("ncnn cannot read the network")
     single = len(port.shape) == 3
 
     def program(inputs: Any) -> dict[str, NDArray[Any]]:
@@ -93,21 +99,6 @@ def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
             extractor.input(given, _native.Mat(np.ascontiguousarray(pattern)))
             found = {layer: np.array(extractor.extract(own.name)[1]) for layer, own in blobs.items()}
             rows.append({k: np.moveaxis(v, 0, -1) if blobs[k].turned else v for k, v in found.items()})
-        return {
-            layer: rows[0][layer] if single else np.stack([row[layer] for row in rows]) for layer in wanted
-        }
+        return rows[0] if single else {layer: np.stack([row[layer] for row in rows]) for layer in wanted}
 
     return program
-
-
-def _loaded(net: Any, text: str, content: bytes) -> None:
-    """ncnn reads files."""
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        param, weights = Path(folder) / "net.param", Path(folder) / "net.bin"
-        param.write_text(text)
-        weights.write_bytes(content)
-        if net.load_param(str(param)) or net.load_model(str(weights)):
-            raise Unsupported("ncnn cannot read the network")

@@ -50,9 +50,8 @@ class TinyRuntime(ArrayRuntime, NumPy):
     def constant_of(self, array: NDArray[Any]) -> Tensor:
         if array.dtype.kind in "iu":
             return Tensor(np.ascontiguousarray(array)).realize()
-        return (
-            Tensor(np.ascontiguousarray(array, np.float64)).cast(getattr(dtypes, self.form.format)).realize()
-        )
+        exact = Tensor(np.ascontiguousarray(array, np.float64))
+        return exact.cast(getattr(dtypes, self.form.format)).realize()
 
     def product_of(self, x: Tensor, y: Tensor) -> Tensor:
         return x.matmul(y, dtype=dtypes.int32) if x.dtype == dtypes.int8 else x @ y
@@ -125,6 +124,5 @@ def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
         }
         return [value.realize() for value in values], after
 
-    return trained(
-        training, step, {name: own.constant_of(array) for name, array in training.weights.items()}, _numpy
-    )
+    weights = {name: own.constant_of(array) for name, array in training.weights.items()}
+    return trained(training, step, weights, _numpy)
