@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bench.conformance import table
 from tapegrad._conformance import running
-from tapegrad._conformance.kit import INDEX, read_kit, write_kit
+from tapegrad._conformance.kit import INDEX, _index_sum, read_kit, write_kit
 from tapegrad._conformance.runtimes import Runtime
 from tapegrad.cli import app
 
@@ -52,6 +52,13 @@ def altered(folder, name, change):
     path.write_bytes(change(path.read_bytes()))
 
 
+def rewritten(folder, change):
+    """An index that says something else of its first network, and has the sum of that."""
+    index = json.loads((folder / INDEX).read_bytes())
+    change(index["networks"][0])
+    (folder / INDEX).write_text(json.dumps({**index, "sha256": _index_sum(index)}))
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -59,6 +66,8 @@ def altered(folder, name, change):
         (lambda f: altered(f, INDEX, lambda b: b[:-40]), "cannot be read"),
         (lambda f: altered(f, INDEX, lambda b: b.replace(b'"scale": 1', b'"scale": 2', 1)), "was altered"),
         (lambda f: altered(f, INDEX, lambda b: b"[]"), "another format"),
+        (lambda f: rewritten(f, lambda own: own.pop("nodes")), "does not say what it must"),
+        (lambda f: rewritten(f, lambda own: own["nodes"].pop(0)), "reads what comes after"),
         (lambda f: (f / "number.expected.safetensors").unlink(), "missing"),
         (lambda f: altered(f, "number.net.safetensors", lambda b: b[:-1] + b"\1"), "was altered"),
     ],

@@ -1,6 +1,7 @@
 """Runtimes judged: those that are here, and some with faults planted in them."""
 
 import importlib.util
+from functools import partial
 
 import jax
 import numpy as np
@@ -9,13 +10,14 @@ import pytest
 from tapegrad._conformance import FORMAT_NAMES, NET_NAMES, RUNTIME_NAMES
 from tapegrad._conformance.formats import NAMES
 from tapegrad._conformance.judging import judged, located
-from tapegrad._conformance.kit import member
+from tapegrad._conformance.kit import member, read_kit, write_kit
+from tapegrad._conformance.nets import ABOUT, CASES, decoder_case
 from tapegrad._conformance.reading import first_fault
 from tapegrad._conformance.runtimes import RUNTIMES
 from tapegrad._conformance.runtimes import on_numpy as by_numpy
-from tapegrad.errors import FormatError
+from tapegrad.errors import BrokenNet, FormatError
 
-FEW = ("adder-ternary", "number", "convolution", "attention", "training-float32")
+FEW = ("adder-ternary", "number", "convolution", "attention", "clock", "training-float32")
 
 
 class Kit(dict):
@@ -52,8 +54,9 @@ def test_numpy_is_exact_in_every_format(kit, name):
 @pytest.mark.parametrize("own", ["float32", "int8"])
 def test_onnxruntime_is_exact(kit, level, own):
     pytest.importorskip("onnxruntime")
-    for name in ("adder", "sha256-compact", "convolution"):
-        assert judged("onnxruntime", level, own, kit[name])["outcome"] == "exact"
+    for name in ("adder", "sha256-compact", "convolution", "attention", "clock", "program"):
+        wanted = "beyond" if kit[name].shortfalls[own] else "exact"
+        assert judged("onnxruntime", level, own, kit[name])["outcome"] == wanted
 
 
 def test_a_format_that_a_runtime_lacks_is_refused_with_its_words(kit):
@@ -92,9 +95,29 @@ def test_torch_is_exact(kit, name):
 
 @pytest.mark.skipif(importlib.util.find_spec("ai_edge_litert") is None, reason="needs ai-edge-litert")
 def test_litert_is_exact(kit):
-    for name in ("adder", "sha256-compact", "convolution", "attention"):
+    for name in ("adder", "sha256-compact", "convolution", "attention", "clock", "program"):
         assert judged("litert", "reference", "float32", kit[name])["outcome"] == "exact"
     assert judged("litert", "reference", "int8", kit["adder"])["outcome"] == "exact"
+
+
+@pytest.mark.slow
+def test_instructions_of_risc_v_go_through_the_kit(tmp_path, monkeypatch):
+    """Three at once, on a machine with 21,471 coordinates."""
+    monkeypatch.setattr("tapegrad._conformance.writing.MOST_STEPS", 3)
+    monkeypatch.setitem(ABOUT, "rv32", "RISC-V")
+    case = partial(decoder_case, "rv32-fibonacci", far=1024.0, written=False, steps=64)
+    monkeypatch.setitem(CASES, "rv32", case)
+    write_kit(tmp_path / "kit", ["rv32"], onnx=False)
+    (own,) = read_kit(tmp_path / "kit")
+    assert len(own.names) > 6000
+    assert judged("numpy", "default", "float32", own)["outcome"] == "exact"
+
+
+def test_scores_that_are_not_hidden_far_enough_are_noticed(monkeypatch):
+    """Rows that see later ones do not give what the steps do, one after the other."""
+    monkeypatch.setitem(CASES, "attention", partial(decoder_case, "increment", "10110111", far=0.5, steps=32))
+    with pytest.raises(BrokenNet, match="does not give what its source does"):
+        member("attention")
 
 
 # Planted faults
