@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tapegrad._conformance import FORMAT_NAMES, NET_NAMES, RUNTIME_NAMES
-from tapegrad._conformance.formats import NAMES
+from tapegrad._conformance.formats import NAMES, Form
 from tapegrad._conformance.judging import judged, located
 from tapegrad._conformance.kit import member, read_kit, write_kit
 from tapegrad._conformance.nets import ABOUT, CASES, decoder_case
@@ -16,6 +16,7 @@ from tapegrad._conformance.reading import first_fault
 from tapegrad._conformance.runtimes import RUNTIMES
 from tapegrad._conformance.runtimes import on_numpy as by_numpy
 from tapegrad.errors import BrokenNet, FormatError
+from tests.conformance.test_exact import dense
 
 FEW = ("adder-ternary", "number", "convolution", "attention", "clock", "training-float32")
 
@@ -98,6 +99,22 @@ def test_litert_is_exact(kit):
     for name in ("adder", "sha256-compact", "convolution", "attention", "clock", "program"):
         assert judged("litert", "reference", "float32", kit[name])["outcome"] == "exact"
     assert judged("litert", "reference", "int8", kit["adder"])["outcome"] == "exact"
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "int8"])
+def test_units_that_read_nothing(written, name):
+    """Nor that read more than others: 3, and x + 2 y - 1."""
+    form = Form(dense([[0, 1], [0, 2]], [3, -1]), name, 1, written)
+    x = form.inputs({"x": np.array([[1.0, 2.0], [3.0, 0.0]])})
+    nothing = Form(dense([[0], [0]], [3]), name, 1, written)
+    for runtime in ("numpy", "onnxruntime"):
+        if runtime == "onnxruntime" and (name == "bfloat16" or not importlib.util.find_spec(runtime)):
+            continue
+        prepare = RUNTIMES[runtime].prepare()
+        level = RUNTIMES[runtime].levels[0]
+        assert prepare(form, level, ["only"])(x)["only"].tolist() == [[3, 4], [3, 2]]
+        assert prepare(nothing, level, ["only"])(x)["only"].tolist() == [[3], [3]]
 
 
 @pytest.mark.slow

@@ -41,9 +41,12 @@ class Runtime(Backend[Any]):
         return [value for node, value in self.values(given) if node.name in kept]
 
     def patches(self, node: Node, x: Any) -> Any:
-        if node.list("cells") != tuple(range(9)) or node.number("padding"):
-            return super().patches(node, x)  # type: ignore[misc] - of the backend beside this class
-        return Patches(x, node)
+        if node.list("cells") == tuple(range(9)) and not node.number("padding"):
+            return Patches(x, node)
+        plain = getattr(super(), "patches", None)  # of the backend beside this class
+        if plain is None:
+            raise Unsupported("this runtime has no patches here but those of a convolution with zeros around")
+        return plain(node, x)
 
     def kernel(self, node: Node, channels: int) -> NDArray[Any]:
         """The map of an affine node that reads patches: outputs, channels, rows, columns."""
@@ -72,13 +75,21 @@ class ArrayRuntime(Runtime):
         elif form.written:
             z = self.product_of(x, self.kept(f"{name} matrix", lambda: form.matrix(node, x.shape[-1])))
         else:
-            reads, entries, there = (
-                self.kept(f"{name} {part}", lambda part=part: form.gathers(node)[part]) for part in range(3)
-            )
-            read = self.as_type(x[..., reads], "int32") if bytewise else x[..., reads]
-            z = self.sums(read * (self.part(node, "values")[entries] * there))
+            read = x[..., self.kept(f"{name} reads", lambda: form.gathers(node)[0])]
+            z = self.sums((self.as_type(read, "int32") if bytewise else read) * self._weights(node))
         z = z + self.part(node, "bias")
         return self.as_type(z, INT8) if bytewise else z
+
+    def _weights(self, node: Node) -> Any:
+        """What the columns that each row reads are multiplied by."""
+        trained = self._given.get(node.arrays["values"])
+        if trained is None:
+            return self.kept(f"{node.name} weights", lambda: self.form.read_weights(node))
+        entries, there = (
+            self.kept(f"{node.name} {part}", lambda part=part: self.form.gathers(node)[part])
+            for part in (1, 2)
+        )
+        return trained[entries] * there
 
     def product(self, node: Node, x: Any, y: Any) -> Any:
         return self.product_of(x, y.T if node.settings["turned"] else y)
