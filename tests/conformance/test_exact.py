@@ -18,9 +18,11 @@ from tapegrad._conformance.nets import (
     TRACE,
     TURMITE,
 )
+from tapegrad._conformance.writing import Player
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
-from tapegrad.networks.builder import Builder
+from tapegrad.networks.builder import Builder, Layer
+from tapegrad.networks.checking import check
 from tapegrad.networks.form import Affine
 from tests.networks.toy import Toy
 
@@ -57,6 +59,21 @@ def test_every_value_beside_a_backend_in_fractions(cases, name):
     inputs = {key: toy.constant_of(array) for key, array in case.inputs.items()}
     wanted = {node.name: value for node, value in toy.values(inputs)}
     assert all(value.tolist() == wanted[key] for key, value in found.items())
+
+
+def test_layers_are_written_out_in_the_columns_that_are_read_again():
+    """s2 = relu(x0 + x1), s0 = x0 + s2, s1 = -s0: neither x1 is kept, nor x0 beside what replaces it."""
+    graph = Builder("g", np.float64)
+    maps = ([1.0, 1.0, 0.0], True, 2), ([1.0, 0.0, 1.0], False, 0), ([-1.0, 0.0, 0.0], False, 1)
+    own = [Layer(Affine.of(np.array([row]), np.zeros(1)), np.array([to]), relu) for row, relu, to in maps]
+    graph.output("out", graph.layers(graph.input("x", "rows", 2), own, 3, np.array([1]), "units"))
+    network, written, x = graph.network(), Builder("written", np.float64), np.array([[3.0, -5.0], [1.0, 2.0]])
+    player = Player(network, written, {})
+    written.output("out", player.run({"x": player.given("x", x)})[0]["out"])
+    made = written.network()
+    assert evaluated(made, {"x": x}).values["units.2"].tolist() == [[-3], [-4]]
+    widths = {node.name: check(made)[node.name].width for node in made.nodes if node.operation != "affine"}
+    assert widths == {"units.0": 1, "units.0.kept": 1, "units.0.row": 2}
 
 
 def test_bits_are_those_of_the_theorem():
