@@ -134,12 +134,10 @@ class Exact(Backend[Dyadic]):
         return self._sum(node, np.multiply, x.places + y.places, x.whole, y.whole)
 
     def add(self, node: Node, x: Dyadic, y: Dyadic) -> Dyadic:
-        places = max(x.places, y.places)
-        return self._sum(node, np.add, places, x.at(places), y.at(places))
+        places, moved = max(x.places, y.places), getattr(self._moved, node.operation)
+        return self._sum(node, partial(moved, node), places, x.at(places), y.at(places))
 
-    def put(self, node: Node, x: Dyadic, y: Dyadic) -> Dyadic:
-        places, put = max(x.places, y.places), partial(self._moved.put, node)
-        return self._sum(node, put, places, x.at(places), y.at(places))
+    put = add
 
     def relu(self, node: Node, x: Dyadic) -> Dyadic:
         return Dyadic(np.maximum(x.whole, 0), x.places)

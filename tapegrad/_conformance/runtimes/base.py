@@ -71,7 +71,8 @@ class ArrayRuntime(Runtime):
     def affine(self, node: Node, x: Any) -> Any:
         form, name, bytewise = self.form, node.name, self.form.format == INT8
         if isinstance(x, Patches):
-            z = self.convolved(x.grid, self.kernel(node, x.grid.shape[-1]))
+            kernel = self.kept(f"{name} kernel", lambda: self.kernel(node, x.grid.shape[-1]))
+            z = self.convolved(x.grid, kernel)
         elif form.written:
             z = self.product_of(x, self.kept(f"{name} matrix", lambda: form.matrix(node, x.shape[-1])))
         else:
@@ -95,16 +96,33 @@ class ArrayRuntime(Runtime):
         return self.product_of(x, y.T if node.settings["turned"] else y)
 
 
+def program_of(
+    own: ArrayRuntime,
+    wanted: Sequence[str],
+    given: Callable[[NDArray[Any]], Any] = np.asarray,
+    to_numpy: Callable[[Any], NDArray[Any]] = np.asarray,
+    compiled: Callable[[Any], Any] = lambda run: run,
+) -> Program:
+    """The network, ready to run on arrays that are brought to the library and back."""
+    run = compiled(lambda inputs: own.wanted(inputs, wanted))
+
+    def program(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        found = run({key: given(array) for key, array in inputs.items()})
+        return dict(zip(wanted, map(to_numpy, found), strict=True))
+
+    return program
+
+
 def trained(
     training: Training,
-    step: Callable[[dict[str, Any], NDArray[Any], Any], tuple[list[Any], dict[str, Any]]],
-    weights: dict[str, Any],
+    step: Callable[[dict[str, Any], Any, Any], tuple[list[Any], dict[str, Any]]],
+    given: Callable[[NDArray[Any]], Any] = np.asarray,
     to_numpy: Callable[[Any], NDArray[Any]] = np.asarray,
 ) -> dict[str, NDArray[Any]]:
     """All steps, by a function that takes one: from weights, input and label to the values of the levels and
     the new weights."""
-    found = list[Any]()
+    found, weights = list[Any](), {name: given(array) for name, array in training.weights.items()}
     for row, label in zip(training.rows, training.labels, strict=True):
-        values, weights = step(weights, row[None], label)
+        values, weights = step(weights, given(row[None]), given(label))
         found += map(to_numpy, [*values, *(weights[name] for name in training.weights)])
     return dict(zip(names_of(training.form.network, len(training.rows)), found, strict=True))

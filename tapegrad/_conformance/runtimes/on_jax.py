@@ -6,12 +6,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
 from tapegrad._conformance.formats import Form
-from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, Unsupported, trained
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, Unsupported, program_of, trained
 from tapegrad._conformance.training import Training
 from tapegrad.networks.backends.jax import Jax
 
@@ -54,23 +53,21 @@ def _asked(level: str) -> Any:
     return nullcontext() if own is None else jax.default_matmul_precision(own)
 
 
+def _compiled(level: str) -> Any:
+    return (lambda run: run) if level == "eager" else jax.jit
+
+
 def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     jax.config.update("jax_enable_x64", form.format == "float64")
     _asked(level)
-    own = JaxRuntime(form)
+    program = program_of(JaxRuntime(form), wanted, jnp.asarray, compiled=_compiled(level))
 
-    def run(given: dict[str, jax.Array]) -> list[jax.Array]:
-        return own.wanted(given, wanted)
-
-    compiled = run if level == "eager" else jax.jit(run)
-
-    def program(inputs: Any) -> dict[str, NDArray[Any]]:
+    def asked(inputs: Any) -> dict[str, NDArray[Any]]:
         with _asked(level):
-            found = compiled({key: jnp.asarray(own) for key, own in inputs.items()})
-        return dict(zip(wanted, map(np.asarray, found), strict=True))
+            return program(inputs)
 
-    return program
+    return asked
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
@@ -87,10 +84,5 @@ def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
         rate = label.dtype.type(training.rate)
         return values, {name: own - rate * slopes[name] for name, own in weights.items()}
 
-    compiled = descend if level == "eager" else jax.jit(descend)
-
-    def step(weights: dict[str, Any], row: NDArray[Any], label: Any) -> Any:
-        with _asked(level):
-            return compiled(weights, jnp.asarray(row), jnp.asarray(label))
-
-    return trained(training, step, {name: jnp.asarray(own) for name, own in training.weights.items()})
+    with _asked(level):
+        return trained(training, _compiled(level)(descend), jnp.asarray)

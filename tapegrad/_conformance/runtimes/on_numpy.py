@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._conformance.formats import Form
-from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, trained
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, program_of, trained
 from tapegrad._conformance.training import Training
 from tapegrad.networks.backends.numpy import NumPy
 
@@ -34,8 +34,7 @@ class NumPyRuntime(ArrayRuntime, NumPy):
 
 def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
-    own = NumPyRuntime(form)
-    return lambda inputs: dict(zip(wanted, own.wanted(inputs, wanted), strict=True))
+    return program_of(NumPyRuntime(form), wanted)
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
@@ -64,4 +63,4 @@ def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
                 slopes[node.reads[1]] += second
         return [values[name] for name in training.levels], after
 
-    return trained(training, step, training.weights)
+    return trained(training, step)

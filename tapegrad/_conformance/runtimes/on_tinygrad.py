@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._conformance.formats import Form
-from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, trained
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, program_of, trained
 from tapegrad._conformance.training import Training
 from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.network import Node
@@ -56,9 +56,9 @@ class TinyRuntime(ArrayRuntime, NumPy):
     def product_of(self, x: Tensor, y: Tensor) -> Tensor:
         return x.matmul(y, dtype=dtypes.int32) if x.dtype == dtypes.int8 else x @ y
 
-    def convolved(self, x: Tensor, kernel: NDArray[Any]) -> Tensor:
+    def convolved(self, x: Tensor, kernel: Tensor) -> Tensor:
         kind = dtypes.int32 if x.dtype == dtypes.int8 else None
-        grid = x.permute(2, 0, 1).unsqueeze(0).conv2d(self.constant_of(kernel), padding=1, dtype=kind)
+        grid = x.permute(2, 0, 1).unsqueeze(0).conv2d(kernel, padding=1, dtype=kind)
         return grid.squeeze(0).permute(1, 2, 0)
 
     def as_type(self, x: Tensor, name: str) -> Tensor:
@@ -101,28 +101,21 @@ def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     _asked(level)
     own = TinyRuntime(form)
-
-    def program(inputs: Any) -> dict[str, NDArray[Any]]:
-        given = {key: own.constant_of(array) for key, array in inputs.items()}
-        return dict(zip(wanted, map(_numpy, own.wanted(given, wanted)), strict=True))
-
-    return program
+    return program_of(own, wanted, own.constant_of, _numpy)
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
     """By tinygrad's own differentiation."""
     _asked(level)
     form = training.form
-    own = TinyRuntime(form)
 
-    def step(weights: dict[str, Any], row: NDArray[Any], label: Any) -> Any:
-        values = TinyRuntime(form, weights).wanted({"row": own.constant_of(row)}, training.levels)
-        slopes = ((values[-1][0, 0] - float(label)) ** 2).gradient(*weights.values())
+    def step(weights: dict[str, Tensor], row: Tensor, label: Tensor) -> Any:
+        values = TinyRuntime(form, weights).wanted({"row": row}, training.levels)
+        slopes = ((values[-1][0, 0] - label) ** 2).gradient(*weights.values())
         after = {
             name: (weight - training.rate * slope).realize()
             for (name, weight), slope in zip(weights.items(), slopes, strict=True)
         }
         return [value.realize() for value in values], after
 
-    weights = {name: own.constant_of(array) for name, array in training.weights.items()}
-    return trained(training, step, weights, _numpy)
+    return trained(training, step, TinyRuntime(form).constant_of, _numpy)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tapegrad._conformance.formats import INT8, Form
-from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, Unsupported, trained
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, Unsupported, program_of, trained
 from tapegrad._conformance.training import Training
 from tapegrad.networks.backends.pytorch import NetworkModule, Torch
 from tapegrad.networks.network import Backend, Node
@@ -53,10 +53,10 @@ class TorchRuntime(ArrayRuntime, Torch):
     def sums(self, x: Tensor) -> Tensor:
         return x.sum(-1, dtype=x.dtype)
 
-    def convolved(self, x: Tensor, kernel: NDArray[Any]) -> Tensor:
+    def convolved(self, x: Tensor, kernel: Tensor) -> Tensor:
         if x.dtype == torch.int8:
             raise Unsupported("PyTorch has no convolution of bytes outside its quantised modules")
-        return nn.functional.conv2d(x.permute(2, 0, 1), self.constant_of(kernel), padding=1).permute(1, 2, 0)
+        return nn.functional.conv2d(x.permute(2, 0, 1), kernel, padding=1).permute(1, 2, 0)
 
     def as_type(self, x: Tensor, name: str) -> Tensor:
         return x.to(getattr(torch, name))
@@ -76,41 +76,39 @@ def _numpy(own: Tensor) -> NDArray[Any]:
     return own.detach().cpu().to(torch.float64, copy=True).numpy()
 
 
+def _compiled(level: str, own: TorchRuntime) -> Any:
+    if not level.startswith("compile"):
+        return lambda run: run
+    # What is compiled reads arrays that have been made.
+    zeros = {name: np.zeros([int(n) for n in port.shape]) for name, port in own.network.inputs.items()}
+    own.wanted({name: own.constant_of(array) for name, array in own.form.inputs(zeros).items()}, [])
+    return torch.compile
+
+
 def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     _asked(level)
     own = TorchRuntime(form)
-
-    def run(given: Mapping[str, Tensor]) -> list[Tensor]:
-        return own.wanted(given, wanted)
-
-    compiled = torch.compile(run) if level.startswith("compile") else run
-
-    @torch.no_grad()
-    def program(inputs: Any) -> dict[str, NDArray[Any]]:
-        found = compiled({key: own.constant_of(array) for key, array in inputs.items()})
-        return dict(zip(wanted, map(_numpy, found), strict=True))
-
-    return program
+    return torch.no_grad()(program_of(own, wanted, own.constant_of, _numpy, _compiled(level, own)))
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
     """By autograd and `torch.optim.SGD`."""
     _asked(level)
     own = TorchRuntime(training.form)
+    own._given = {name: own.constant_of(array) for name, array in training.weights.items()}
 
     def forward(weights: dict[str, Tensor], row: Tensor) -> list[Tensor]:
         own._given = weights
         return own.wanted({"row": row}, training.levels)
 
-    compiled = torch.compile(forward) if level.startswith("compile") else forward
+    compiled = _compiled(level, own)(forward)
 
-    def step(weights: dict[str, Any], row: NDArray[Any], label: Any) -> Any:
+    def step(weights: dict[str, Tensor], row: Tensor, label: Tensor) -> Any:
         ready = {name: nn.Parameter(weight) for name, weight in weights.items()}
-        values = compiled(ready, own.constant_of(row))  # type: ignore[arg-type]
-        ((values[-1][0, 0] - float(label)) ** 2).backward()
+        values = compiled(ready, row)
+        ((values[-1][0, 0] - label) ** 2).backward()
         torch.optim.SGD(ready.values(), lr=training.rate).step()
         return values, {name: weight.detach() for name, weight in ready.items()}
 
-    weights = {name: own.constant_of(array) for name, array in training.weights.items()}
-    return trained(training, step, weights, _numpy)
+    return trained(training, step, own.constant_of, _numpy)
