@@ -12,6 +12,8 @@ NET_NAMES = (
     "number",
     "convolution",
     "attention",
+    "clock",
+    "program",
     "training-float64",
     "training-float32",
 )

@@ -1,7 +1,7 @@
-"""What every layer of a network must give, in whole numbers; and how many bits a format needs for it.
+"""What every value of a network must be, in whole numbers; and how many bits a format needs for it.
 
 A value is a whole number over a power of two, `n / 2^k`, one k for an array. Weights are such numbers too, so
-a layer is a sum of products of whole numbers, taken here in 64-bit integers, after making sure that they
+a value is a sum of products of whole numbers, taken here in 64-bit integers, after making sure that they
 suffice. Nothing is rounded, and no floating-point unit is involved.
 
 **Theorem.** Let S be the sum of the magnitudes of all terms of a sum (bias included), all of which are
@@ -9,19 +9,22 @@ multiples of g. If `S / g <= 2^p`, the sum is exact in every format with p bits 
 S and g: each partial sum, in whatever order and grouping, and with fused multiply-adds or without, is a
 multiple of g of magnitude at most S, and so a number of that format.
 
-So a format with `bits` or more of a network's largest layer owes the exact result, whatever the runtime does
+So a format with `bits` or more of a network's largest sum owes the exact result, whatever the runtime does
 with order, blocks and fusion. Anything else is a fault, not "numerics".
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._conformance.graph import Graph, Layer, patches, walk
+from tapegrad._conformance.writing import MOVES
 from tapegrad.errors import Refused
+from tapegrad.networks.backends.numpy import NumPy
+from tapegrad.networks.network import OPERATIONS, Backend, Network, Node
 
 SAFE = 1 << 62
 
@@ -69,7 +72,7 @@ class Dyadic:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a layer asks of a format."""
+    """What a sum asks of a format."""
 
     bits: int
     """The p of the theorem."""
@@ -79,104 +82,105 @@ class Demand:
     """g is 2^-places."""
 
 
-class Exact:
-    """The operations in whole numbers; `demands` grows with every layer."""
+class Exact(Backend[Dyadic]):
+    """The operations in whole numbers; `demands` grows with every sum."""
 
-    def __init__(self) -> None:
+    def __init__(self, network: Network) -> None:
+        super().__init__(network)
         self.demands: dict[str, Demand] = {}
+        self._moved = NumPy(network)
 
-    def _sum(self, layer: Layer, terms: NDArray[np.int64], sizes: NDArray[np.float64], places: int) -> Dyadic:
-        """Notes what the sums ask for; `sizes` are the S, in units of 2^-places."""
+    def __getattr__(self, name: str) -> Any:
+        if name in ("take", "transpose"):  # NumPy moves whole numbers as well
+            return lambda node, x: Dyadic(getattr(self._moved, name)(node, x.whole), x.places)
+        if name in OPERATIONS:
+            raise Refused(f"{name} has no form in whole numbers")
+        raise AttributeError(name)
+
+    def constant_of(self, array: NDArray[Any]) -> Dyadic:
+        return Dyadic.of(array)
+
+    def _sum(self, node: Node, terms: Callable[..., NDArray[Any]], places: int, *parts: Any) -> Dyadic:
+        """`terms` of whole numbers, and of their magnitudes: the S, in units of 2^-places, are what the sums
+        ask for."""
+        sizes = terms(*(np.abs(part).astype(np.float64) for part in parts))
         most = float(sizes.max(initial=0))
         if most >= SAFE:
-            raise Refused(f"the sums of layer {layer.name!r} do not fit into 64 bits")
+            raise Refused(f"the sums of layer {node.name!r} do not fit into 64 bits")
         bits = max(1, int(np.ceil(np.log2(max(1.0, most)))))
-        self.demands[layer.name] = Demand(bits, most * 2.0**-places, places)
-        return Dyadic(np.maximum(terms, 0) if layer.relu else terms, places).lowest()
+        self.demands[node.name] = Demand(bits, most * 2.0**-places, places)
+        return Dyadic(terms(*parts), places).lowest()
 
-    def _affine(
-        self, layer: Layer, x: Dyadic, products: Any, weight: NDArray[Any], across: tuple[int, ...] = ()
-    ) -> Dyadic:
-        """`products(x, w)` is the sum of products without the bias."""
-        w, b = Dyadic.of(weight), Dyadic.of(layer.arrays["bias"])
+    def affine(self, node: Node, x: Dyadic) -> Dyadic:
+        """By the entries: compiled maps have few."""
+        rows, columns = (self.network.array(node, part) for part in ("rows", "columns"))
+        w, b = self.part(node, "values"), self.part(node, "bias")
         places = max(x.places + w.places, b.places)
-        left = Dyadic(x.whole, x.places).at(places - w.places)
-        bias = b.at(places).reshape(-1, *across)
-        sizes = products(np.abs(left).astype(np.float64), np.abs(w.whole).astype(np.float64)) + np.abs(bias)
-        if float(sizes.max(initial=0)) >= SAFE:
-            raise Refused(f"the sums of layer {layer.name!r} do not fit into 64 bits")
-        return self._sum(layer, products(left, w.whole) + bias, sizes, places)
+        begins = np.flatnonzero(np.diff(rows, prepend=-1))
 
-    def dense(self, layer: Layer, x: Dyadic) -> Dyadic:
-        """By the entries that are not 0: compiled matrices have few."""
-        columns, rows = np.nonzero(layer.weight.T)
-        begins = np.flatnonzero(np.diff(columns, prepend=-1))
-
-        def products(a: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
-            found = np.zeros((len(a), w.shape[1]), a.dtype)
+        def terms(x: NDArray[Any], w: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+            found = np.zeros((*x.shape[:-1], len(b)), x.dtype)
             if len(begins):
-                found[:, columns[begins]] = np.add.reduceat(a[:, rows] * w[rows, columns], begins, axis=1)
-            return found
+                found[..., rows[begins]] = np.add.reduceat(x[..., columns] * w, begins, axis=-1)
+            return found + b
 
-        return self._affine(layer, x, products, layer.weight)
+        return self._sum(node, terms, places, x.at(places - w.places), w.whole, b.at(places))
 
-    def sparse(self, layer: Layer, x: Dyadic) -> Dyadic:
-        inputs = layer.arrays["inputs"]
-        return self._affine(layer, x, lambda a, w: (a[:, inputs] * w).sum(-1), layer.weight)
+    def product(self, node: Node, x: Dyadic, y: Dyadic) -> Dyadic:
+        other = np.swapaxes(y.whole, -1, -2) if node.settings["turned"] else y.whole
+        return self._sum(node, np.matmul, x.places + y.places, x.whole, other)
 
-    def convolution(self, layer: Layer, x: Dyadic) -> Dyadic:
-        kernel = layer.weight
-        flat, size = kernel.reshape(len(kernel), -1).T, kernel.shape[-1]
+    def multiply(self, node: Node, x: Dyadic, y: Dyadic) -> Dyadic:
+        return self._sum(node, np.multiply, x.places + y.places, x.whole, y.whole)
 
-        def products(a: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
-            return (patches(a, size) @ w).transpose(0, 3, 1, 2)
+    def add(self, node: Node, x: Dyadic, y: Dyadic) -> Dyadic:
+        places, moved = max(x.places, y.places), getattr(self._moved, node.operation)
+        return self._sum(node, partial(moved, node), places, x.at(places), y.at(places))
 
-        return self._affine(layer, x, products, flat, (1, 1))
+    put = add
 
-    def join(self, layer: Layer, x: Dyadic) -> Dyadic:
-        first = Dyadic.of(layer.arrays["first"])
-        places = max(first.places, x.places)
-        rows = np.concatenate([first.at(places), x.at(places)])
-        return self._sum(layer, rows, np.abs(rows).astype(np.float64), places)
+    def relu(self, node: Node, x: Dyadic) -> Dyadic:
+        return Dyadic(np.maximum(x.whole, 0), x.places)
 
-    def scores(self, layer: Layer, x: Dyadic, y: Dyadic) -> Dyadic:
-        mask = Dyadic.of(layer.arrays["mask"])
-        places = max(x.places + y.places, mask.places)
-        left, right, added = x.at(places - y.places), y.whole.T, mask.at(places)
-        sizes = np.abs(left).astype(np.float64) @ np.abs(right).astype(np.float64) + np.abs(added)
-        return self._sum(layer, left @ right + added, sizes, places)
+    def patches(self, node: Node, x: Dyadic) -> Dyadic:
+        if node.number("padding"):
+            raise Refused("cells outside that are not 0 have no form in whole numbers")
+        return Dyadic(self._moved.patches(node, x.whole), x.places)
 
-    def choose(self, layer: Layer, x: Dyadic) -> Dyadic:
+    def join(self, node: Node, x: Dyadic, y: Dyadic) -> Dyadic:
+        places = max(x.places, y.places)
+        return Dyadic(self._moved.join(node, x.at(places), y.at(places)), places)
+
+    def hardmax(self, node: Node, x: Dyadic) -> Dyadic:
         best = x.whole == x.whole.max(axis=-1, keepdims=True)
         count = best.sum(axis=-1, keepdims=True)
         if (count & (count - 1)).any():
-            raise Refused(f"in layer {layer.name!r} three or another odd number of scores are equal")
+            raise Refused(f"in layer {node.name!r} three or another odd number of scores are equal")
         places = int(count.max()).bit_length() - 1
-        return self._sum(layer, best * ((1 << places) // count), np.ones(1), places)
-
-    def mix(self, layer: Layer, x: Dyadic, y: Dyadic, z: Dyadic) -> Dyadic:
-        places = max(x.places + y.places, z.places)
-        left, right, added = x.at(places - y.places), y.whole, z.at(places)
-        sizes = np.abs(left).astype(np.float64) @ np.abs(right).astype(np.float64) + np.abs(added)
-        return self._sum(layer, left @ right + added, sizes, places)
+        return self._sum(node, np.multiply, places, best.astype(np.int64), (1 << places) // count)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The exact values of all layers on some inputs, and what each layer asks of a format."""
+    """The exact values of all nodes that compute on some inputs, and what each sum asks of a format."""
 
     values: dict[str, NDArray[np.float64]]
     demands: dict[str, Demand]
 
     @property
     def bits(self) -> int:
-        """What the most demanding layer needs."""
+        """What the most demanding sum needs."""
         return max(own.bits for own in self.demands.values())
 
 
-def evaluated(graph: Graph, inputs: Mapping[str, NDArray[Any]]) -> Expected:
-    """The exact values of all layers."""
-    exact = Exact()
+def evaluated(network: Network, inputs: Mapping[str, NDArray[Any]]) -> Expected:
+    """The exact values of a network."""
+    exact = Exact(network)
     given = {name: Dyadic.of(array) for name, array in inputs.items()}
-    values = {layer.name: own.floats() for layer, own in walk(graph, exact, given)}
+    outputs = set(network.outputs.values())
+    values = {
+        node.name: own.floats()
+        for node, own in exact.values(given)
+        if node.operation not in MOVES or node.name in outputs
+    }
     return Expected(values, exact.demands)

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._conformance.formats import INT8, in_bytes
-from tapegrad._conformance.graph import Graph
+from tapegrad._conformance.formats import Form
 from tapegrad._conformance.kit import Member
 from tapegrad._conformance.reading import Fault, first_fault
 from tapegrad._conformance.runtimes import RUNTIMES
-from tapegrad._conformance.runtimes.base import Program, Unsupported, cast
+from tapegrad._conformance.runtimes.base import Program, Unsupported
 from tapegrad.errors import FormatError
 
 EXACT, FAULT, REFUSED = "exact", "fault", "refused"
@@ -29,7 +28,7 @@ TIMED = 0.4
 ROWS = 1024
 """Patterns at a time, where speed is measured."""
 
-Prepare = Callable[[Graph, str, str, list[str]], Program]
+Prepare = Callable[[Form, str, list[str]], Program]
 
 
 def judged(runtime: str, level: str, name: str, own: Member) -> dict[str, Any]:
@@ -38,10 +37,10 @@ def judged(runtime: str, level: str, name: str, own: Member) -> dict[str, Any]:
         return {"outcome": BEYOND, "reason": own.shortfalls[name]}
     used = RUNTIMES[runtime]
     try:
-        if isinstance(own.net, Graph):
+        if not own.rate:
             fault, how = located(used.prepare(), level, name, own)
         elif used.trains:
-            values = complete(used.imported().train(own.net, level), own.names)
+            values = complete(used.imported().train(own.training(name), level), own.names)
             fault, how = first_fault(own.names, own.expected, values), "all layers"
         else:
             return {"outcome": REFUSED, "reason": "this runtime does not train"}
@@ -54,20 +53,21 @@ def judged(runtime: str, level: str, name: str, own: Member) -> dict[str, Any]:
 
 def located(prepare: Prepare, level: str, name: str, own: Member) -> tuple[Fault | None, str]:
     """The first fault, and which layers were shown when it was seen."""
-    graph, inputs, scale = in_format(own, name)
+    form = own.form(name)
+    inputs, names = form.inputs(own.inputs), own.names
 
     def shown(wanted: list[str]) -> Fault | None:
-        found = complete(prepare(graph, name, level, wanted)(inputs), wanted)
-        values = {key: np.asarray(value).astype(np.float64) / scale for key, value in found.items()}
-        return first_fault(own.names, own.expected, values, own.units)
+        found = complete(prepare(form, level, wanted)(inputs), wanted)
+        values = {key: np.asarray(value).astype(np.float64) / form.scale for key, value in found.items()}
+        return first_fault(names, own.expected, values, own.units)
 
-    whole, every = shown([graph.output]), shown(graph.names)
+    whole, every = shown(names[-1:]), shown(names)
     if every is not None or whole is None:
         return every, "all layers"
-    low, high, fault = 0, len(graph.names) - 1, whole
+    low, high, fault = 0, len(names) - 1, whole
     while low < high:  # the layer `high` is wrong when it is shown alone
         middle = (low + high) // 2
-        found = shown([graph.names[middle]])
+        found = shown([names[middle]])
         if found is None:
             low = middle + 1
         else:
@@ -83,21 +83,12 @@ def complete(found: dict[str, NDArray[Any]], wanted: Sequence[str]) -> dict[str,
     return found
 
 
-def in_format(own: Member, name: str) -> tuple[Graph, dict[str, NDArray[Any]], int]:
-    """The network and its inputs in a format, and by what all values are multiplied."""
-    assert isinstance(own.net, Graph)
-    if name != INT8:
-        return own.net, {key: cast(array, name) for key, array in own.inputs.items()}, 1
-    inputs = {key: np.round(array * own.scale).astype(np.int8) for key, array in own.inputs.items()}
-    return in_bytes(own.net, own.scale), inputs, own.scale
-
-
 def timed(runtime: str, level: str, name: str, own: Member) -> dict[str, Any]:
     """Patterns a second of the processor, of a network whose rows are patterns."""
-    graph, inputs, _ = in_format(own, name)
-    many = {key: np.resize(array, (ROWS, *array.shape[1:])) for key, array in inputs.items()}
+    form = own.form(name)
+    many = {key: np.resize(array, (ROWS, *array.shape[1:])) for key, array in form.inputs(own.inputs).items()}
     try:
-        program = RUNTIMES[runtime].prepare()(graph, name, level, [graph.output])
+        program = RUNTIMES[runtime].prepare()(form, level, own.names[-1:])
         program(many)
     except Unsupported as error:
         return {"outcome": REFUSED, "reason": str(error)}

@@ -1,16 +1,16 @@
-"""The kit as a folder: for every network its layers, inputs, and what each layer must give.
+"""The kit as a folder: for every network its nodes, inputs, and what each layer must give.
 
-kit.json                    version, and for each network its layers, formats, and the sums of its files
-NAME.net.safetensors        weights and biases, under LAYER.NAME
+kit.json                    version, and for each network its nodes, formats, and the sums of its files
+NAME.net.safetensors        the arrays of the nodes, under the names that kit.json has for them
 NAME.inputs.safetensors     inputs
-NAME.expected.safetensors   the value of every layer
+NAME.expected.safetensors   what every layer must give
 NAME.onnx                   the network in float32, every layer an output; made where `onnx` is installed
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,17 +23,22 @@ from safetensors.numpy import load, save
 
 from tapegrad._conformance import NET_NAMES
 from tapegrad._conformance.exact import evaluated
-from tapegrad._conformance.formats import NAMES, scale_of, shortfall
-from tapegrad._conformance.graph import Graph
-from tapegrad._conformance.nets import CASES
-from tapegrad._conformance.training import Training, training_case
+from tapegrad._conformance.formats import INT8, NAMES, Form, scale_of, shortfall
+from tapegrad._conformance.nets import ABOUT, CASES
+from tapegrad._conformance.training import Training, names_of, training_case
+from tapegrad._conformance.writing import compared
 from tapegrad._files import write_folder
 from tapegrad.errors import BrokenNet, FormatError, InputError
+from tapegrad.networks.checking import check
+from tapegrad.networks.network import Network, Node, Port
 
-FORMAT = "tapegrad conformance kit 1"
+FORMAT = "tapegrad conformance kit 2"
 INDEX = "kit.json"
 PARTS = ("net", "inputs", "expected")
 TRAINING = "training-"
+FACTS = ("about", "bits", "shortfalls", "scale", "written", "rate")
+"""What the index says of a network beside its nodes and sums."""
+NODE = ("name", "operation", "reads", "arrays", "settings", "about")
 AGAIN = "Make it again: tapegrad conformance make -o FOLDER"
 
 
@@ -41,46 +46,68 @@ AGAIN = "Make it again: tapegrad conformance make -o FOLDER"
 class Member:
     """One network of a kit."""
 
-    net: Graph | Training
+    network: Network
+    about: str
     inputs: dict[str, NDArray[Any]]
     expected: dict[str, NDArray[np.float64]]
     bits: int
-    """What its most demanding layer needs."""
+    """What its most demanding sum needs."""
     shortfalls: dict[str, str]
     """For each format why it does not owe the exact result; empty where it does."""
     scale: int = 1
     """In bytes all values are times this."""
+    written: bool = True
+    """Whether matrices are written out."""
+    rate: float = 0.0
+    """Of a network that is trained; 0 where none is."""
 
     @property
     def name(self) -> str:
         """Of the network."""
-        return self.net.name
+        return self.network.name
 
     @property
     def names(self) -> list[str]:
         """What is compared, in order."""
-        return self.net.names
+        if self.rate:
+            return names_of(self.network, len(self.inputs["rows"]))
+        return compared(self.network)
 
     @property
     def units(self) -> dict[str, str]:
         """What the units of a layer are for."""
-        return {own.name: own.units for own in self.net.layers} if isinstance(self.net, Graph) else {}
+        own = {node.name: node.about for node in self.network.nodes}
+        for node in self.network.nodes:
+            if node.operation == "relu":
+                own[node.name] = own.get(node.reads[0], "")
+        return own
+
+    def form(self, name: str) -> Form:
+        """The network in a format."""
+        return Form(self.network, name, self.scale if name == INT8 else 1, self.written)
+
+    def training(self, name: str) -> Training:
+        """The steps of a network that is trained."""
+        return Training(self.form(name), self.rate, self.inputs["rows"], self.inputs["labels"])
 
 
 def member(name: str) -> Member:
     """A network, with what its layers must give."""
     if name.startswith(TRAINING):
         own = name.removeprefix(TRAINING)
-        training, expected = training_case(own)
+        case, rate, expected = training_case(own)
         shortfalls = {each: "" if each == own else f"its weights are chosen for {own}" for each in NAMES}
-        return Member(training, {}, expected, 0, shortfalls)
+        network = replace(case.network, name=name)
+        return Member(network, ABOUT[TRAINING], case.inputs, expected, 0, shortfalls, 1, False, rate)
     case = CASES[name]()
-    found = evaluated(case.graph, case.inputs)
-    if not np.array_equal(found.values[case.graph.output], case.answer):
+    network, (last,) = replace(case.network, name=name), case.network.outputs.values()
+    found = evaluated(network, case.inputs)
+    if not np.array_equal(found.values[last], case.answer):
         raise BrokenNet(f"the network {name!r} does not give what its source does")
-    shortfalls = {each: shortfall(case.graph, found, case.inputs, each) for each in NAMES}
-    scale = 1 if shortfalls["int8"] else scale_of(case.graph, case.inputs)
-    return Member(case.graph, case.inputs, found.values, found.bits, shortfalls, scale)
+    shortfalls = {each: shortfall(network, found, case.inputs, each) for each in NAMES}
+    scale = 1 if shortfalls[INT8] else scale_of(network, case.inputs)
+    expected = {own: found.values[own] for own in compared(network)}
+    return Member(network, ABOUT[name], case.inputs, expected, found.bits, shortfalls, scale, case.written)
 
 
 def write_kit(folder: Path, names: Iterable[str] = NET_NAMES, *, onnx: bool | None = None) -> list[Member]:
@@ -89,13 +116,13 @@ def write_kit(folder: Path, names: Iterable[str] = NET_NAMES, *, onnx: bool | No
     files: dict[str, bytes] = {}
     members, listed = [member(name) for name in names], []
     for own in members:
-        parts = {"net": own.net.arrays(), "inputs": own.inputs, "expected": own.expected}
+        parts = {"net": own.network.arrays, "inputs": own.inputs, "expected": own.expected}
         made = {f"{own.name}.{part}.safetensors": _bytes(parts[part]) for part in PARTS}
-        if onnx and isinstance(own.net, Graph):
+        if onnx and not own.rate:
             made[f"{own.name}.onnx"] = _onnx(own)
         sums = {name: hashlib.sha256(content).hexdigest() for name, content in made.items()}
-        facts = {"bits": own.bits, "shortfalls": own.shortfalls, "scale": own.scale, "sha256": sums}
-        listed.append({**own.net.to_json(), **facts})
+        facts = {name: getattr(own, name) for name in FACTS}
+        listed.append({**described(own.network), **facts, "sha256": sums})
         files |= made
     index = {"format": FORMAT, "tapegrad": metadata.version("tapegrad"), "networks": listed}
     index["sha256"] = _index_sum(index)
@@ -109,11 +136,28 @@ def _bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def _onnx(own: Member) -> bytes:
-    from tapegrad._conformance.runtimes.onnx_models import model_of  # an extra
+    from tapegrad._conformance.runtimes.on_onnx import model_of  # an extra
 
-    assert isinstance(own.net, Graph)
-    rows = {name: len(array) for name, array in own.inputs.items()}
-    return model_of(own.net, "float32", own.names, rows).SerializeToString()
+    return model_of(own.form("float32"), own.names, own.inputs).SerializeToString()
+
+
+def described(network: Network) -> dict[str, Any]:
+    """A network without state in JSON: all but the arrays."""
+    nodes = [{name: getattr(node, name) for name in NODE} for node in network.nodes]
+    inputs = {name: {"shape": port.shape, "dtype": port.dtype} for name, port in network.inputs.items()}
+    return {"name": network.name, "inputs": inputs, "nodes": nodes, "outputs": network.outputs}
+
+
+def network_of(found: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Network:
+    """The network again; what does not fit together is refused."""
+    inputs = {name: Port(tuple(own["shape"]), own["dtype"]) for name, own in found["inputs"].items()}
+    nodes = []
+    for own in found["nodes"]:
+        settings = {name: tuple(v) if isinstance(v, list) else v for name, v in own["settings"].items()}
+        nodes.append(Node(**{**own, "reads": tuple(own["reads"]), "settings": settings}))
+    network = Network(found["name"], inputs, {}, tuple(nodes), found["outputs"], arrays)
+    check(network)
+    return network
 
 
 def _index_sum(index: Mapping[str, Any]) -> str:
@@ -137,8 +181,14 @@ def read_kit(folder: Path, names: Iterable[str] | None = None) -> list[Member]:
         raise InputError(said, where=str(path), advice=AGAIN)
     if index.get("sha256") != _index_sum(index):
         raise FormatError("the index was altered", where=str(path), advice=AGAIN)
-    chosen = [own for own in index["networks"] if names is None or own["name"] in set(names)]
-    return [_member(folder, own) for own in chosen]
+    try:
+        return [
+            _member(folder, own) for own in index["networks"] if names is None or own["name"] in set(names)
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"the index does not say what it must: {error!r}", where=str(path), advice=AGAIN
+        ) from error
 
 
 def _member(folder: Path, own: Mapping[str, Any]) -> Member:
@@ -150,11 +200,10 @@ def _member(folder: Path, own: Mapping[str, Any]) -> Member:
         if hashlib.sha256(content).hexdigest() != wanted:
             raise FormatError(f"{name} was altered", where=str(folder), advice=AGAIN)
     arrays, inputs, expected = (read_arrays(folder / f"{own['name']}.{part}.safetensors") for part in PARTS)
-    kind = Training if own.get("training") else Graph
-    net = kind.from_json(own, arrays)
-    if isinstance(net, Graph):  # a file has its arrays in any order
-        inputs = {name: inputs[name] for name in net.inputs}
-    return Member(net, inputs, expected, own["bits"], own["shortfalls"], own["scale"])
+    network = network_of(own, arrays)
+    if network.inputs.keys() <= inputs.keys():  # a file has its arrays in any order
+        inputs = {name: inputs[name] for name in network.inputs}
+    return Member(network, inputs=inputs, expected=expected, **{name: own[name] for name in FACTS})
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

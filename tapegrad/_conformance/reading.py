@@ -16,7 +16,7 @@ class Fault:
 
     layer: str
     place: tuple[int, ...]
-    """Of the entry: pattern and unit; for images pattern, channel, row and column."""
+    """Of the entry: pattern and unit; of a grid row, column and unit."""
     got: float
     wanted: float
     wrong: int
@@ -31,11 +31,11 @@ class Fault:
         return abs(self.got - self.wanted)
 
     def __str__(self) -> str:
-        pattern, *unit = self.place if len(self.place) > 1 else (0, *self.place)
-        where = ".".join(map(str, unit))
+        *row, unit = self.place
+        where = ".".join(map(str, row)) or "0"
         what = f" ({self.units})" if self.units else ""
         return (
-            f"layer {self.layer}{what}, unit {where}, pattern {pattern}: {self.got:.9g} instead of "
+            f"layer {self.layer}{what}, unit {unit}, pattern {where}: {self.got:.9g} instead of "
             f"{self.wanted:.9g}, off by {self.by:.3g}; {self.wrong:,} of {self.entries:,} entries are wrong"
         )
 

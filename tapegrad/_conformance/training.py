@@ -1,11 +1,8 @@
 """A network that is trained: some steps of plain SGD, each value on the way known.
 
 It is a compiled learner (target `emulator`), whose memory is in its weights. The vertices stand in levels;
-with all values so far in one vector v, those of the next level are
-
-    clip((w * v[sources]) into, -2, 2)      w: the weights of the edges that lead there, `into`: 0 and 1
-
-and the last vertex is the output. A step takes `rate` times the derivative of (output - label)^2 off every
+those of the next level are `clip(A x, -2, 2)` of all values so far, where the entries of A are the edges, and
+the last vertex is the output. A step takes `rate` times the derivative of (output - label)^2 off every
 weight. So a runtime differentiates gathers, products, sums and clips, as in any training.
 
 What must come out is worked out in fractions: values and derivatives exactly, then each new weight rounded
@@ -13,7 +10,6 @@ once to the format. Any runtime must agree to the bit, since rate times derivati
 (which is made sure of), so that `w - rate * derivative` is the only operation that rounds.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -22,9 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._compile import compile
-from tapegrad._conformance.formats import FORMATS
+from tapegrad._conformance.formats import FORMATS, Form
+from tapegrad._conformance.nets import Case
 from tapegrad.errors import BrokenNet
 from tapegrad.learners.library import parity
+from tapegrad.networks.builder import Builder
+from tapegrad.networks.form import Affine
+from tapegrad.networks.network import Network
 from tapegrad.targets.emulator.loss import sgd_step_by_hand
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
 
@@ -35,106 +35,74 @@ CLIP = 2
 
 
 @dataclass(frozen=True)
-class Level:
-    """The edges that lead to one level: where each comes from, and to which vertex of the level."""
-
-    sources: NDArray[np.int64]
-    into: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class Training:
-    """Steps of SGD."""
+    """Steps of SGD on a network, whose maps are trained, from one row each."""
 
-    name: str
-    about: str
-    format: str
-    """The only one that these weights are for."""
+    form: Form
     rate: float
-    levels: tuple[Level, ...]
-    weights: tuple[NDArray[np.float64], ...]
-    """For each level, before training."""
-    rows: NDArray[np.float64]
-    """The input of each step."""
-    labels: NDArray[np.float64]
+    rows: NDArray[Any]
+    labels: NDArray[Any]
 
     @property
-    def names(self) -> list[str]:
-        """What is compared, in order."""
-        return [name for step in range(len(self.labels)) for name in self.names_of(step)]
+    def levels(self) -> list[str]:
+        """The values that are compared."""
+        return [node.name for node in self.form.network.nodes if node.operation == "clip"]
 
-    def names_of(self, step: int) -> list[str]:
-        """For a step the values of every level, then the weights after it."""
-        count = range(len(self.levels))
-        return [f"step_{step}.level_{i}" for i in count] + [f"step_{step}.weights_{i}" for i in count]
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All arrays."""
-        found: dict[str, NDArray[Any]] = {"rows": self.rows, "labels": self.labels}
-        for number, (level, weights) in enumerate(zip(self.levels, self.weights, strict=True)):
-            own = {"sources": level.sources, "into": level.into, "weights": weights}
-            found |= {f"level_{number}.{name}": array for name, array in own.items()}
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """All but the arrays."""
-        own = {"name": self.name, "about": self.about, "format": self.format}
-        return {**own, "training": True, "rate": self.rate, "levels": len(self.levels)}
-
-    @classmethod
-    def from_json(cls, found: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Training":
-        """The network again."""
-        numbers = range(found["levels"])
-        levels = tuple(Level(arrays[f"level_{i}.sources"], arrays[f"level_{i}.into"]) for i in numbers)
-        weights = tuple(arrays[f"level_{i}.weights"] for i in numbers)
-        own = found["name"], found["about"], found["format"], float(found["rate"])
-        return cls(*own, levels, weights, arrays["rows"], arrays["labels"])
+    @property
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """What is trained, by the names of the arrays, before the first step."""
+        own = self.form.cast
+        return {
+            node.arrays["values"]: own.array(node, "values")
+            for node in own.nodes
+            if node.operation == "affine"
+        }
 
 
-def training_case(precision: str) -> tuple[Training, dict[str, NDArray[np.float64]]]:
-    """The parity learner on some samples, each of which it learns from; and what must come out."""
+def names_of(network: Network, steps: int) -> list[str]:
+    """What is compared, in order: for each step the value of every level, then the weights after it."""
+    levels = [node.name for node in network.nodes if node.operation == "clip"]
+    weights = [node.name for node in network.nodes if node.operation == "affine"]
+    return [f"step_{step}.{name}" for step in range(steps) for name in (*levels, *weights)]
+
+
+def training_case(precision: str) -> tuple[Case, float, dict[str, NDArray[np.float64]]]:
+    """The parity learner on some samples, each of which it learns from; the rate; and what must come out."""
     learner = parity(BITS)
     net = compile(learner, "emulator", precision=precision).net
     assert isinstance(net, PracticalNet)
     x = (np.array(SHOWN)[:, None] >> np.arange(BITS)) & 1
     carry = net.start(learner.start(x, x[:, 0] ^ x[:, 2], guessing=False))
     graph, of_vertex = net.graph, net.graph.levels()
-    # In order of their levels; a vertex's number is then its place in the vector of all values.
+    # In order of their levels; a vertex's number is then its place in the row of all values.
     order = np.argsort(of_vertex, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    levels, edges = [], []
-    for number in range(1, int(of_vertex.max()) + 1):
-        own = np.flatnonzero(of_vertex[graph.ends] == number)
-        vertices = np.flatnonzero(of_vertex == number)
-        into = (graph.ends[own][:, None] == vertices).astype(np.float64)
-        levels.append(Level(place[graph.sources[own]].astype(np.int64), into))
-        edges.append(own)
-    labels = 2 * carry.samples.y.astype(np.float64) - 1
-    made = Training(
-        f"training-{precision}",
-        f"{len(SHOWN)} steps of SGD on {len(carry.weights):,} weights, which emulate a learner of parities",
-        precision,
-        net.constants.rate,
-        tuple(levels),
-        tuple(carry.weights[own].astype(np.float64) for own in edges),
-        input_rows(carry.samples, 0, len(SHOWN)).astype(np.float64),
-        labels,
-    )
-    expected: dict[str, NDArray[np.float64]] = {}
-    weights = [Fraction(float(w)) for w in carry.weights]
-    for step in range(len(SHOWN)):
-        row = [int(value) for value in made.rows[step]]
-        label, rate = int(labels[step]), Fraction(made.rate)
-        after, values = sgd_step_by_hand(graph, weights, row, label, rate, _clipped)
-        _representable([*values, *(w - v for w, v in zip(weights, after, strict=True))], precision)
-        weights = [_rounded(w, precision) for w in after]
-        names = iter(made.names_of(step))
-        for number in range(1, len(levels) + 1):
-            expected[next(names)] = np.array([float(values[v]) for v in np.flatnonzero(of_vertex == number)])
-        for own in edges:
-            expected[next(names)] = np.array([float(weights[e]) for e in own])
-    return made, expected
+    rows = input_rows(carry.samples, 0, len(SHOWN)).astype(precision)
+    make = Builder("training", precision)
+    v = level = make.input("row", 1, rows.shape[1])
+    every = [np.flatnonzero(of_vertex == number) for number in range(1, int(of_vertex.max()) + 1)]
+    edges = [np.flatnonzero(np.isin(graph.ends, vertices)) for vertices in every]
+    for number, (vertices, own) in enumerate(zip(every, edges, strict=True)):
+        ends, weights = np.searchsorted(vertices, graph.ends[own]), carry.weights[own].astype(precision)
+        bias = np.zeros(len(vertices), precision)
+        sums = make.affine(v, Affine(ends, place[graph.sources[own]], weights, bias, 0), f"weights_{number}")
+        level = make.node("clip", sums, name=f"level_{number}", low=-CLIP, high=CLIP)
+        v = make.join(v, level, axis=-1)
+    make.output("output", level)
+    inputs = {"rows": rows, "labels": 2 * carry.samples.y.astype(precision) - 1}
+    case = Case(make.network(), inputs, np.zeros(0), written=False)
+    found = list[NDArray[np.float64]]()
+    current, rate = [Fraction(float(w)) for w in carry.weights], Fraction(net.constants.rate)
+    for row, label in zip(rows, inputs["labels"], strict=True):
+        own_row = [int(value) for value in row]
+        after, values = sgd_step_by_hand(graph, current, own_row, int(label), rate, _clipped)
+        _representable([*values, *(w - v for w, v in zip(current, after, strict=True))], precision)
+        current = [_rounded(w, precision) for w in after]
+        found += [np.array([[float(values[v]) for v in vertices]]) for vertices in every]
+        found += [np.array([float(current[e]) for e in own]) for own in edges]
+    expected = dict(zip(names_of(case.network, len(rows)), found, strict=True))
+    return case, net.constants.rate, expected
 
 
 def _clipped(x: Fraction) -> tuple[Fraction, int]:

@@ -116,7 +116,7 @@ def make_kit(
         return
     console.print(f"{len(members)} networks in {output}", markup=False)
     for own in members:
-        console.print(f"    {own.name:<17} {len(own.names):>4} layers: {own.net.about}", markup=False)
+        console.print(f"    {own.name:<17} {len(own.names):>4} layers: {own.about}", markup=False)
 
 
 @app.command("read")

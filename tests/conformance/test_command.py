@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bench.conformance import table
 from tapegrad._conformance import running
-from tapegrad._conformance.kit import INDEX, read_kit, write_kit
+from tapegrad._conformance.kit import INDEX, _index_sum, read_kit, write_kit
 from tapegrad._conformance.runtimes import Runtime
 from tapegrad.cli import app
 
@@ -44,12 +44,19 @@ def test_a_kit_comes_back_as_it_was(kit):
 def test_inputs_come_in_the_order_of_the_network(tmp_path):
     write_kit(tmp_path / "kit", ["attention"], onnx=False)
     (own,) = read_kit(tmp_path / "kit")
-    assert list(own.inputs) == ["decoder", "tokens"]
+    assert list(own.inputs) == ["tokens", "output", "time"]
 
 
 def altered(folder, name, change):
     path = folder / name
     path.write_bytes(change(path.read_bytes()))
+
+
+def rewritten(folder, change):
+    """An index that says something else of its first network, and has the sum of that."""
+    index = json.loads((folder / INDEX).read_bytes())
+    change(index["networks"][0])
+    (folder / INDEX).write_text(json.dumps({**index, "sha256": _index_sum(index)}))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,8 @@ def altered(folder, name, change):
         (lambda f: altered(f, INDEX, lambda b: b[:-40]), "cannot be read"),
         (lambda f: altered(f, INDEX, lambda b: b.replace(b'"scale": 1', b'"scale": 2', 1)), "was altered"),
         (lambda f: altered(f, INDEX, lambda b: b"[]"), "another format"),
+        (lambda f: rewritten(f, lambda own: own.pop("nodes")), "does not say what it must"),
+        (lambda f: rewritten(f, lambda own: own["nodes"].pop(0)), "reads what comes after"),
         (lambda f: (f / "number.expected.safetensors").unlink(), "missing"),
         (lambda f: altered(f, "number.net.safetensors", lambda b: b[:-1] + b"\1"), "was altered"),
     ],
@@ -142,7 +151,7 @@ def planted(tmp_path, monkeypatch, code):
 def test_a_crash_of_one_network_is_its_row_alone(tmp_path, monkeypatch, kit):
     """The second network crashes; the first and the third have rows of their own."""
     code = PLANTED["crash"].replace(
-        "lambda *a: os", "lambda g, *a: plain(g, *a) if g.name != 'number' else os"
+        "lambda *a: os", "lambda f, *a: plain(f, *a) if f.network.name != 'number' else os"
     )
     planted(tmp_path, monkeypatch, code)
     rows = running.run_all(jobs("numpy", "adder-ternary", "number"), seconds=60, memory=4 << 30, kit=kit)
@@ -171,7 +180,7 @@ def test_a_planted_fault_ends_with_code_1_and_its_place(tmp_path, monkeypatch, k
     code = (
         "import ml_dtypes\n"
         "short = lambda x: x.astype(ml_dtypes.bfloat16).astype(x.dtype)\n"
-        "n.NumpyOperations.product = lambda self, x, y: short(x) @ short(y)"
+        "n.NumPyRuntime.product_of = lambda self, x, y: short(x) @ short(y)"
     )
     planted(tmp_path, monkeypatch, code)
     words = ["conformance", "--runtime", "numpy", "--net", "adder-ternary,number", "--kit", str(kit)]

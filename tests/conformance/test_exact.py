@@ -5,19 +5,39 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import tapegrad as tg
 from tapegrad._conformance.exact import Dyadic, evaluated
-from tapegrad._conformance.formats import in_bytes, scale_of, shortfall
-from tapegrad._conformance.graph import Graph, Layer
-from tapegrad._conformance.nets import CASES, NUMBER_BITS, ROUND_CONSTANT
+from tapegrad._conformance.formats import Form, scale_of, shortfall
+from tapegrad._conformance.nets import (
+    ABOUT,
+    CASES,
+    GRID_STEPS,
+    NUMBER_BITS,
+    ROUND_CONSTANT,
+    START,
+    TRACE,
+    TURMITE,
+)
+from tapegrad._conformance.writing import Player
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
+from tapegrad.networks.builder import Builder, Layer
+from tapegrad.networks.checking import check
+from tapegrad.networks.form import Affine
+from tests.networks.toy import Toy
 
 MASK = (1 << 32) - 1
 
 
-def dense(weight, bias, *, relu=True, name="only", reads="x"):
-    arrays = {"weight": np.array(weight, np.float64), "bias": np.array(bias, np.float64)}
-    return Layer(name, "dense", (reads,), arrays, relu)
+def dense(weight, bias, *, relu=True):
+    """A network of one layer, `only`."""
+    weight = np.array(weight, np.float64)
+    graph = Builder("g", np.float64)
+    x = graph.affine(
+        graph.input("x", "rows", len(weight)), Affine.of(weight.T, np.array(bias, np.float64)), "sum"
+    )
+    graph.output("only", graph.node("relu", x, name="only") if relu else x)
+    return graph.network()
 
 
 def test_a_dense_layer_beside_fractions():
@@ -25,66 +45,60 @@ def test_a_dense_layer_beside_fractions():
     weight, bias = rng.integers(-9, 9, (5, 7)) / 8, rng.integers(-9, 9, 7) / 4
     weight[:, 3] = 0
     x = rng.integers(-9, 9, (4, 5)) / 16
-    graph = Graph("g", "", {"x": (5,)}, (dense(weight, bias),))
-    found = evaluated(graph, {"x": x}).values["only"]
+    found = evaluated(dense(weight, bias), {"x": x}).values["only"]
     for row in range(4):
         for unit in range(7):
             terms = [Fraction(x[row, k]) * Fraction(weight[k, unit]) for k in range(5)]
             assert Fraction(found[row, unit]) == max(Fraction(0), sum(terms) + Fraction(bias[unit]))
 
 
-def test_kinds_agree_with_one_another():
-    """The same map as a matrix, by its inputs, and as a convolution of 1 x 1."""
-    rng = np.random.default_rng(1)
-    weight, bias, x = rng.integers(-3, 4, (4, 6)), rng.integers(-2, 3, 6), rng.integers(0, 3, (5, 4))
-    as_matrix = evaluated(Graph("g", "", {"x": (4,)}, (dense(weight, bias),)), {"x": x}).values["only"]
-    inputs = np.tile(np.arange(4), (6, 1))
-    sparse = Layer(
-        "only", "sparse", ("x",), {"inputs": inputs, "weight": weight.T * 1.0, "bias": bias * 1.0}, True
-    )
-    assert np.array_equal(
-        evaluated(Graph("g", "", {"x": (4,)}, (sparse,)), {"x": x}).values["only"], as_matrix
-    )
-    kernel = weight.T[:, :, None, None] * 1.0
-    image = Layer("only", "convolution", ("x",), {"kernel": kernel, "bias": bias * 1.0}, True)
-    shown = evaluated(Graph("g", "", {"x": (4, 1, 1)}, (image,)), {"x": x[..., None, None]}).values["only"]
-    assert np.array_equal(shown[..., 0, 0], as_matrix)
+@pytest.mark.parametrize("name", ["clock", "convolution", "attention"])
+def test_every_value_beside_a_backend_in_fractions(cases, name):
+    case = cases[name]
+    toy, found = Toy(case.network), evaluated(case.network, case.inputs).values
+    inputs = {key: toy.constant_of(array) for key, array in case.inputs.items()}
+    wanted = {node.name: value for node, value in toy.values(inputs)}
+    assert all(value.tolist() == wanted[key] for key, value in found.items())
 
 
-def test_a_convolution_reads_its_neighbours():
-    kernel = np.zeros((1, 1, 3, 3))
-    kernel[0, 0, 0, 1] = 1  # the cell above
-    layer = Layer("only", "convolution", ("x",), {"kernel": kernel, "bias": np.zeros(1)})
-    x = np.arange(9.0).reshape(1, 1, 3, 3)
-    found = evaluated(Graph("g", "", {"x": (1, 3, 3)}, (layer,)), {"x": x}).values["only"][0, 0]
-    assert found.tolist() == [[0, 0, 0], [0, 1, 2], [3, 4, 5]]
+def test_layers_are_written_out_in_the_columns_that_are_read_again():
+    """s2 = relu(x0 + x1), s0 = x0 + s2, s1 = -s0: neither x1 is kept, nor x0 beside what replaces it."""
+    graph = Builder("g", np.float64)
+    maps = ([1.0, 1.0, 0.0], True, 2), ([1.0, 0.0, 1.0], False, 0), ([-1.0, 0.0, 0.0], False, 1)
+    own = [Layer(Affine.of(np.array([row]), np.zeros(1)), np.array([to]), relu) for row, relu, to in maps]
+    graph.output("out", graph.layers(graph.input("x", "rows", 2), own, 3, np.array([1]), "units"))
+    network, written, x = graph.network(), Builder("written", np.float64), np.array([[3.0, -5.0], [1.0, 2.0]])
+    player = Player(network, written, {})
+    written.output("out", player.run({"x": player.given("x", x)})[0]["out"])
+    made = written.network()
+    assert evaluated(made, {"x": x}).values["units.2"].tolist() == [[-3], [-4]]
+    widths = {node.name: check(made)[node.name].width for node in made.nodes if node.operation != "affine"}
+    assert widths == {"units.0": 1, "units.0.kept": 1, "units.0.row": 2}
 
 
 def test_bits_are_those_of_the_theorem():
     """1000 * 1 + 24 * 1 needs 1024 = 2^10 steps of 1; with a half among the terms, steps of 1/2."""
-    graph = Graph("g", "", {"x": (2,)}, (dense([[1000], [24]], [0]),))
-    assert evaluated(graph, {"x": np.ones((1, 2))}).bits == 10
-    graph = Graph("g", "", {"x": (2,)}, (dense([[1000], [24]], [0.5]),))
-    found = evaluated(graph, {"x": np.ones((1, 2))})
+    assert evaluated(dense([[1000], [24]], [0]), {"x": np.ones((1, 2))}).bits == 10
+    network = dense([[1000], [24]], [0.5])
+    found = evaluated(network, {"x": np.ones((1, 2))})
     assert found.bits == 12
     given = {"x": np.ones((1, 2))}
-    assert shortfall(graph, found, given, "float16") == "layer only needs 12 bits, float16 has 11"
-    assert shortfall(graph, found, given, "float32") == ""
+    assert shortfall(network, found, given, "float16") == "layer sum needs 12 bits, float16 has 11"
+    assert shortfall(network, found, given, "float32") == ""
 
 
 def test_signs_do_not_hide_what_a_sum_needs():
     """1024 - 1024 + 1/4 is small, but not on the way."""
-    graph = Graph("g", "", {"x": (2,)}, (dense([[1024], [-1024]], [0.25], relu=False),))
-    assert evaluated(graph, {"x": np.ones((1, 2))}).bits == 14
+    assert evaluated(dense([[1024], [-1024]], [0.25], relu=False), {"x": np.ones((1, 2))}).bits == 14
 
 
 def test_the_range_of_a_format_counts_too():
-    graph = Graph("g", "", {"x": (1,)}, (dense([[65536]], [0]),))
-    given = {"x": np.ones((1, 1))}
-    assert "range" in shortfall(graph, evaluated(graph, given), given, "float16") or "bits" in shortfall(
-        graph, evaluated(graph, given), given, "float16"
+    network, given = dense([[65536]], [0]), {"x": np.ones((1, 1))}
+    found = evaluated(network, given)
+    assert "range" in shortfall(network, found, given, "float16") or "bits" in shortfall(
+        network, found, given, "float16"
     )
-    assert shortfall(graph, evaluated(graph, given), given, "float64") == ""
+    assert shortfall(network, found, given, "float64") == ""
 
 
 def test_numbers_too_far_apart_are_refused():
@@ -97,10 +111,15 @@ def cases():
     return {name: make() for name, make in CASES.items()}
 
 
+def output(case):
+    """What the exact evaluator makes of the last layer."""
+    (last,) = case.network.outputs.values()
+    return evaluated(case.network, case.inputs).values[last]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_last_layer_is_what_the_source_gives(cases, name):
-    case = cases[name]
-    assert np.array_equal(evaluated(case.graph, case.inputs).values[case.graph.output], case.answer)
+    assert np.array_equal(output(cases[name]), cases[name].answer)
 
 
 def words(bits, size):
@@ -134,7 +153,7 @@ def test_a_round_of_sha256_is_that_of_the_standard(cases):
 
 def test_a_number_comes_apart_into_its_bits(cases):
     case = cases["number"]
-    found = evaluated(case.graph, case.inputs)
+    found = evaluated(case.network, case.inputs)
     numbers = case.inputs["bits"] @ (1 << np.arange(NUMBER_BITS))
     assert np.array_equal(found.values["number"][:, 0], numbers)
     assert [format(int(n), f"0{NUMBER_BITS}b") for n in numbers] == [
@@ -143,45 +162,80 @@ def test_a_number_comes_apart_into_its_bits(cases):
     assert 11 < found.bits <= 24
 
 
+def test_the_convolution_is_the_machine(cases):
+    """Cell by cell: the grid after the steps, read as a configuration of the interpreter."""
+    net = tg.compile(TURMITE, "rcnn", margin=GRID_STEPS).net
+    sheet = net.start(START)._replace(grid=output(cases["convolution"]), steps=GRID_STEPS)
+    states = [state for state, _ in zip(TURMITE.run(START), range(GRID_STEPS + 1), strict=False)]
+    assert len(states) > 2
+    assert net.decode(sheet) == states[-1]
+
+
 def test_attention_follows_the_machine(cases):
     """Row by row: state and head of the interpreter, and each row is what the next one starts from."""
-    import tapegrad as tg
-
     machine, case = ready("increment"), cases["attention"]
     net = tg.compile(machine, "transformer", steps=32).net
-    layout, out = net.layout, evaluated(case.graph, case.inputs).values[case.graph.output]
+    layout, out = net.layout, output(case)
     states = list(machine.run(machine.start("10110111")))
     assert len(states) == len(out)
     for row, state in zip(out, states, strict=True):
         named = [layout.states[i] for i in np.flatnonzero(row[layout.group("st")])]
         place = int(row[layout.group("pos2")] @ (1 << np.arange(layout.position_bits))) - layout.offset
         assert (named, place) == ([state.state], state.heads[0])
-    time = np.zeros_like(out)
-    time[:, layout.group("pos1")] = np.arange(len(out))[:, None] >> np.arange(layout.position_bits) & 1
-    assert np.array_equal(case.inputs["decoder"][1:], out[:-1] + time[1:])
+    assert np.array_equal(case.inputs["output"][1:], out[:-1])
+    times = np.arange(len(out))[:, None] >> np.arange(layout.position_bits) & 1
+    assert np.array_equal(case.inputs["time"], times)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "given", "options"),
+    [
+        ("clock", "counter8", [TRACE], {"steps": 8}),
+        ("program", "subleq-hello", [], {"steps": 64, "input": 1, "output": 4}),
+    ],
+)
+def test_rows_of_a_decoder_are_steps_of_the_interpreter(cases, name, source, given, options):
+    """Every register after every step."""
+    compiled = tg.compile(source, "transformer", **options)
+    states = list(compiled.source.run(compiled.source.start(*given)))[1:]
+    out, net = output(cases[name]), compiled.net
+    assert len(states) == len(out) == int(ABOUT[name].split()[0])
+    for row, state in zip(out, states, strict=True):
+        wanted, _ = net.machine.contents(compiled.encode(state))
+        found = {
+            own: words(row[net.stream.group(own)], of.width)[0] for own, of in net.layout.registers.items()
+        }
+        assert found == {own: wanted[own] for own in found}
 
 
 def test_the_ternary_adder_has_no_other_weights(cases):
-    assert {w for layer in cases["adder-ternary"].graph.layers for w in np.unique(layer.weight)} == {-1, 0, 1}
+    network = cases["adder-ternary"].network
+    maps = [node for node in network.nodes if node.operation == "affine"]
+    assert {w for node in maps for w in np.unique(network.array(node, "values"))} == {-1, 1}
 
 
 def test_in_bytes_every_value_is_the_scale_times_what_it_was(cases):
     case = cases["adder"]
-    scale = scale_of(case.graph, case.inputs)
+    scale = scale_of(case.network, case.inputs)
     assert scale == 4  # corrections at quarters
-    scaled = in_bytes(case.graph, scale)
-    assert all(layer.weight.dtype == np.int8 for layer in scaled.layers)
-    own = evaluated(case.graph, case.inputs).values
-    found = evaluated(scaled, {"bits": case.inputs["bits"] * scale}).values
+    form = Form(case.network, "int8", scale)
+    assert all(
+        form.cast.array(node, "values").dtype == np.int8
+        for node in form.cast.nodes
+        if node.operation == "affine"
+    )
+    own = evaluated(case.network, case.inputs).values
+    found = evaluated(form.cast, form.inputs(case.inputs)).values
     assert all(np.array_equal(found[name], scale * own[name]) for name in own)
     assert max(np.abs(values).max() for values in found.values()) <= 127
 
 
 def test_halves_in_weights_are_no_bytes():
-    graph = Graph("g", "", {"x": (1,)}, (dense([[0.5]], [0]),))
     given = {"x": np.ones((1, 1))}
+    network = dense([[0.5]], [0])
     assert (
-        shortfall(graph, evaluated(graph, given), given, "int8") == "the weights of layer only are no bytes"
+        shortfall(network, evaluated(network, given), given, "int8")
+        == "the weights of layer sum are no bytes"
     )
-    graph = Graph("g", "", {"x": (1,)}, (dense([[100]], [100]),))
-    assert "values up to 200" in shortfall(graph, evaluated(graph, given), given, "int8")
+    network = dense([[100]], [100])
+    assert "values up to 200" in shortfall(network, evaluated(network, given), given, "int8")

@@ -1,153 +1,128 @@
-"""What runtimes have in common: the layers written once for all libraries whose arrays look like NumPy's."""
+"""What runtimes have in common: networks in a number format, by backends whose arrays look like NumPy's."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._conformance.formats import INT8
-from tapegrad._conformance.graph import Graph, Layer, walk
-from tapegrad._conformance.training import CLIP, Training
+from tapegrad._conformance.formats import INT8, Form
+from tapegrad._conformance.training import Training, names_of
+from tapegrad.networks.network import OPERATIONS, Backend, Node
 
 Program = Callable[[Mapping[str, NDArray[Any]]], dict[str, NDArray[Any]]]
 """From inputs to the layers that are wanted."""
 
 
 class Unsupported(Exception):
-    """A runtime has no such layer, format or level; it says why."""
+    """A runtime has no such operation, format or level; it says why."""
 
 
-def dtype_of(name: str) -> Any:
-    """The NumPy type of a format."""
-    if name == "bfloat16":
-        from ml_dtypes import bfloat16
+class Patches(NamedTuple):
+    """The squares around all cells of a grid, of which a convolution makes what an affine node asks for."""
 
-        return np.dtype(bfloat16)
-    return np.dtype(name)
+    grid: Any
+    node: Node
 
 
-def cast(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Floats in a format; whole numbers as they are."""
-    return array.astype(dtype_of(name)) if array.dtype == np.float64 else array
+class Runtime(Backend[Any]):
+    """A backend that is given a network in a format. What it lacks is refused."""
+
+    form: Form
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OPERATIONS:
+            raise Unsupported(f"this runtime has no {name!r} here")
+        raise AttributeError(name)
+
+    def wanted(self, given: Mapping[str, Any], wanted: Sequence[str]) -> list[Any]:
+        """The values that are wanted."""
+        kept = set(wanted)
+        return [value for node, value in self.values(given) if node.name in kept]
+
+    def patches(self, node: Node, x: Any) -> Any:
+        if node.list("cells") == tuple(range(9)) and not node.number("padding"):
+            return Patches(x, node)
+        plain = getattr(super(), "patches", None)  # of the backend beside this class
+        if plain is None:
+            raise Unsupported("this runtime has no patches here but those of a convolution with zeros around")
+        return plain(node, x)
+
+    def kernel(self, node: Node, channels: int) -> NDArray[Any]:
+        """The map of an affine node that reads patches: outputs, channels, rows, columns."""
+        return self.form.matrix(node, 9 * channels).T.reshape(-1, channels, 3, 3)
 
 
-class ArrayOperations(ABC):
-    """The layers by operations that all array libraries have; what they call differently is abstract."""
-
-    def __init__(self, name: str) -> None:
-        self.format = name
-        self._kept: dict[tuple[str, str], Any] = {}
-
-    def array(self, layer: Layer, name: str) -> Any:
-        """One of a layer's arrays, made once."""
-        key = layer.name, name
-        if key not in self._kept:
-            self._kept[key] = self.constant(layer.arrays[name])
-        return self._kept[key]
-
-    def ready(self, graph: Graph) -> None:
-        """Makes all arrays: what is compiled reads the library's own."""
-        for layer in graph.layers:
-            for name in layer.arrays:
-                self.array(layer, name)
-
-    @abstractmethod
-    def constant(self, array: NDArray[Any]) -> Any:
-        """An array of the library's own, floats in the format."""
-
-    @abstractmethod
-    def product(self, x: Any, y: Any) -> Any:
-        """A product of matrices; of bytes in 32 bits."""
-
-    @abstractmethod
-    def relu(self, x: Any) -> Any:
-        """max(x, 0)."""
-
-    @abstractmethod
-    def gathered(self, x: Any, inputs: Any) -> Any:
-        """`x[:, inputs]`; bytes become whole numbers of 32 bits."""
-
-    @abstractmethod
-    def convolved(self, x: Any, kernel: Any, around: int) -> Any:
-        """A convolution with zeros around."""
-
-    @abstractmethod
-    def below(self, first: Any, x: Any) -> Any:
-        """Rows, then other rows."""
-
-    @abstractmethod
-    def to_bytes(self, x: Any) -> Any:
-        """Whole numbers of 32 bits as bytes."""
-
-    @abstractmethod
-    def best(self, x: Any) -> Any:
-        """1 where an entry is the greatest of its row, else 0."""
+class ArrayRuntime(Runtime):
+    """Maps, written out or by what each unit reads, by operations that all array libraries have. They differ
+    in `product_of(x, y)`, of bytes in 32 bits, `convolved(x, kernel)`, with zeros around and the channels
+    last, and `as_type(x, name)`, between types of whole numbers."""
 
     def sums(self, x: Any) -> Any:
         """Over the last axis."""
         return x.sum(-1)
 
-    def _after(self, layer: Layer, z: Any) -> Any:
-        z = self.relu(z) if layer.relu else z
-        return self.to_bytes(z) if self.format == INT8 else z
+    def kept(self, name: str, make: Callable[[], NDArray[Any]]) -> Any:
+        """An array of the library's own, made once."""
+        if name not in self._made:
+            self._made[name] = self.constant_of(make())
+        return self._made[name]
 
-    def dense(self, layer: Layer, x: Any) -> Any:
-        z = self.product(x, self.array(layer, "weight")) + self.array(layer, "bias")
-        return self._after(layer, z)
+    def affine(self, node: Node, x: Any) -> Any:
+        form, name, bytewise = self.form, node.name, self.form.format == INT8
+        if isinstance(x, Patches):
+            kernel = self.kept(f"{name} kernel", lambda: self.kernel(node, x.grid.shape[-1]))
+            z = self.convolved(x.grid, kernel)
+        elif form.written:
+            z = self.product_of(x, self.kept(f"{name} matrix", lambda: form.matrix(node, x.shape[-1])))
+        else:
+            read = x[..., self.kept(f"{name} reads", lambda: form.gathers(node)[0])]
+            z = self.sums((self.as_type(read, "int32") if bytewise else read) * self._weights(node))
+        z = z + self.part(node, "bias")
+        return self.as_type(z, INT8) if bytewise else z
 
-    def sparse(self, layer: Layer, x: Any) -> Any:
-        terms = self.gathered(x, self.array(layer, "inputs")) * self.array(layer, "weight")
-        return self._after(layer, self.sums(terms) + self.array(layer, "bias"))
+    def _weights(self, node: Node) -> Any:
+        """What the columns that each row reads are multiplied by."""
+        trained = self._given.get(node.arrays["values"])
+        if trained is None:
+            return self.kept(f"{node.name} weights", lambda: self.form.read_weights(node))
+        entries, there = (
+            self.kept(f"{node.name} {part}", lambda part=part: self.form.gathers(node)[part])
+            for part in (1, 2)
+        )
+        return trained[entries] * there
 
-    def convolution(self, layer: Layer, x: Any) -> Any:
-        z = self.convolved(x, self.array(layer, "kernel"), layer.weight.shape[-1] // 2)
-        return self._after(layer, z + self.array(layer, "bias").reshape(-1, 1, 1))
-
-    def join(self, layer: Layer, x: Any) -> Any:
-        return self.below(self.array(layer, "first"), x)
-
-    def scores(self, layer: Layer, x: Any, y: Any) -> Any:
-        return self.product(x, y.T) + self.array(layer, "mask")
-
-    def choose(self, layer: Layer, x: Any) -> Any:
-        best = self.best(x)
-        return best / self.sums(best)[:, None]
-
-    def mix(self, layer: Layer, x: Any, y: Any, z: Any) -> Any:
-        return self.product(x, y) + z
-
-
-def wanted_values(
-    graph: Graph, operations: Any, inputs: Mapping[str, Any], wanted: Sequence[str]
-) -> list[Any]:
-    """The values of the layers that are wanted."""
-    kept = set(wanted)
-    return [value for layer, value in walk(graph, operations, inputs) if layer.name in kept]
+    def product(self, node: Node, x: Any, y: Any) -> Any:
+        return self.product_of(x, y.T if node.settings["turned"] else y)
 
 
-def values_of(levels: Any, weights: Sequence[Any], row: Any, below: Callable[[Any, Any], Any]) -> list[Any]:
-    """Of a network that is trained, the values of every level; `levels` has pairs of the library's arrays."""
-    v, found = row, []
-    for (sources, into), own in zip(levels, weights, strict=True):
-        value = (own * v[sources]) @ into
-        value = value.clip(-CLIP, CLIP)
-        found.append(value)
-        v = below(v, value)
-    return found
+def program_of(
+    own: ArrayRuntime,
+    wanted: Sequence[str],
+    given: Callable[[NDArray[Any]], Any] = np.asarray,
+    to_numpy: Callable[[Any], NDArray[Any]] = np.asarray,
+    compiled: Callable[[Any], Any] = lambda run: run,
+) -> Program:
+    """The network, ready to run on arrays that are brought to the library and back."""
+    run = compiled(lambda inputs: own.wanted(inputs, wanted))
+
+    def program(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        found = run({key: given(array) for key, array in inputs.items()})
+        return dict(zip(wanted, map(to_numpy, found), strict=True))
+
+    return program
 
 
 def trained(
     training: Training,
-    step: Callable[[list[Any], NDArray[Any], float], tuple[list[Any], list[Any]]],
-    weights: list[Any],
+    step: Callable[[dict[str, Any], Any, Any], tuple[list[Any], dict[str, Any]]],
+    given: Callable[[NDArray[Any]], Any] = np.asarray,
     to_numpy: Callable[[Any], NDArray[Any]] = np.asarray,
 ) -> dict[str, NDArray[Any]]:
-    """All steps, by a function that takes one: from weights, input and label to the values and the new
-    weights."""
-    found: dict[str, NDArray[Any]] = {}
-    for number, (row, label) in enumerate(zip(training.rows, training.labels, strict=True)):
-        values, weights = step(weights, row, float(label))
-        found |= dict(zip(training.names_of(number), map(to_numpy, [*values, *weights]), strict=True))
-    return found
+    """All steps, by a function that takes one: from weights, input and label to the values of the levels and
+    the new weights."""
+    found, weights = list[Any](), {name: given(array) for name, array in training.weights.items()}
+    for row, label in zip(training.rows, training.labels, strict=True):
+        values, weights = step(weights, given(row[None]), given(label))
+        found += map(to_numpy, [*values, *(weights[name] for name in training.weights)])
+    return dict(zip(names_of(training.form.network, len(training.rows)), found, strict=True))

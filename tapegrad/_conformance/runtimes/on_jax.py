@@ -6,56 +6,43 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from tapegrad._conformance.graph import Graph
-from tapegrad._conformance.runtimes.base import (
-    ArrayOperations,
-    Program,
-    Unsupported,
-    cast,
-    trained,
-    values_of,
-    wanted_values,
-)
+from tapegrad._conformance.formats import Form
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, Unsupported, program_of, trained
 from tapegrad._conformance.training import Training
+from tapegrad.networks.backends.jax import Jax
 
 TF32 = "tf32"
 OPTIONS = {"highest": "highest", "default": None, TF32: "tensorfloat32", "eager": "highest"}
 """For each level what is asked of the products of float32 matrices."""
 
 
-class JaxOperations(ArrayOperations):
-    """Arrays of JAX."""
+class JaxRuntime(ArrayRuntime, Jax):
+    """Arrays of JAX. Products are asked for as the level says, not as the backend would."""
 
-    def constant(self, array: NDArray[Any]) -> jax.Array:
-        return jnp.asarray(cast(array, self.format))
+    def __init__(self, form: Form, weights: Any = None) -> None:
+        super().__init__(form.cast, weights)
+        self.form = form
 
-    def product(self, x: jax.Array, y: jax.Array) -> jax.Array:
+    def constant_of(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Made an array of JAX by what reads it: one made while a function is traced does not outlive it."""
+        return array
+
+    def product_of(self, x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.matmul(x, y, preferred_element_type=jnp.int32 if x.dtype == jnp.int8 else None)
 
-    def relu(self, x: jax.Array) -> jax.Array:
-        return jax.nn.relu(x)
-
-    def gathered(self, x: jax.Array, inputs: jax.Array) -> jax.Array:
-        found = x[:, inputs]
-        return found.astype(jnp.int32) if x.dtype == jnp.int8 else found
-
-    def convolved(self, x: jax.Array, kernel: jax.Array, around: int) -> jax.Array:
+    def convolved(self, x: jax.Array, kernel: NDArray[Any]) -> jax.Array:
         kind = jnp.int32 if x.dtype == jnp.int8 else None
-        pads = [(around, around)] * 2
-        return lax.conv_general_dilated(x, kernel, (1, 1), pads, preferred_element_type=kind)
+        own, pads = jnp.asarray(kernel), [(1, 1)] * 2
+        grid = lax.conv_general_dilated(
+            x.transpose(2, 0, 1)[None], own, (1, 1), pads, preferred_element_type=kind
+        )
+        return grid[0].transpose(1, 2, 0)
 
-    def below(self, first: jax.Array, x: jax.Array) -> jax.Array:
-        return jnp.concatenate([first, x])
-
-    def to_bytes(self, x: jax.Array) -> jax.Array:
-        return x.astype(jnp.int8)
-
-    def best(self, x: jax.Array) -> jax.Array:
-        return (x == x.max(-1, keepdims=True)).astype(x.dtype)
+    def as_type(self, x: jax.Array, name: str) -> jax.Array:
+        return x.astype(name)
 
 
 def _asked(level: str) -> Any:
@@ -66,45 +53,36 @@ def _asked(level: str) -> Any:
     return nullcontext() if own is None else jax.default_matmul_precision(own)
 
 
-def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def _compiled(level: str) -> Any:
+    return (lambda run: run) if level == "eager" else jax.jit
+
+
+def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
-    jax.config.update("jax_enable_x64", name == "float64")
+    jax.config.update("jax_enable_x64", form.format == "float64")
     _asked(level)
-    operations = JaxOperations(name)
-    operations.ready(graph)
+    program = program_of(JaxRuntime(form), wanted, jnp.asarray, compiled=_compiled(level))
 
-    def run(given: dict[str, jax.Array]) -> list[jax.Array]:
-        return wanted_values(graph, operations, given, wanted)
-
-    compiled = run if level == "eager" else jax.jit(run)
-
-    def program(inputs: Any) -> dict[str, NDArray[Any]]:
+    def asked(inputs: Any) -> dict[str, NDArray[Any]]:
         with _asked(level):
-            found = compiled({key: jnp.asarray(own) for key, own in inputs.items()})
-        return dict(zip(wanted, map(np.asarray, found), strict=True))
+            return program(inputs)
 
-    return program
+    return asked
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
     """By automatic differentiation."""
-    jax.config.update("jax_enable_x64", training.format == "float64")
-    kind = np.dtype(training.format)
-    levels = [(jnp.asarray(own.sources), jnp.asarray(own.into.astype(kind))) for own in training.levels]
+    form = training.form
+    jax.config.update("jax_enable_x64", form.format == "float64")
 
-    def loss(weights: list[jax.Array], row: jax.Array, label: jax.Array) -> tuple[jax.Array, list[jax.Array]]:
-        values = values_of(levels, weights, row, lambda v, w: jnp.concatenate([v, w]))
-        return (values[-1][0] - label) ** 2, values
+    def loss(weights: dict[str, jax.Array], row: jax.Array, label: jax.Array) -> tuple[jax.Array, Any]:
+        values = JaxRuntime(form, weights).wanted({"row": row}, training.levels)
+        return (values[-1][0, 0] - label) ** 2, values
 
-    def descend(weights: list[jax.Array], row: jax.Array, label: jax.Array) -> Any:
+    def descend(weights: dict[str, jax.Array], row: jax.Array, label: jax.Array) -> Any:
         slopes, values = jax.grad(loss, has_aux=True)(weights, row, label)
-        rate = kind.type(training.rate)
-        return values, [own - rate * slope for own, slope in zip(weights, slopes, strict=True)]
+        rate = label.dtype.type(training.rate)
+        return values, {name: own - rate * slopes[name] for name, own in weights.items()}
 
-    compiled = descend if level == "eager" else jax.jit(descend)
-
-    def step(weights: list[Any], row: NDArray[Any], label: float) -> tuple[list[Any], list[Any]]:
-        with _asked(level):
-            return compiled(weights, jnp.asarray(row.astype(kind)), jnp.asarray(kind.type(label)))
-
-    return trained(training, step, [jnp.asarray(own.astype(kind)) for own in training.weights])
+    with _asked(level):
+        return trained(training, _compiled(level)(descend), jnp.asarray)

@@ -10,9 +10,10 @@ from ai_edge_litert import schema_py_generated as schema
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from numpy.typing import NDArray
 
-from tapegrad._conformance.formats import INT8
-from tapegrad._conformance.graph import Graph, Layer, walk
-from tapegrad._conformance.runtimes.base import Program, Unsupported, cast
+from tapegrad._conformance.formats import INT8, Form
+from tapegrad._conformance.runtimes.base import Patches, Program, Runtime, Unsupported
+from tapegrad._conformance.writing import fused
+from tapegrad.networks.network import Node
 
 LEVELS = {
     "xnnpack": OpResolverType.AUTO,
@@ -25,16 +26,16 @@ TYPES = {
     "int32": schema.TensorType.INT32,
     "bool": schema.TensorType.BOOL,
 }
-Operator = schema.BuiltinOperator
-RELU = schema.ActivationFunctionType.RELU
-NONE = schema.ActivationFunctionType.NONE
+OPTIONS = {"SUM": "Reducer", "REDUCE_MAX": "Reducer", "CONV_2D": "Conv2D", "BATCH_MATMUL": "BatchMatMul"}
+"""Of operators whose options have another name."""
 
 
-class Writer:
-    """Grows a model; values are numbers of tensors. Images have their channels last."""
+class Writer(Runtime):
+    """Grows a model; values are numbers of tensors."""
 
-    def __init__(self, name: str) -> None:
-        self.format = name
+    def __init__(self, form: Form) -> None:
+        super().__init__(form.cast)
+        self.form, self.format, self._fused = form, form.format, fused(form.network)
         self.model: Any = schema.ModelT()  # its lists are declared as possibly None
         self.model.version = 3
         self.model.buffers, self.model.operatorCodes = [schema.BufferT()], []
@@ -42,7 +43,7 @@ class Writer:
         self.graph.tensors, self.graph.operators = [], []
         self.graph.inputs, self.graph.outputs = [], []
         self.model.subgraphs = [self.graph]
-        self._codes: dict[int, int] = {}
+        self._codes, self._options = dict[str, int](), dict[int, Any]()
 
     def tensor(self, shape: Sequence[int], kind: str, content: NDArray[Any] | None = None) -> int:
         """A tensor; one with a content is a constant. In bytes, one unit is 1."""
@@ -60,33 +61,29 @@ class Writer:
         self.graph.tensors.append(own)
         return len(self.graph.tensors) - 1
 
-    def constant(self, array: NDArray[Any]) -> int:
-        """An array in the format, or whole numbers."""
-        own = cast(array, self.format)
-        own = own.astype(np.int32) if own.dtype == np.int64 else own
+    def constant_of(self, array: NDArray[Any]) -> int:
+        own = array.astype(np.int32) if array.dtype == np.int64 else array
         return self.tensor(own.shape, own.dtype.name, own)
 
     def shape(self, value: int) -> list[int]:
         """Of a tensor."""
         return list(self.graph.tensors[value].shape)
 
-    def add(
-        self, code: int, inputs: Sequence[int], shape: Sequence[int], options: Any = None, kind: str = ""
-    ) -> int:
-        """An operation with one result."""
+    def operator(self, code: str, inputs: Sequence[int], shape: Sequence[int], **fields: Any) -> int:
+        """An operation with one result, and its options."""
         if code not in self._codes:
-            own = schema.OperatorCodeT()
-            own.builtinCode, own.deprecatedBuiltinCode, own.version = code, min(code, 127), 1
-            if self.format == INT8:
-                own.version = {Operator.FULLY_CONNECTED: 4, Operator.CONV_2D: 3}.get(code, 1)
+            own, number = schema.OperatorCodeT(), getattr(schema.BuiltinOperator, code)
+            own.builtinCode, own.deprecatedBuiltinCode = number, min(number, 127)
+            own.version = {"FULLY_CONNECTED": 4, "CONV_2D": 3}.get(code, 1) if self.format == INT8 else 1
             self._codes[code] = len(self.model.operatorCodes)
             self.model.operatorCodes.append(own)
-        node, after = schema.OperatorT(), self.tensor(shape, kind or self.format)
+        node, after = schema.OperatorT(), self.tensor(shape, "bool" if code == "EQUAL" else self.format)
         node.opcodeIndex, node.inputs, node.outputs = self._codes[code], list(inputs), [after]
-        if options is not None:
-            kind_name = type(options).__name__.removesuffix("T")
-            node.builtinOptionsType = getattr(schema.BuiltinOptions, kind_name)
-            node.builtinOptions = options
+        name = OPTIONS.get(code, code.title().replace("_", "")) + "Options"
+        if hasattr(schema, f"{name}T"):
+            node.builtinOptionsType = getattr(schema.BuiltinOptions, name)
+            node.builtinOptions = self._options[after] = getattr(schema, f"{name}T")()
+            vars(node.builtinOptions).update(fields)
         self.graph.operators.append(node)
         return after
 
@@ -96,96 +93,115 @@ class Writer:
         builder.Finish(self.model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
 
-    # Layers
+    # Operations
 
-    def dense(self, layer: Layer, x: int) -> int:
-        options = schema.FullyConnectedOptionsT()
-        options.fusedActivationFunction = RELU if layer.relu else NONE
-        weight, bias = self.constant(layer.weight.T), self.constant(layer.arrays["bias"])
-        shape = [self.shape(x)[0], layer.weight.shape[1]]
-        return self.add(Operator.FULLY_CONNECTED, [x, weight, bias], shape, options)
-
-    def convolution(self, layer: Layer, x: int) -> int:
-        options = schema.Conv2DOptionsT()
-        options.padding, options.strideH, options.strideW = schema.Padding.SAME, 1, 1
-        options.dilationHFactor = options.dilationWFactor = 1
-        options.fusedActivationFunction = RELU if layer.relu else NONE
-        kernel = self.constant(layer.weight.transpose(0, 2, 3, 1))
-        shape = [*self.shape(x)[:3], len(layer.weight)]
-        return self.add(Operator.CONV_2D, [x, kernel, self.constant(layer.arrays["bias"])], shape, options)
-
-    def sparse(self, layer: Layer, x: int) -> int:
+    def affine(self, node: Node, x: Any) -> int:
+        bias = self.part(node, "bias")
+        if isinstance(x, Patches):
+            return self._convolution(node, x.grid, bias)
+        shape = [*self.shape(x)[:-1], *self.shape(bias)]
+        if self.form.written:
+            weight = self.constant_of(self.form.matrix(node, self.shape(x)[-1]).T)
+            return self.operator("FULLY_CONNECTED", [x, weight, bias], shape, keepNumDims=len(shape) > 2)
         if self.format == INT8:
             raise Unsupported("LiteRT has no sums of gathered bytes without a scale of their own")
-        inputs = layer.arrays["inputs"]
-        options = schema.GatherOptionsT()
-        options.axis = 1
-        rows = self.shape(x)[0]
-        pairs = self.add(Operator.GATHER, [x, self.constant(inputs)], [rows, *inputs.shape], options)
-        terms = self._binary(Operator.MUL, pairs, self.constant(layer.weight), schema.MulOptionsT())
-        total = self._reduced(Operator.SUM, terms, 2, keep=False)
-        bias = self.constant(layer.arrays["bias"])
-        return self._binary(Operator.ADD, total, bias, schema.AddOptionsT(), relu=layer.relu)
+        pairs = self._gathered(x, self.form.gathers(node)[0])
+        terms = self._binary("MUL", pairs, self.constant_of(self.form.read_weights(node)))
+        return self._binary("ADD", self._reduced("SUM", terms, shape), bias)
 
-    def _binary(self, code: int, x: int, y: int, options: Any, *, relu: bool = False) -> int:
-        options.fusedActivationFunction = RELU if relu else NONE
-        return self.add(code, [x, y], self.shape(x), options)
+    def _convolution(self, node: Node, x: int, bias: int) -> int:
+        shape = [1, *self.shape(x)]
+        kernel = self.constant_of(self.kernel(node, shape[-1]).transpose(0, 2, 3, 1))
+        steps = dict.fromkeys(("strideH", "strideW", "dilationHFactor", "dilationWFactor"), 1)
+        made, same = [*shape[:-1], *self.shape(bias)], schema.Padding.SAME
+        reads = [self._shaped(x, shape), kernel, bias]
+        found = self.operator("CONV_2D", reads, made, padding=same, **steps)
+        flat = self._shaped(found, made[1:])
+        self._options[flat] = self._options[found]
+        return flat
 
-    def _reduced(self, code: int, x: int, axis: int, *, keep: bool) -> int:
-        options = schema.ReducerOptionsT()
-        options.keepDims = keep
+    def _shaped(self, x: int, shape: list[int]) -> int:
+        return self.operator("RESHAPE", [x, self._whole(shape)], shape, newShape=shape)
+
+    def _whole(self, numbers: Any) -> int:
+        return self.constant_of(np.array(numbers, np.int32))
+
+    def _gathered(self, x: int, index: NDArray[Any]) -> int:
+        *shape, _ = self.shape(x)
+        return self.operator("GATHER", [x, self._whole(index)], [*shape, *index.shape], axis=len(shape))
+
+    def _binary(self, code: str, x: int, y: int) -> int:
+        return self.operator(code, [x, y], np.broadcast_shapes(self.shape(x), self.shape(y)))
+
+    def _reduced(self, code: str, x: int, shape: Sequence[int]) -> int:
+        """Over the last axis."""
+        axis = len(self.shape(x)) - 1
+        return self.operator(code, [x, self._whole([axis])], shape, keepDims=len(shape) > axis)
+
+    def relu(self, node: Node, x: int) -> int:
+        """Part of what makes x, where nothing else reads it."""
+        options: Any = self._options.get(x)
+        if node.reads[0] in self._fused and hasattr(options, "fusedActivationFunction"):
+            options.fusedActivationFunction = schema.ActivationFunctionType.RELU
+            return x
+        return self.operator("RELU", [x], self.shape(x))
+
+    def add(self, node: Node, x: int, y: int) -> int:
+        return self._binary("ADD", x, y)
+
+    def multiply(self, node: Node, x: int, y: int) -> int:
+        return self._binary("MUL", x, y)
+
+    def take(self, node: Node, x: int) -> int:
+        return self._gathered(x, self.network.array(node, "index"))
+
+    def put(self, node: Node, x: int, y: int) -> int:
+        """For each column the one that is put there, or one of zeros behind all."""
+        to, (*batch, width) = self.network.array(node, "to"), self.shape(y)
+        if len(np.unique(to)) < width:
+            raise Unsupported("this form of LiteRT puts nothing twice to a column")
+        behind = self._whole([*[[0, 0]] * len(batch), [0, 1]])
+        padded, places = (
+            self.operator("PAD", [y, behind], [*batch, width + 1]),
+            np.full(self.shape(x)[-1], width),
+        )
+        places[to] = np.arange(width)
+        return self._binary("ADD", x, self._gathered(padded, places))
+
+    def join(self, node: Node, x: int, y: int) -> int:
+        shape, axis = self.shape(x), node.whole("axis")
+        shape[axis] += self.shape(y)[axis]
+        return self.operator("CONCATENATION", [x, y], shape, axis=len(shape) + axis)
+
+    def product(self, node: Node, x: int, y: int) -> int:
+        turned = bool(node.settings["turned"])
+        shape = [*self.shape(x)[:-1], self.shape(y)[-2 if turned else -1]]
+        return self.operator("BATCH_MATMUL", [x, y], shape, adjY=turned)
+
+    def transpose(self, node: Node, x: int) -> int:
+        order = node.list("order")
+        return self.operator("TRANSPOSE", [x, self._whole(order)], [self.shape(x)[axis] for axis in order])
+
+    def hardmax(self, node: Node, x: int) -> int:
         shape = self.shape(x)
-        after = [*shape[:axis], 1, *shape[axis + 1 :]] if keep else [*shape[:axis], *shape[axis + 1 :]]
-        return self.add(code, [x, self.constant(np.array([axis], np.int32))], after, options)
-
-    def join(self, layer: Layer, x: int) -> int:
-        first = self.constant(layer.arrays["first"])
-        options = schema.ConcatenationOptionsT()
-        options.axis, options.fusedActivationFunction = 0, NONE
-        rows = self.shape(first)[0] + self.shape(x)[0]
-        return self.add(Operator.CONCATENATION, [first, x], [rows, self.shape(x)[1]], options)
-
-    def _product(self, x: int, y: int, *, transposed: bool) -> int:
-        options = schema.BatchMatMulOptionsT()
-        options.adjX, options.adjY = False, transposed
-        width = self.shape(y)[0 if transposed else 1]
-        return self.add(Operator.BATCH_MATMUL, [x, y], [self.shape(x)[0], width], options)
-
-    def scores(self, layer: Layer, x: int, y: int) -> int:
-        product = self._product(x, y, transposed=True)
-        return self._binary(Operator.ADD, product, self.constant(layer.arrays["mask"]), schema.AddOptionsT())
-
-    def choose(self, layer: Layer, x: int) -> int:
-        greatest = self._reduced(Operator.REDUCE_MAX, x, 1, keep=True)
-        equal = self.add(Operator.EQUAL, [x, greatest], self.shape(x), schema.EqualOptionsT(), "bool")
-        options = schema.CastOptionsT()
-        options.inDataType, options.outDataType = TYPES["bool"], TYPES[self.format]
-        ones = self.add(Operator.CAST, [equal], self.shape(x), options)
-        count = self._reduced(Operator.SUM, ones, 1, keep=True)
-        return self._binary(Operator.DIV, ones, count, schema.DivOptionsT())
-
-    def mix(self, layer: Layer, x: int, y: int, z: int) -> int:
-        return self._binary(Operator.ADD, self._product(x, y, transposed=False), z, schema.AddOptionsT())
+        greatest = self._reduced("REDUCE_MAX", x, [*shape[:-1], 1])
+        kinds = {"inDataType": TYPES["bool"], "outDataType": TYPES[self.format]}
+        ones = self.operator("CAST", [self.operator("EQUAL", [x, greatest], shape)], shape, **kinds)
+        return self._binary("DIV", ones, self._reduced("SUM", ones, [*shape[:-1], 1]))
 
 
-def _last(array: NDArray[Any]) -> NDArray[Any]:
-    return np.moveaxis(array, 1, -1) if array.ndim == 4 else array
-
-
-def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     made: dict[tuple[int, ...], Interpreter] = {}
 
     def program(inputs: Any) -> dict[str, NDArray[Any]]:
-        given = {key: np.ascontiguousarray(_last(own)) for key, own in inputs.items()}
+        given = {key: np.ascontiguousarray(own) for key, own in inputs.items()}
         sizes = tuple(len(own) for own in given.values())
         if sizes not in made:
-            writer = Writer(name)
-            values = {key: writer.tensor(own.shape, name) for key, own in given.items()}
+            writer = Writer(form)
+            values = {key: writer.tensor(own.shape, form.format) for key, own in given.items()}
             writer.graph.inputs = list(values.values())
-            kept = set(wanted)
-            shown = [value for layer, value in walk(graph, writer, values) if layer.name in kept]
-            writer.graph.outputs = shown
+            writer.graph.outputs = writer.wanted(values, wanted)
             made[sizes] = Interpreter(
                 model_content=writer.content(), experimental_op_resolver_type=LEVELS[level], num_threads=1
             )
@@ -195,7 +211,6 @@ def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Progr
             own.set_tensor(place["index"], array)
         own.invoke()
         found = [own.get_tensor(place["index"]) for place in own.get_output_details()]
-        first = [np.moveaxis(array, -1, 1) if array.ndim == 4 else array for array in found]
-        return dict(zip(wanted, first, strict=True))
+        return dict(zip(wanted, found, strict=True))
 
     return program

@@ -6,73 +6,61 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._conformance.graph import Graph, patches
-from tapegrad._conformance.runtimes.base import (
-    ArrayOperations,
-    Program,
-    cast,
-    trained,
-    values_of,
-    wanted_values,
-)
+from tapegrad._conformance.formats import Form
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, program_of, trained
 from tapegrad._conformance.training import Training
+from tapegrad.networks.backends.numpy import NumPy
 
 
-class NumpyOperations(ArrayOperations):
+class NumPyRuntime(ArrayRuntime, NumPy):
     """Plain arrays."""
 
-    def constant(self, array: NDArray[Any]) -> NDArray[Any]:
-        return cast(array, self.format)
+    def __init__(self, form: Form, weights: Any = None) -> None:
+        super().__init__(form.cast, weights)
+        self.form = form
 
-    def product(self, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    def product_of(self, x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         return np.matmul(x, y, dtype=np.int32) if x.dtype == np.int8 else x @ y
 
-    def relu(self, x: NDArray[Any]) -> NDArray[Any]:
-        return np.maximum(x, x.dtype.type(0))
+    def convolved(self, x: NDArray[Any], kernel: NDArray[Any]) -> NDArray[Any]:
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.pad(x, ((1, 1), (1, 1), (0, 0))), (3, 3), (0, 1)
+        )
+        return self.product_of(windows.reshape(*x.shape[:2], -1), kernel.reshape(len(kernel), -1).T)
 
-    def gathered(self, x: NDArray[Any], inputs: NDArray[Any]) -> NDArray[Any]:
-        found = x[:, inputs]
-        return found.astype(np.int32) if x.dtype == np.int8 else found
-
-    def convolved(self, x: NDArray[Any], kernel: NDArray[Any], around: int) -> NDArray[Any]:
-        flat = kernel.reshape(len(kernel), -1).T
-        return self.product(patches(x, 2 * around + 1), flat).transpose(0, 3, 1, 2)
-
-    def below(self, first: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([first, x])
-
-    def to_bytes(self, x: NDArray[Any]) -> NDArray[Any]:
-        return x.astype(np.int8)
-
-    def best(self, x: NDArray[Any]) -> NDArray[Any]:
-        return (x == x.max(-1, keepdims=True)).astype(x.dtype)
+    def as_type(self, x: NDArray[Any], name: str) -> NDArray[Any]:
+        return x.astype(name)
 
 
-def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
-    operations = NumpyOperations(name)
-    return lambda inputs: dict(zip(wanted, wanted_values(graph, operations, inputs, wanted), strict=True))
+    return program_of(NumPyRuntime(form), wanted)
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
     """By backpropagation written out."""
-    kind = np.dtype(training.format)
-    levels = [(own.sources, own.into.astype(kind)) for own in training.levels]
-    begins = np.cumsum([training.rows.shape[1], *(own.into.shape[1] for own in training.levels)])
+    form = training.form
+    network, rate = form.cast, np.dtype(form.format).type(training.rate)
 
-    def step(weights: list[Any], row: NDArray[Any], label: float) -> tuple[list[Any], list[Any]]:
-        given = row.astype(kind)
-        values = values_of(levels, weights, given, lambda v, w: np.concatenate([v, w]))
-        every = np.concatenate([given, *values])
-        slopes, after = np.zeros_like(every), []
-        slopes[-1] = 2 * (every[-1] - kind.type(label))
-        for (sources, into), own, value, begin in reversed(
-            list(zip(levels, weights, values, begins[:-1], strict=True))
-        ):
-            here = slopes[begin : begin + len(value)] * (np.abs(value) < 2)
-            each = into @ here
-            after.append(own - kind.type(training.rate) * (each * every[sources]))
-            np.add.at(slopes, sources, each * own)
-        return values, after[::-1]
+    def step(weights: dict[str, Any], row: NDArray[Any], label: Any) -> Any:
+        values = {"row": row}
+        values |= {node.name: value for node, value in NumPyRuntime(form, weights).values(values)}
+        slopes, after = {name: np.zeros_like(value) for name, value in values.items()}, dict(weights)
+        output = network.outputs["output"]
+        slopes[output] += 2 * (values[output] - label)
+        for node in reversed(network.nodes):
+            slope, x = slopes[node.name], node.reads[0]
+            if node.operation == "clip":
+                slopes[x] += slope * (np.abs(values[node.name]) < node.number("high"))
+            elif node.operation == "affine":
+                rows, columns = network.array(node, "rows"), network.array(node, "columns")
+                weight = weights[node.arrays["values"]]
+                after[node.arrays["values"]] = weight - rate * (slope[0, rows] * values[x][0, columns])
+                np.add.at(slopes[x][0], columns, weight * slope[0, rows])
+            else:
+                first, second = np.split(slope, [values[x].shape[-1]], axis=-1)
+                slopes[x] += first
+                slopes[node.reads[1]] += second
+        return [values[name] for name in training.levels], after
 
-    return trained(training, step, [own.astype(kind) for own in training.weights])
+    return trained(training, step)

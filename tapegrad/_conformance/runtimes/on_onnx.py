@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
-from tapegrad._conformance.graph import Graph
-from tapegrad._conformance.runtimes.base import Program, Unsupported, dtype_of
-from tapegrad._conformance.runtimes.onnx_models import model_of
+from tapegrad._conformance.formats import INT8, Form, dtype_of
+from tapegrad._conformance.runtimes.base import Patches, Program, Runtime, Unsupported
+from tapegrad._conformance.writing import sized
+from tapegrad.networks.backends.onnx import Onnx
+from tapegrad.networks.checking import Shape
+from tapegrad.networks.network import Node
+from tapegrad.networks.onnx_writer import OPSET, GraphWriter
 
 Arrays = Mapping[str, NDArray[Any]]
 Loaded = Callable[[Arrays], Sequence[Any]]
@@ -20,15 +25,67 @@ ACCURACY, BFLOAT16 = {"EXECUTION_MODE_HINT": "ACCURACY"}, {"INFERENCE_PRECISION_
 OPENVINO_OPTIONS = {"default": {}, "accuracy": ACCURACY, "bf16-hint": BFLOAT16}
 
 
-def _program(graph: Graph, name: str, wanted: Sequence[str], load: Callable[[bytes], Loaded]) -> Program:
+class OnnxRuntime(Runtime, Onnx):
+    """Maps as products of matrices or by what each unit reads, and convolutions. In bytes, products are those
+    of `MatMulInteger` and `ConvInteger`."""
+
+    def __init__(self, form: Form, inputs: Arrays, write: GraphWriter) -> None:
+        super().__init__(sized(form.network, inputs), write)
+        self.form, self.network, kind = form, form.cast, dtype_of(form.format).name
+        self.shapes = {name: Shape(own.sizes, kind) for name, own in self.shapes.items()}
+
+    def affine(self, node: Node, x: Any) -> str:
+        write, bytewise, name = self.write, self.form.format == INT8, node.name
+        width, bias = self.shapes[node.reads[0]].width, self.network.array(node, "bias")
+        if isinstance(x, Patches):
+            channels = self.shapes[x.node.reads[0]].width
+            assert isinstance(channels, int)
+            first = write.add("Unsqueeze", write.add("Transpose", x.grid, perm=[2, 0, 1]), write.whole(0))
+            kernel = write.constant(self.kernel(node, channels), f"{name}.kernel")
+            more = [] if bytewise else [write.constant(bias, f"{name}.bias")]
+            z = write.add("ConvInteger" if bytewise else "Conv", first, kernel, *more, pads=[1] * 4)
+            if bytewise:
+                z = write.add("Add", z, write.constant(bias[:, None, None], f"{name}.bias"))
+            z = write.add("Transpose", write.add("Squeeze", z, write.whole(0)), perm=[1, 2, 0])
+        else:
+            if self.form.written:
+                assert isinstance(width, int)
+                weight = write.constant(self.form.matrix(node, width), f"{name}.weight")
+                z = write.add("MatMulInteger" if bytewise else "MatMul", x, weight)
+            else:
+                reads, weight = self.form.gathers(node)[0], self.form.read_weights(node)
+                z = write.add("Gather", x, write.constant(reads, f"{name}.reads"), axis=-1)
+                if bytewise:
+                    z, weight = self._cast(z, "int32"), weight.astype(np.int32)
+                z = write.add("Mul", z, write.constant(weight, f"{name}.weight"))
+                z = write.add("ReduceSum", z, write.whole(len(self.shapes[name].sizes)), keepdims=0)
+            z = write.add("Add", z, write.constant(bias, f"{name}.bias"))
+        return self._cast(z, "int8") if bytewise else z
+
+
+def model_of(form: Form, wanted: Sequence[str], inputs: Arrays) -> onnx.ModelProto:
+    """A model that gives the layers that are wanted, for inputs of these sizes."""
+    write = GraphWriter(prefix="tapegrad/")
+    own, kept = OnnxRuntime(form, inputs, write), set(wanted)
+    kind = dtype_of(form.format)
+    given = {name: write.input(name, kind, array.shape) for name, array in inputs.items()}
+    for node, value in own.values(given):
+        if node.name in kept:
+            write.output(node.name, value, kind, own.shapes[node.name].sizes)
+    try:
+        return write.model(form.network.name, {})
+    except onnx.shape_inference.InferenceError as error:
+        raise Unsupported(f"ONNX, operators of version {OPSET}: {error}") from error
+
+
+def _program(form: Form, wanted: Sequence[str], load: Callable[[bytes], Loaded]) -> Program:
     """A model is made and loaded at the first run, when the sizes of the inputs are known."""
     loaded: dict[tuple[int, ...], Loaded] = {}
 
     def program(inputs: Arrays) -> dict[str, NDArray[Any]]:
         sizes = tuple(len(own) for own in inputs.values())
         if sizes not in loaded:
-            model = model_of(graph, name, wanted, dict(zip(inputs, sizes, strict=True)))
-            loaded[sizes] = load(model.SerializeToString())
+            loaded[sizes] = load(model_of(form, wanted, inputs).SerializeToString())
         return dict(zip(wanted, map(np.asarray, loaded[sizes](inputs)), strict=True))
 
     return program
@@ -40,7 +97,7 @@ def _refused(error: Exception, *signs: str) -> Unsupported | Exception:
     return Unsupported(said.splitlines()[0]) if any(sign in said for sign in signs) else error
 
 
-def onnxruntime(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def onnxruntime(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network in onnxruntime."""
     import onnxruntime as runtime
 
@@ -61,10 +118,10 @@ def onnxruntime(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> P
             raise _refused(error, "NOT_IMPLEMENTED", "INVALID_GRAPH") from error
         return lambda inputs: session.run(list(wanted), dict(inputs))
 
-    return _program(graph, name, wanted, load)
+    return _program(form, wanted, load)
 
 
-def openvino(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def openvino(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network in OpenVINO."""
     import openvino as runtime
 
@@ -72,7 +129,7 @@ def openvino(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Prog
 
     def as_it_is(found: Any) -> NDArray[Any]:
         """Values in bfloat16 come as what NumPy takes for float16."""
-        return found.view(dtype_of(name)) if name == "bfloat16" else found
+        return found.view(dtype_of(form.format)) if form.format == "bfloat16" else found
 
     def load(model: bytes) -> Loaded:
         compiled = core.compile_model(core.read_model(model), "CPU", options)
@@ -83,10 +140,10 @@ def openvino(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Prog
 
         return run
 
-    return _program(graph, name, wanted, load)
+    return _program(form, wanted, load)
 
 
-def tract(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def tract(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network in tract."""
     import tract as runtime
 
@@ -98,6 +155,8 @@ def tract(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program
                 runnable = runtime.onnx().load(str(path)).into_model().into_runnable()
             except runtime.TractError as error:
                 raise _refused(error, "Unknown DatumType") from error
-        return lambda inputs: [own.to_numpy() for own in runnable.run([inputs[key] for key in graph.inputs])]
+        return lambda inputs: [
+            own.to_numpy() for own in runnable.run([inputs[key] for key in form.network.inputs])
+        ]
 
-    return _program(graph, name, wanted, load)
+    return _program(form, wanted, load)

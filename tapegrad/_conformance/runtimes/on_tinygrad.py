@@ -13,16 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._conformance.graph import Graph
-from tapegrad._conformance.runtimes.base import (
-    ArrayOperations,
-    Program,
-    Unsupported,
-    trained,
-    values_of,
-    wanted_values,
-)
+from tapegrad._conformance.formats import Form
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, program_of, trained
 from tapegrad._conformance.training import Training
+from tapegrad.networks.backends.numpy import NumPy
+from tapegrad.networks.network import Node
 
 COMPILER = """#!/bin/sh
 # Clang as tinygrad calls it, from standard input to standard output, by the one that zig brings.
@@ -44,44 +39,52 @@ os.environ.setdefault("CACHELEVEL", "0")  # what another compiler left in a cach
 
 from tinygrad import Tensor, dtypes  # noqa: E402 - it looks at the environment when it is imported
 
-KINDS = {
-    "float64": dtypes.float64,
-    "float32": dtypes.float32,
-    "float16": dtypes.float16,
-    "bfloat16": dtypes.bfloat16,
-    "int8": dtypes.int8,
-}
 
+class TinyRuntime(ArrayRuntime, NumPy):
+    """Tensors of tinygrad, which look like arrays of NumPy up to names of methods."""
 
-class TinyOperations(ArrayOperations):
-    """Tensors of tinygrad."""
+    def __init__(self, form: Form, weights: Any = None) -> None:
+        super().__init__(form.cast, weights)
+        self.form = form
 
-    def constant(self, array: NDArray[Any]) -> Tensor:
-        own = Tensor(np.ascontiguousarray(array))
-        return own.cast(KINDS[self.format]).realize() if array.dtype == np.float64 else own.realize()
+    def constant_of(self, array: NDArray[Any]) -> Tensor:
+        if array.dtype.kind in "iu":
+            return Tensor(np.ascontiguousarray(array)).realize()
+        exact = Tensor(np.ascontiguousarray(array, np.float64))
+        return exact.cast(getattr(dtypes, self.form.format)).realize()
 
-    def product(self, x: Tensor, y: Tensor) -> Tensor:
+    def product_of(self, x: Tensor, y: Tensor) -> Tensor:
         return x.matmul(y, dtype=dtypes.int32) if x.dtype == dtypes.int8 else x @ y
 
-    def relu(self, x: Tensor) -> Tensor:
+    def convolved(self, x: Tensor, kernel: Tensor) -> Tensor:
+        kind = dtypes.int32 if x.dtype == dtypes.int8 else None
+        grid = x.permute(2, 0, 1).unsqueeze(0).conv2d(kernel, padding=1, dtype=kind)
+        return grid.squeeze(0).permute(1, 2, 0)
+
+    def as_type(self, x: Tensor, name: str) -> Tensor:
+        return x.cast(getattr(dtypes, name))
+
+    def relu(self, node: Node, x: Tensor) -> Tensor:
         return x.relu()
 
-    def gathered(self, x: Tensor, inputs: Tensor) -> Tensor:
-        found = x[:, inputs]
-        return found.cast(dtypes.int32) if x.dtype == dtypes.int8 else found
+    def clip(self, node: Node, x: Tensor) -> Tensor:
+        return x.clip(node.number("low"), node.number("high"))
 
-    def convolved(self, x: Tensor, kernel: Tensor, around: int) -> Tensor:
-        kind = dtypes.int32 if x.dtype == dtypes.int8 else None
-        return x.conv2d(kernel, padding=around, dtype=kind)
+    def put(self, node: Node, x: Tensor, y: Tensor) -> Tensor:
+        to = self.network.array(node, "to")
+        spread = np.zeros((len(to), x.shape[-1]))
+        spread[np.arange(len(to)), to] = 1
+        return x + y @ self.kept(f"{node.name} spread", lambda: spread)
 
-    def below(self, first: Tensor, x: Tensor) -> Tensor:
-        return first.cat(x, dim=0)
+    def join(self, node: Node, x: Tensor, y: Tensor) -> Tensor:
+        return x.cat(y, dim=node.whole("axis"))
 
-    def to_bytes(self, x: Tensor) -> Tensor:
-        return x.cast(dtypes.int8)
+    def transpose(self, node: Node, x: Tensor) -> Tensor:
+        return x.permute(node.list("order"))
 
-    def best(self, x: Tensor) -> Tensor:
-        return (x == x.max(-1, keepdim=True)).cast(x.dtype)
+    def hardmax(self, node: Node, x: Tensor) -> Tensor:
+        best = (x == x.max(-1, keepdim=True)).cast(x.dtype)
+        return best / best.sum(-1, keepdim=True)
 
 
 def _asked(level: str) -> None:
@@ -94,36 +97,25 @@ def _numpy(own: Tensor) -> NDArray[Any]:
     return own.cast(dtypes.float64).numpy()
 
 
-def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     _asked(level)
-    operations = TinyOperations(name)
-    operations.ready(graph)
-
-    def program(inputs: Any) -> dict[str, NDArray[Any]]:
-        given = {
-            key: Tensor(np.ascontiguousarray(own, np.float64)).cast(KINDS[name])
-            for key, own in inputs.items()
-        }
-        found = wanted_values(graph, operations, given, wanted)
-        return dict(zip(wanted, map(_numpy, found), strict=True))
-
-    return program
+    own = TinyRuntime(form)
+    return program_of(own, wanted, own.constant_of, _numpy)
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
     """By tinygrad's own differentiation."""
     _asked(level)
-    kind = KINDS[training.format]
-    levels = [(Tensor(own.sources), Tensor(own.into).cast(kind)) for own in training.levels]
+    form = training.form
 
-    def step(weights: list[Any], row: NDArray[Any], label: float) -> tuple[list[Any], list[Any]]:
-        given = Tensor(row).cast(kind)
-        values = values_of(levels, weights, given, lambda v, w: v.cat(w))
-        slopes = ((values[-1][0] - label) ** 2).gradient(*weights)
-        after = [own - training.rate * slope for own, slope in zip(weights, slopes, strict=True)]
-        return [own.realize() for own in values], [own.realize() for own in after]
+    def step(weights: dict[str, Tensor], row: Tensor, label: Tensor) -> Any:
+        values = TinyRuntime(form, weights).wanted({"row": row}, training.levels)
+        slopes = ((values[-1][0, 0] - label) ** 2).gradient(*weights.values())
+        after = {
+            name: (weight - training.rate * slope).realize()
+            for (name, weight), slope in zip(weights.items(), slopes, strict=True)
+        }
+        return [value.realize() for value in values], after
 
-    if training.format not in KINDS:
-        raise Unsupported(f"tinygrad has no {training.format}")
-    return trained(training, step, [Tensor(own).cast(kind).realize() for own in training.weights], _numpy)
+    return trained(training, step, TinyRuntime(form).constant_of, _numpy)

@@ -8,24 +8,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tapegrad._conformance.graph import Graph
-from tapegrad._conformance.runtimes.base import (
-    ArrayOperations,
-    Program,
-    Unsupported,
-    trained,
-    values_of,
-    wanted_values,
-)
+from tapegrad._conformance.formats import INT8, Form
+from tapegrad._conformance.runtimes.base import ArrayRuntime, Program, Unsupported, program_of, trained
 from tapegrad._conformance.training import Training
-
-KINDS = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-    "int8": torch.int8,
-}
+from tapegrad.networks.backends.pytorch import NetworkModule, Torch
+from tapegrad.networks.network import Backend, Node
 
 
 def device() -> str:
@@ -33,14 +20,27 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-class TorchOperations(ArrayOperations):
+class TorchRuntime(ArrayRuntime, Torch):
     """Tensors."""
 
-    def constant(self, array: NDArray[Any]) -> Tensor:
-        own = torch.from_numpy(np.ascontiguousarray(array)).to(device())
-        return own.to(KINDS[self.format]) if own.dtype == torch.float64 else own
+    def __init__(self, form: Form, weights: Mapping[str, Tensor] | None = None) -> None:
+        module = NetworkModule(form.network).to(device())
+        super().__init__(module)
+        self.form, self.network, self._given = form, form.cast, weights or {}
+        if form.format != INT8:
+            module.to(getattr(torch, form.format))
 
-    def product(self, x: Tensor, y: Tensor) -> Tensor:
+    def part(self, node: Node, part: str) -> Tensor:
+        return Backend.part(self, node, part)
+
+    def constant_of(self, array: NDArray[Any]) -> Tensor:
+        """PyTorch does not read what NumPy has for bfloat16."""
+        if array.dtype.kind in "iu":
+            return torch.tensor(array, dtype=torch.int64 if array.itemsize > 4 else None, device=device())
+        exact = torch.tensor(array.astype(np.float64), device=device())
+        return exact.to(getattr(torch, self.form.format))
+
+    def product_of(self, x: Tensor, y: Tensor) -> Tensor:
         if x.dtype != torch.int8:
             return x @ y
         # Integer kernels want sizes that are multiples of 8, and more than 16 rows: zeros add nothing.
@@ -50,29 +50,16 @@ class TorchOperations(ArrayOperations):
         right = nn.functional.pad(y, (0, more[1], 0, more[0])).contiguous()
         return torch._int_mm(left, right)[: x.shape[0], : y.shape[1]]
 
-    def relu(self, x: Tensor) -> Tensor:
-        return torch.relu(x)
-
-    def gathered(self, x: Tensor, inputs: Tensor) -> Tensor:
-        found = x[:, inputs]
-        return found.to(torch.int32) if x.dtype == torch.int8 else found
-
     def sums(self, x: Tensor) -> Tensor:
         return x.sum(-1, dtype=x.dtype)
 
-    def convolved(self, x: Tensor, kernel: Tensor, around: int) -> Tensor:
+    def convolved(self, x: Tensor, kernel: Tensor) -> Tensor:
         if x.dtype == torch.int8:
             raise Unsupported("PyTorch has no convolution of bytes outside its quantised modules")
-        return nn.functional.conv2d(x, kernel, padding=around)
+        return nn.functional.conv2d(x.permute(2, 0, 1), kernel, padding=1).permute(1, 2, 0)
 
-    def below(self, first: Tensor, x: Tensor) -> Tensor:
-        return torch.cat([first, x])
-
-    def to_bytes(self, x: Tensor) -> Tensor:
-        return x.to(torch.int8)
-
-    def best(self, x: Tensor) -> Tensor:
-        return (x == x.amax(-1, keepdim=True)).to(x.dtype)
+    def as_type(self, x: Tensor, name: str) -> Tensor:
+        return x.to(getattr(torch, name))
 
 
 def _asked(level: str) -> None:
@@ -84,55 +71,44 @@ def _asked(level: str) -> None:
         torch.backends.cudnn.allow_tf32 = level.endswith("tf32")
 
 
-def _given(array: NDArray[Any], name: str) -> Tensor:
-    exact = np.asarray(array, np.float64)
-    return torch.from_numpy(exact).to(device()).to(KINDS[name])
-
-
 def _numpy(own: Tensor) -> NDArray[Any]:
     """A copy: tensors are changed in place when they are trained."""
     return own.detach().cpu().to(torch.float64, copy=True).numpy()
 
 
-def prepare(graph: Graph, name: str, level: str, wanted: Sequence[str]) -> Program:
+def _compiled(level: str, own: TorchRuntime) -> Any:
+    if not level.startswith("compile"):
+        return lambda run: run
+    # What is compiled reads arrays that have been made.
+    zeros = {name: np.zeros([int(n) for n in port.shape]) for name, port in own.network.inputs.items()}
+    own.wanted({name: own.constant_of(array) for name, array in own.form.inputs(zeros).items()}, [])
+    return torch.compile
+
+
+def prepare(form: Form, level: str, wanted: Sequence[str]) -> Program:
     """The network, ready to run."""
     _asked(level)
-    operations = TorchOperations(name)
-    operations.ready(graph)
-
-    def run(given: Mapping[str, Tensor]) -> list[Tensor]:
-        return wanted_values(graph, operations, given, wanted)
-
-    compiled = torch.compile(run) if level.startswith("compile") else run
-
-    @torch.no_grad()
-    def program(inputs: Any) -> dict[str, NDArray[Any]]:
-        found = compiled({key: _given(own, name) for key, own in inputs.items()})
-        return dict(zip(wanted, map(_numpy, found), strict=True))
-
-    return program
+    own = TorchRuntime(form)
+    return torch.no_grad()(program_of(own, wanted, own.constant_of, _numpy, _compiled(level, own)))
 
 
 def train(training: Training, level: str) -> dict[str, NDArray[Any]]:
     """By autograd and `torch.optim.SGD`."""
     _asked(level)
-    kind = KINDS[training.format]
-    levels = [
-        (torch.from_numpy(own.sources).to(device()), torch.from_numpy(own.into).to(device(), kind))
-        for own in training.levels
-    ]
+    own = TorchRuntime(training.form)
+    own._given = {name: own.constant_of(array) for name, array in training.weights.items()}
 
-    def forward(weights: list[Tensor], row: Tensor) -> list[Tensor]:
-        return values_of(levels, weights, row, lambda v, w: torch.cat([v, w]))
+    def forward(weights: dict[str, Tensor], row: Tensor) -> list[Tensor]:
+        own._given = weights
+        return own.wanted({"row": row}, training.levels)
 
-    compiled = torch.compile(forward) if level.startswith("compile") else forward
+    compiled = _compiled(level, own)(forward)
 
-    def step(weights: list[Any], row: NDArray[Any], label: float) -> tuple[list[Any], list[Any]]:
-        own = [nn.Parameter(weight) for weight in weights]
-        values = compiled(own, _given(row, training.format))  # type: ignore[arg-type]
-        ((values[-1][0] - label) ** 2).backward()
-        torch.optim.SGD(own, lr=training.rate).step()
-        return values, [weight.detach() for weight in own]
+    def step(weights: dict[str, Tensor], row: Tensor, label: Tensor) -> Any:
+        ready = {name: nn.Parameter(weight) for name, weight in weights.items()}
+        values = compiled(ready, row)
+        ((values[-1][0, 0] - label) ** 2).backward()
+        torch.optim.SGD(ready.values(), lr=training.rate).step()
+        return values, {name: weight.detach() for name, weight in ready.items()}
 
-    weights = [torch.from_numpy(own).to(device(), kind, copy=True) for own in training.weights]
-    return trained(training, step, weights, _numpy)
+    return trained(training, step, own.constant_of, _numpy)
