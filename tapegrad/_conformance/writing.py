@@ -94,7 +94,7 @@ class Player(Backend[Any]):
 
     def layers(self, node: Node, x: Any) -> Value:
         """Layer by layer. In between, a row has the slots that are read again, each in some column."""
-        bounds, starts, columns, values, biases, to, floors, out = (
+        bounds, starts, columns, values, biases, to, rectified, out = (
             np.asarray(self.network.array(node, part)) for part in LAYERS
         )
         slots, width = node.whole("slots"), check(self.network)[node.reads[0]].width
@@ -104,8 +104,8 @@ class Player(Backend[Any]):
         layers = [slice(*ends) for ends in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         alive = _alive(slots, layers, starts, columns, to, out)
         for number, layer in enumerate(layers):
-            name, relu = f"{self.prefix}{node.name}.{number}", bool((floors[layer] == 0).any())
-            if relu and (floors[layer] < 0).any():
+            name, relu = f"{self.prefix}{node.name}.{number}", bool(rectified[layer].any())
+            if relu and not rectified[layer].all():
                 raise broken(node, "has a layer with ReLUs and without")
             column = np.full(slots, -1)  # of what was never written to, and is 0
             column[held] = np.arange(len(held))

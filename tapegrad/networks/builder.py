@@ -11,9 +11,6 @@ from tapegrad.networks.checking import check
 from tapegrad.networks.form import Affine, Dense, Matrix
 from tapegrad.networks.network import LAYERS, MAP, Network, Node, Port, Setting, Size, State
 
-NO_FLOOR = -np.inf
-"""Of a row without a ReLU."""
-
 
 class Layer(NamedTuple):
     """A layer of a node `layers`: its map, which reads slots, the slots its rows go to, and whether a ReLU
@@ -204,7 +201,7 @@ class Builder:
         """Sparse layers on a row of slots, as one node."""
         maps = [own.map for own in layers]
         counts = [np.bincount(own.rows, minlength=len(own)) for own in maps]
-        floors = [np.full(len(own.map), 0.0 if own.relu else NO_FLOOR) for own in layers]
+        relu = [np.full(len(own.map), own.relu) for own in layers]
         parts = (
             np.cumsum([0, *map(len, maps)]),
             np.concatenate([[0], np.cumsum(_joined(counts, np.int64))]),
@@ -212,7 +209,7 @@ class Builder:
             _joined([own.values for own in maps], self.dtype),
             _joined([own.bias for own in maps], self.dtype),
             _joined([own.to for own in layers], np.int32),
-            _joined(floors, self.dtype),
+            _joined(relu, np.uint8),
             np.asarray(out, np.int32),
         )
         arrays: dict[str, NDArray[Any]] = dict(zip(LAYERS, parts, strict=True))

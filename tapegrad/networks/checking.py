@@ -45,7 +45,7 @@ class Shapes(Backend[Shape]):
 
     def layers(self, node: Node, x: Shape) -> Shape:
         slots = node.whole("slots")
-        bounds, starts, columns, values, biases, to, floors, out = (
+        bounds, starts, columns, values, biases, to, relu, out = (
             self.network.array(node, part) for part in OPERATIONS["layers"].arrays
         )
         rows = len(biases)
@@ -53,13 +53,13 @@ class Shapes(Backend[Shape]):
             raise broken(node, "has fewer slots than it reads columns")
         if not _rises(bounds, rows) or len(starts) != rows + 1 or not _rises(starts, len(columns)):
             raise broken(node, "has layers or rows that do not follow one another")
-        if len(values) != len(columns) or len(to) != rows or len(floors) != rows:
+        if len(values) != len(columns) or len(to) != rows or len(relu) != rows:
             raise broken(node, "has entries without a weight, or rows without a slot")
         if not _below(columns, slots) or not _below(to, slots) or not _below(out, slots):
             raise broken(node, f"names a slot beyond its {slots}")
-        if not np.isin(floors, (0.0, -np.inf)).all():
-            raise broken(node, "has a floor that is neither 0 nor -infinity")
-        if {values.dtype.name, biases.dtype.name, floors.dtype.name} != {x.dtype}:
+        if relu.dtype != np.uint8 or relu.max(initial=0) > 1:
+            raise broken(node, "does not say with 0 or 1 whether a row has a ReLU")
+        if {values.dtype.name, biases.dtype.name} != {x.dtype}:
             raise broken(node, f"has weights of another type than {x.dtype}, which it reads")
         layer = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         written = layer * slots + to

@@ -45,11 +45,11 @@ def rows(network: Network, name: str) -> Iterator[str]:
             part = slice(starts[row], starts[row + 1])
             yield formula(_terms(names, columns[part], values[part]), own)
         return
-    starts, to, floors = (network.array(node, part).tolist() for part in ("starts", "to", "floors"))
+    starts, to, relu = (network.array(node, part).tolist() for part in ("starts", "to", "relu"))
     for row, own in enumerate(network.array(node, "biases").tolist()):
         part = slice(starts[row], starts[row + 1])
         made = formula(_terms(names, columns[part], values[part]), own)
-        yield f"{_name(names, to[row])} = {f'relu({made})' if floors[row] == 0 else made}"
+        yield f"{_name(names, to[row])} = {f'relu({made})' if relu[row] else made}"
 
 
 def _terms(names: tuple[str, ...], columns: list[int], values: list[float]) -> list[tuple[str, float]]:

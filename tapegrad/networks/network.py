@@ -5,7 +5,7 @@ Each *node* makes one value from others by one operation. Some values are *outpu
 the next step. Weights are *arrays*; which array plays which part in a node is said by the node.
 
     affine(x | rows, columns, values, bias)      A x + b, by the entries of A; entries of one place add up
-    layers(x | bounds, starts, columns, values, biases, to, floors, out; slots)
+    layers(x | bounds, starts, columns, values, biases, to, relu, out; slots)
                                                  many sparse layers on a row of slots: see below
     relu(x)                                      max(x, 0)
     clip(x; low, high)                           min(max(x, low), high)
@@ -35,9 +35,9 @@ Values are arrays whose last axis has the columns and whose last but one has the
 further axes in front are batches, and everything works for each member of a batch alone.
 
 `layers` is how a large sparse network is one node. A row of `slots` begins with x and zeros. Layer i has the
-rows from `bounds[i]` to `bounds[i + 1]`; row r is max(floor[r], sum of its entries times slots + bias), with
-entries from `starts[r]` to `starts[r + 1]`; all rows of a layer are computed before any is written, row r to
-slot `to[r]`. A floor of 0 is a ReLU, one of -infinity none. The value is the slots `out` at the end.
+rows from `bounds[i]` to `bounds[i + 1]`; row r is the sum of its entries, from `starts[r]` to
+`starts[r + 1]`, times slots, plus bias, and its ReLU where `relu[r]` is 1; all rows of a layer are computed
+before any is written, row r to slot `to[r]`. The value is the slots `out` at the end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -68,7 +68,7 @@ class Operation(NamedTuple):
 MAP: tuple[str, ...] = ("rows", "columns", "values", "bias")
 WEIGHTS = ("values", "bias", "biases", "table")
 """Parts of nodes that a network learns where it is trained whole: all else is its shape."""
-LAYERS: tuple[str, ...] = ("bounds", "starts", "columns", "values", "biases", "to", "floors", "out")
+LAYERS: tuple[str, ...] = ("bounds", "starts", "columns", "values", "biases", "to", "relu", "out")
 OPERATIONS: Mapping[str, Operation] = {
     "affine": Operation(1, MAP),
     "layers": Operation(1, LAYERS, ("slots",)),
@@ -196,6 +196,11 @@ class Network:
         """The map of an affine node, which reads so many columns."""
         rows, columns, values, bias = (self.array(node, part) for part in MAP)
         return Affine(rows, columns, values, bias, width)
+
+    def floors(self, node: Node) -> NDArray[np.floating]:
+        """What no row of a node of layers falls below: 0 where there is a ReLU, else -infinity."""
+        rectified, dtype = self.array(node, "relu"), self.array(node, "biases").dtype
+        return np.where(rectified == 1, 0, -np.inf).astype(dtype)
 
     def weights(self) -> set[str]:
         """The names of the arrays that are weights."""

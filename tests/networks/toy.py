@@ -72,8 +72,8 @@ class Toy(Backend[Any]):
         return rows(applied, x)
 
     def layers(self, node: Node, x: Any) -> Any:
-        names = ("bounds", "starts", "columns", "values", "biases", "to", "floors", "out")
-        bounds, starts, columns, values, biases, to, floors, out = (self.part(node, name) for name in names)
+        names = ("bounds", "starts", "columns", "values", "biases", "to", "relu", "out")
+        bounds, starts, columns, values, biases, to, relu, out = (self.part(node, name) for name in names)
 
         def run(row: list[Any]) -> list[Any]:
             slots = row + [0] * (node.whole("slots") - len(row))
@@ -82,7 +82,7 @@ class Toy(Backend[Any]):
                 for r in range(int(first), int(last)):
                     entries = range(int(starts[r]), int(starts[r + 1]))
                     total = biases[r] + sum(values[e] * slots[int(columns[e])] for e in entries)
-                    new[int(to[r])] = max(floors[r], total)
+                    new[int(to[r])] = max(0, total) if relu[r] else total
                 for slot, value in new.items():
                     slots[slot] = value
             return [slots[int(slot)] for slot in out]

@@ -59,7 +59,8 @@ class Jax(Backend[Any]):
 
     def layers(self, node: Node, x: Array) -> Array:
         values, biases, floors = (
-            jnp.pad(jnp.asarray(self.part(node, part)), (0, 1)) for part in ("values", "biases", "floors")
+            jnp.pad(jnp.asarray(own), (0, 1))
+            for own in (self.part(node, "values"), self.part(node, "biases"), self.network.floors(node))
         )
         tiles = tiles_of(self.network, node)
         columns = x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1]).T

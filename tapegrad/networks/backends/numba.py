@@ -88,7 +88,8 @@ class Numba(NumPy):
 
     def _floats(self, node: Node) -> Maps:
         if node.name not in self._prepared:
-            own = Maps(*(self.part(node, part) for part in Maps._fields))
+            parts = {part: self.part(node, part) for part in Maps._fields if part != "floors"}
+            own = Maps(**parts, floors=self.network.floors(node))
             places = own.columns.astype(np.uintp), own.to.astype(np.uintp)
             self._prepared[node.name] = own._replace(columns=places[0], to=places[1])
         return self._prepared[node.name]
@@ -99,8 +100,7 @@ class Numba(NumPy):
         if name not in self._prepared:
             own = self._floats(node)
             numbers = np.concatenate([own.values, own.biases])
-            whole = bool((numbers == np.rint(numbers)).all() and np.abs(numbers).max(initial=0) < 128)
-            fits = whole and np.isin(own.floors, (0, -np.inf)).all()
+            fits = bool((numbers == np.rint(numbers)).all() and np.abs(numbers).max(initial=0) < 128)
             self._prepared[name] = _in_bytes(own) if fits else (own, 0)
         return self._prepared[name]
 

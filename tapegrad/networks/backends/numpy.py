@@ -78,10 +78,10 @@ class NumPy(Backend[Array]):
 
     def _layers_of(self, node: Node) -> list[_Layer]:
         if node.name not in self._layers:
-            bounds, starts, columns, values, biases, to, floors = (
-                self.part(node, part)
-                for part in ("bounds", "starts", "columns", "values", "biases", "to", "floors")
+            bounds, starts, columns, values, biases, to = (
+                self.part(node, part) for part in ("bounds", "starts", "columns", "values", "biases", "to")
             )
+            floors = self.network.floors(node)
             made = []
             for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
                 first, last = int(starts[begin]), int(starts[end])

@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 from tapegrad.errors import Refused
 from tapegrad.networks.backends.numpy import corners
 from tapegrad.networks.checking import Shape, check
-from tapegrad.networks.network import Backend, Network, Node
+from tapegrad.networks.network import LAYERS, Backend, Network, Node
 from tapegrad.networks.onnx_writer import LARGEST, GraphWriter
 from tapegrad.networks.tiles import tiles_of
 
@@ -101,9 +101,8 @@ class Onnx(Backend[str]):
 
     def _one_by_one(self, node: Node, columns: str, width: int) -> str:
         """Each layer gathers from the values of the layers that it reads."""
-        bounds, starts, reads, values, biases, to, floors, out = (
-            self.network.array(node, part)
-            for part in ("bounds", "starts", "columns", "values", "biases", "to", "floors", "out")
+        bounds, starts, reads, values, biases, to, relu, out = (
+            self.network.array(node, part) for part in LAYERS
         )
         slots, counts = node.whole("slots"), np.diff(starts)
         # A row of zeros stands behind the inputs, for slots that nothing was written to.
@@ -124,11 +123,11 @@ class Onnx(Backend[str]):
             terms = self.write.add("Mul", terms, self.write.constant(weight[..., None], f"{name}.weight"))
             sums = self.write.add("ReduceSum", terms, self.write.whole(1), keepdims=0)
             sums = self.write.add("Add", sums, self.write.constant(biases[first:last, None], f"{name}.bias"))
-            floor = floors[first:last]
-            if (floor == 0).all():
+            if relu[first:last].all():
                 sums = self.write.add("Relu", sums)
-            elif (floor == 0).any():
-                sums = self.write.add("Max", sums, self.write.constant(floor[:, None]))
+            elif relu[first:last].any():
+                floors = self.network.floors(node)[first:last, None]
+                sums = self.write.add("Max", sums, self.write.constant(floors))
             made.append(sums)
             heights.append(last - first)
             tensor[to[first:last]], row[to[first:last]] = len(made) - 1, np.arange(last - first)
@@ -158,8 +157,11 @@ class Onnx(Backend[str]):
     def _in_tiles(self, node: Node, columns: str, width: int) -> str:
         tiles, slots = tiles_of(self.network, node), node.whole("slots")
         values, biases, floors = (
-            np.append(self.network.array(node, part), 0).astype(self.shapes[node.name].dtype)
-            for part in ("values", "biases", "floors")
+            np.append(own, 0).astype(self.shapes[node.name].dtype)
+            for own in (
+                *(self.network.array(node, part) for part in ("values", "biases")),
+                self.network.floors(node),
+            )
         )
         scanned = {
             "reads": tiles.reads,

@@ -105,8 +105,8 @@ class NetworkModule(nn.Module):
         self._index(f"{node.name}.entries", entries)
 
     def _prepare_layers(self, node: Node) -> None:
-        bounds, starts, columns, floors = (
-            self.network.array(node, part) for part in ("bounds", "starts", "columns", "floors")
+        bounds, starts, columns, rectified = (
+            self.network.array(node, part) for part in ("bounds", "starts", "columns", "relu")
         )
         layers, every, begin = [], [], 0
         counts = np.diff(starts)
@@ -115,7 +115,7 @@ class NetworkModule(nn.Module):
             which = np.arange(fan_in)[:, None]
             own = np.where(which < counts[first:last], starts[first:last] + which, len(columns))
             every.append(own.reshape(-1))
-            cut = floors[first:last] == 0
+            cut = rectified[first:last] == 1
             relu = 1 if cut.all() else 0 if not cut.any() else -1
             layers.append(Layer(first, last, begin, fan_in, relu))
             begin += own.size
@@ -180,7 +180,7 @@ class Torch(Backend[Tensor]):
         return (x[..., reads] * pad(values, (0, 1))[entries]).sum(-1) + bias
 
     def layers(self, node: Node, x: Tensor) -> Tensor:
-        biases, to, floors = (self.part(node, part) for part in ("biases", "to", "floors"))
+        biases, to, rectified = (self.part(node, part) for part in ("biases", "to", "relu"))
         reads, entries = self.prepared(node, "reads"), self.prepared(node, "entries")
         assert reads is not None
         assert entries is not None
@@ -196,7 +196,8 @@ class Torch(Backend[Tensor]):
                 own = slice(layer.begin + entry * size, layer.begin + (entry + 1) * size)
                 sums = torch.addcmul(sums, slots.index_select(0, reads[own]), weights[own, None])
             if layer.relu:
-                sums = torch.relu(sums) if layer.relu > 0 else torch.maximum(sums, floors[rows, None])
+                cut = torch.relu(sums)
+                sums = cut if layer.relu > 0 else torch.where(rectified[rows, None] == 1, cut, sums)
             sums = sums.expand(size, slots.shape[1])
             slots = (slots.index_copy if apart else slots.index_copy_)(0, to[rows], sums)
         found = slots[self.part(node, "out")].T
