@@ -24,6 +24,8 @@ ATTEMPTS = 100
 
 LARGEST_OPTION = 1 << 53
 """Options say for how many steps `verify` runs a program; beyond this no loop counts."""
+PLACES = {"first"}
+"""Options that are places on a tape, which begin below 0; all others count."""
 
 VERSION = 2
 """The format that is written and read. Format 1 did not record how the source was lowered."""
@@ -146,7 +148,8 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     if config["target"] != certificate["target"]:
         raise CheckError("config and certificate name different targets", where=str(folder))
     for name, value in config["options"].items():
-        small = not isinstance(value, int) or 0 <= value < LARGEST_OPTION
+        size = abs(value) if name in PLACES and isinstance(value, int) else value
+        small = not isinstance(size, int) or 0 <= size < LARGEST_OPTION
         require(small, f"the option {name!r} is no number that a net is compiled with")
     return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
 

@@ -448,7 +448,7 @@ def test_strict_settings_of_jax_are_the_users_own(name: str) -> None:
     ("flags", "warned"), [("", False), ("--xla_cpu_enable_fast_math=true", True)], ids=["plain", "fast-math"]
 )
 def test_arithmetic_that_is_not_exact_is_noticed(flags: str, warned: bool) -> None:
-    script = "import tapegrad as tg; tg.verify(tg.compile(tg.read('parity4'), 'relu'))"
+    script = "import tapegrad as tg; tg.verify(tg.compile(tg.read('1RB1LB_1LA1RZ'), 'tape'))"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, env=os.environ | {"XLA_FLAGS": flags}
     )

@@ -361,6 +361,12 @@ def test_numbers_that_lead_nowhere_are_not_followed(
         tg.load(tmp_path / "net")
 
 
+def test_a_window_may_begin_left_of_the_input(tmp_path: Path) -> None:
+    tg.save(tg.compile(tg.read("palindrome"), "relu", steps=3, cells=4, first=-1), tmp_path / "net")
+    assert tg.check(tmp_path / "net").verdict == "computes this source, for all inputs"
+    assert tg.load(tmp_path / "net").options["first"] == -1
+
+
 @pytest.mark.parametrize("value", [-1, 2**63, 10**400])
 def test_an_option_that_no_net_is_compiled_with(value: int, tmp_path: Path) -> None:
     """`verify` runs a program for as many steps as its options say, and fell over these."""

@@ -347,7 +347,7 @@ def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.
         ("another dimension", {"options": {"steps": 2, "cells": 4, "first": [0, 0]}}),
         ("side of the window", {"options": {"steps": 2, "cells": 0}}),
         ("side of the window", {"options": {"steps": 2, "cells": 10**9}}),
-        ("number of steps is not", {"options": {"steps": -1, "cells": 4}}),
+        ("option 'steps' is no number", {"options": {"steps": -1, "cells": 4}}),
     ],
 )
 def test_passes_of_another_net_are_refused(reason: str, change: Any, tmp_path: Path) -> None:
