@@ -162,7 +162,7 @@ def _fill() -> None:
 
 def _mark() -> Path | None:
     """The file that says so, for these sources; None where compiled code is not kept."""
-    from tapegrad._jit import sources_stamp  # which loads numba
+    from tapegrad._jit_cache import sources_stamp  # which loads numba
 
     folder = kept_in()
     return None if folder is None else folder / f"warm-{sources_stamp()[:16]}"
