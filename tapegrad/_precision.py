@@ -9,6 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tapegrad._trees import tell_jax
+
+tell_jax()
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -61,7 +61,7 @@ def test_compact_nets_share_the_compiled_engine(compiled):
         own: tuple[Any, ...] = numba._in_turn, numba._at_once, numba._bytes_in_turn, numba._bytes_at_once
         return [len(loop.signatures) for loop in own]
 
-    nets = [
+    nets: list[Any] = [
         tg.compile(random_circuit(seed, inputs=inputs, size=size), "relu", form="compact").net
         for seed, inputs, size in ((0, 5, 30), (1, 5, 35), (2, 9, 400))
     ]

@@ -9,78 +9,33 @@ is static.
 import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
 
+from tapegrad._trees import static, tree
 from tapegrad.errors import BrokenNet
-
-Class = TypeVar("Class")
 
 MOST_TERMS = 8
 """Terms of a formula that are written out."""
 
-
-def static(**options: Any) -> Any:
-    """A field that is no array, and part of what is compiled."""
-    return field(metadata={"static": True}, **options)
-
-
-@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
-def tree(cls: type[Class]) -> type[Class]:
-    """A frozen dataclass whose arrays are the leaves of a pytree. (An `eqx.Module` would do, but every
-    look-up of a method on one costs as much as the method.) A tree is put together again without `__init__`:
-    JAX may have put anything in the place of an array."""
-    made: Any = dataclass(frozen=True, eq=False)(cls)
-    named = {own.name: bool(own.metadata.get("static")) for own in fields(made)}
-    arrays, statics = ([name for name, is_static in named.items() if is_static == kind] for kind in (0, 1))
-
-    # Whoever looks up a method of an `eqx.Module` makes it flatten all that it holds, so this is in C.
-    values, constants = _getter(arrays), _getter(statics)
-
-    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return values(node), constants(node)
-
-    def flatten_with_keys(node: Any) -> tuple[list[Any], tuple[Any, ...]]:
-        pairs = [(jax.tree_util.GetAttrKey(name), getattr(node, name)) for name in arrays]
-        return pairs, constants(node)
-
-    def unflatten(static_values: tuple[Any, ...], leaves: Iterable[Any]) -> Any:
-        node = object.__new__(made)
-        node.__dict__.update(
-            zip(arrays, leaves, strict=True), **dict(zip(statics, static_values, strict=True))
-        )
-        return node
-
-    jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
-    return made
-
-
-def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """From an object to its attributes of these names."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda node: tuple(getattr(node, name) for name in names)
-
-
 Key = tuple[str | int, ...]
 """A coordinate: its group, then which state, symbol or bit it stands for."""
 
-Numbers = Array | np.ndarray
-"""Weights are kept as NumPy arrays, or on the device; under a JAX transformation they are traced."""
-
 if TYPE_CHECKING:
+    from jax import Array
+
+    Numbers = Array | np.ndarray
     Entries = np.ndarray
 else:
-    Entries = Numbers
-"""Entries of maps are read as NumPy arrays; only a JAX transformation puts tracers in their place."""
+    Numbers = Entries = Any
+"""Weights are kept as NumPy arrays, or on the device; under a JAX transformation they are traced. Entries of
+maps are read as NumPy arrays; only a JAX transformation puts tracers in their place."""
 
 
 @tree

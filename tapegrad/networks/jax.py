@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from tapegrad._trees import tell_jax
 from tapegrad.networks.form import (
     Activation,
     Affine,
@@ -21,6 +22,8 @@ from tapegrad.networks.form import (
     Matrix,
     Recurrence,
 )
+
+tell_jax()
 
 EXACT = lax.Precision.HIGHEST
 FEW = 8

@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float32, Int
 from numpy.typing import NDArray
 
+from tapegrad._trees import static, tree
 from tapegrad.networks.backends.numba import Numba
-from tapegrad.networks.form import Affine, Numbers, static, tree
+from tapegrad.networks.form import Affine, Numbers
 from tapegrad.networks.network import Network
 
 CHUNK = 256

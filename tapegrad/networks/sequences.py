@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int
 
+from tapegrad._trees import static, tree
 from tapegrad.networks.backends.numpy import NumPy
-from tapegrad.networks.form import Affine, static, tree
+from tapegrad.networks.form import Affine
 from tapegrad.networks.language import Layer
 from tapegrad.networks.network import Network, Node
 

@@ -1,11 +1,10 @@
 """What the net of every target provides: it steps and decodes."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,17 +32,13 @@ def bytes_of(arrays: Iterable[NDArray[Any]]) -> int:
     return sum(np.asarray(array).nbytes for array in arrays)
 
 
-class Net(eqx.Module):
-    """A network that runs one source. It knows its parameters (it is a pytree), how to take one step,
+class Net(ABC):
+    """A network that runs one source. It knows its parameters (its class is a `tree`), how to take one step,
     how to decode, and when it is done; `verify` needs nothing else."""
 
     target: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = ("reference",)
     """`reference` is the definition; any other engine gives the same carries faster."""
-
-    # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
-    # which takes longer than most methods do. Here methods are only called.
-    __getattribute__ = object.__getattribute__
 
     @cached_property
     def network(self) -> Network:

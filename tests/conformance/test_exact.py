@@ -1,6 +1,7 @@
 """Whole numbers: compared with fractions and Python's integers; and what a format owes."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,7 +175,7 @@ def test_the_convolution_is_the_machine(cases):
 def test_attention_follows_the_machine(cases):
     """Row by row: state and head of the interpreter, and each row is what the next one starts from."""
     machine, case = ready("increment"), cases["attention"]
-    net = tg.compile(machine, "transformer", steps=32).net
+    net: Any = tg.compile(machine, "transformer", steps=32).net
     layout, out = net.layout, output(case)
     states = list(machine.run(machine.start("10110111")))
     assert len(states) == len(out)
@@ -198,7 +199,8 @@ def test_rows_of_a_decoder_are_steps_of_the_interpreter(cases, name, source, giv
     """Every register after every step."""
     compiled = tg.compile(source, "transformer", **options)
     states = list(compiled.source.run(compiled.source.start(*given)))[1:]
-    out, net = output(cases[name]), compiled.net
+    out = output(cases[name])
+    net: Any = compiled.net
     assert len(states) == len(out) == int(ABOUT[name].split()[0])
     for row, state in zip(out, states, strict=True):
         wanted, _ = net.machine.contents(compiled.encode(state))

@@ -2,6 +2,7 @@
 
 import importlib.util
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -226,7 +227,7 @@ def test_the_learner_has_learned(kit):
     from tapegrad.learners.library import parity
 
     learner, own = parity(BITS), kit["training-float64"]
-    net = tg.compile(learner, "emulator").net
+    net: Any = tg.compile(learner, "emulator").net
     x = np.array(SHOWN)[:, None] >> np.arange(BITS) & 1
     state = learner.start(x, x[:, 0] ^ x[:, 2], guessing=False)
     states = list(learner.run(state))

@@ -1,5 +1,7 @@
 """Networks on words: compared with the reference engine and with the circuit's own meaning."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def product(a, b):
     "options", [{}, {"correction": "none"}, {"correction": "thirds"}, {"form": "compact"}]
 )
 def test_products_on_words_are_those_of_python(options):
-    net = tg.compile(trace(product, UInt(6), UInt(6)).circuit, "relu", **options).net
+    net: Any = tg.compile(trace(product, UInt(6), UInt(6)).circuit, "relu", **options).net
     bits = np.random.default_rng(0).integers(0, 2, (100, 12)).astype(bool)  # no multiple of 32
     found = PackedNet(net).outputs(bits)
     weights = 1 << np.arange(6)
@@ -30,14 +32,14 @@ def test_every_kind_of_gate_and_constants():
     def every(a, b):
         return a & b, a | b, a ^ b, ~a, ~(a & b), ~(a | b), ~(a ^ b), a, UInt(3)(5)
 
-    net = tg.compile(trace(every, UInt(3), UInt(3)).circuit, "relu").net
+    net: Any = tg.compile(trace(every, UInt(3), UInt(3)).circuit, "relu").net
     bits = (np.arange(64)[:, None] >> np.arange(6) & 1).astype(bool)
     assert np.array_equal(PackedNet(net).outputs(bits) > 0, net.outputs(bits) > 0)
 
 
 def test_in_several_chunks(monkeypatch):
     monkeypatch.setitem(__import__("tapegrad.interop.packed", fromlist=["BUDGET"]).BUDGET, "cpu", 1)
-    net = tg.compile(trace(product, UInt(3), UInt(3)).circuit, "relu").net
+    net: Any = tg.compile(trace(product, UInt(3), UInt(3)).circuit, "relu").net
     bits = (np.arange(64)[:, None] >> np.arange(6) & 1).astype(bool)
     packed = PackedNet(net)
     assert packed.words_at_once == 1
@@ -48,7 +50,7 @@ def test_it_runs_the_weights_and_not_the_circuit_they_came_from():
     """With another bias an AND is a constant: the words must say so too."""
     import equinox as eqx
 
-    net = tg.compile(trace(lambda a, b: a & b, UInt(1), UInt(1)).circuit, "relu", correction="none").net
+    net: Any = tg.compile(trace(lambda a, b: a & b, UInt(1), UInt(1)).circuit, "relu", correction="none").net
     biases = np.asarray(net.stack.biases).copy()
     biases[0] = -2
     other = eqx.tree_at(lambda own: own.stack.biases, net, biases)
@@ -60,7 +62,7 @@ def test_it_runs_the_weights_and_not_the_circuit_they_came_from():
 def test_a_unit_that_is_no_bit_is_refused():
     import equinox as eqx
 
-    net = tg.compile(trace(lambda a, b: a & b, UInt(1), UInt(1)).circuit, "relu", correction="none").net
+    net: Any = tg.compile(trace(lambda a, b: a & b, UInt(1), UInt(1)).circuit, "relu", correction="none").net
     weights = np.asarray(net.stack.weights).copy()
     weights[0] = 2.5
     with pytest.raises(Refused, match="no gate"):

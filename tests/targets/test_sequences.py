@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import jax
 import numpy as np
@@ -54,7 +55,7 @@ def test_random_programs(seed):
     """Right, and proved so."""
     program = random_program(seed)
     compiled, random = tg.compile(program, "decoder"), np.random.default_rng(seed)
-    net = compiled.net
+    net: Any = compiled.net
     config = json.loads(json.dumps(net.config()))
     assert rasp_check(config, net.arrays(), net.certificate(), None).verdict == COMPUTES_SOURCE
     for _ in range(8):
@@ -234,7 +235,7 @@ def test_files(tmp_path):
 
 def test_words():
     compiled = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4)
-    net = compiled.net
+    net: Any = compiled.net
     assert isinstance(net, SequenceNet)
     for unit in net.units():
         assert net.explain(unit).startswith(unit)
@@ -249,7 +250,7 @@ def test_words():
 
 
 def test_units_that_are_not_there():
-    net = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
+    net: Any = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
     layers = len(net.model.layers)
     heads = (
         f"head {layers}.0",
@@ -287,7 +288,7 @@ def test_how_far_logits_are_from_bits():
 
 def test_how_far_a_mean_is_from_its_centre():
     compiled = net_of(lib.make_frac_prevs(rasp.tokens == "a"), "ab", 4)
-    net = compiled.net
+    net: Any = compiled.net
     start = net.start(compiled.source.start(list("abba")))
     assert net.deviation(start) == 0
     carry = net.advance(start, 1)
@@ -392,7 +393,7 @@ BAD_FILES |= {
 
 @pytest.mark.parametrize("what", BAD_FILES)
 def test_bad_files_are_not_loaded(what):
-    net = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
+    net: Any = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
     config, arrays = json.loads(json.dumps(net.config())), dict(net.arrays())
     assert SequenceNet.from_saved(config, arrays).parameters == net.parameters
     BAD_FILES[what](config, arrays)
@@ -407,7 +408,7 @@ def test_bad_files_are_not_loaded(what):
 def test_what_is_read_out_is_a_number_or_a_value(expression, mean):
     """One logit of a mean, and one for each value of anything else; not one more."""
     compiled = net_of(expression, "ab", 4)
-    net = compiled.net
+    net: Any = compiled.net
     config, arrays = json.loads(json.dumps(net.config())), dict(net.arrays())
     loaded = SequenceNet.from_saved(config, arrays)
     assert len(loaded.model.unembedding) == (1 if mean else len(net.program.values[net.program.output]))
@@ -421,7 +422,8 @@ def test_what_is_read_out_is_a_number_or_a_value(expression, mean):
 def test_a_mean_of_nothing_is_read_out_apart_from_every_number():
     before = rasp.Select(rasp.indices, rasp.indices, rasp.Comparison.LT)
     compiled = net_of(rasp.numerical(rasp.Aggregate(before, rasp.numerical(rasp.tokens == "a"))), "ab", 3)
-    values, centres = compiled.net.read
+    net: Any = compiled.net
+    values, centres = net.read
     assert (
         dict(zip(values, centres.tolist(), strict=True))[None] == max(v for v in values if v is not None) + 1
     )
@@ -444,7 +446,7 @@ def test_positions_stand_one_after_the_other():
 
 
 def test_only_weights_are_counted():
-    net = net_of(lib.make_hist(), "ab", 4).net
+    net: Any = net_of(lib.make_hist(), "ab", 4).net
     floats = [array for array in net.arrays().values() if array.dtype == np.float32]
     assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)
     assert (net.counts.trainable, net.counts.fixed) == (0, net.parameters)

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
 
-import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._sources import source_from_json
+from tapegrad._trees import static, tree
 from tapegrad.attention.analysis import largest_score, softmax_error
 from tapegrad.attention.build import Stream
 from tapegrad.attention.language import MEAN, build, scales_for, temperature_for
@@ -100,6 +100,7 @@ class Generation:
     engine: Reading | Fast | None = None
 
 
+@tree
 class DecoderNet(Net):
     """A causal transformer of a few layers."""
 
@@ -107,9 +108,9 @@ class DecoderNet(Net):
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     model: LanguageModel
-    stream: Stream = eqx.field(static=True)
-    words: Words = eqx.field(static=True)
-    tokens: int = eqx.field(static=True)
+    stream: Stream = static()
+    words: Words = static()
+    tokens: int = static()
     """The horizon: most tokens of a text."""
 
     @classmethod

@@ -9,12 +9,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from tapegrad._sources import source_from_json, source_to_json
+from tapegrad._trees import static, tree
 from tapegrad.attention.build import Stream
 from tapegrad.attention.codes import MIXED, Group, Meaning
 from tapegrad.attention.packed import SIDES, maps_of, packed_model, require, split
@@ -47,18 +47,19 @@ class Pass:
     hidden: Float32[np.ndarray, "positions width"] | None = None
 
 
+@tree
 class SequenceNet(Net):
     """A transformer of a few layers that reads a sequence once."""
 
     target: ClassVar[str] = "decoder"
 
     model: SequenceModel
-    stream: Stream = eqx.field(static=True)
-    program: RaspProgram = eqx.field(static=True)
-    heads: tuple[int, ...] = eqx.field(static=True)
+    stream: Stream = static()
+    program: RaspProgram = static()
+    heads: tuple[int, ...] = static()
     """The node of each head."""
-    groups: tuple[Group, ...] = eqx.field(static=True)
-    meanings: tuple[Meaning, ...] = eqx.field(static=True)
+    groups: tuple[Group, ...] = static()
+    meanings: tuple[Meaning, ...] = static()
 
     @classmethod
     def build(cls, program: RaspProgram) -> Self:

@@ -34,9 +34,13 @@ CHUNK = 1024
 """Steps between two looks at the heads."""
 
 
-class DescentNet(Net):
+class DescentNet(Net, eqx.Module):
     """A net whose step is a step of gradient descent on the loss of an extended network. The first step
     reads the labels; then every step is a step of the machine; so there is one step more."""
+
+    # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
+    # which takes longer than most methods do. Here methods are only called.
+    __getattribute__ = object.__getattribute__
 
     error: eqx.AbstractVar[SquaredError]
     """The loss that is trained."""

@@ -64,8 +64,12 @@ _NUMBER = "(0|[1-9][0-9]{0,17})"
 _UNIT = re.compile(rf"(cell|gate|gate \+|gate -) {_NUMBER}|(control) {_NUMBER}\.([0-3])")
 
 
-class EmulatorNet(Net):
+class EmulatorNet(Net, eqx.Module):
     """A network that, trained by SGD on samples, emulates a learner: its memory is in the weights."""
+
+    # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
+    # which takes longer than most methods do. Here methods are only called.
+    __getattribute__ = object.__getattribute__
 
     target: ClassVar[str] = "emulator"
     memory: ClassVar[str]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
-import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._trees import static, tree
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import MOVES, Cell, GridConfiguration, GridMachine
 from tapegrad.networks.backends.numpy import NumPy
@@ -83,6 +83,7 @@ class Tracked:
         return row - 1 + self.corner[0], column - 1 + self.corner[1]
 
 
+@tree
 class RcnnNet(Net):
     """A filter that runs a grid machine (Goel et al., B.2): every layer is one step of the machine."""
 
@@ -90,15 +91,15 @@ class RcnnNet(Net):
     engines: ClassVar[tuple[str, ...]] = ENGINES
 
     filter: Filter
-    encoding: Encoding = eqx.field(static=True)
-    symbols: tuple[str, ...] = eqx.field(static=True)
-    states: tuple[str, ...] = eqx.field(static=True)
-    margin: int = eqx.field(static=True)
+    encoding: Encoding = static()
+    symbols: tuple[str, ...] = static()
+    states: tuple[str, ...] = static()
+    margin: int = static()
     rules: NDArray[np.int64]
     """The machine's table: written symbol, move and new state for each state and symbol, -1 where it halts.
     Provenance: nothing here is used to run the net."""
-    names: Mapping[str, list[str]] = eqx.field(static=True)
-    roller: Roller = eqx.field(static=True)
+    names: Mapping[str, list[str]] = static()
+    roller: Roller = static()
     """The filter made ready for the engine `fast`; keeps the patches it has met."""
 
     @cached_property

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +31,12 @@ class Activations(NamedTuple):
     signs: Float[np.ndarray, "outputs patterns"] | None = None
 
 
-class LayeredNet(Net):
+class LayeredNet(Net, eqx.Module):
     """A circuit as layers of ReLU units, whose outputs are one more layer, which is linear."""
+
+    # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
+    # which takes longer than most methods do. Here methods are only called.
+    __getattribute__ = object.__getattribute__
 
     target: ClassVar[str] = "relu"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-import jax
 import numpy as np
 
+from tapegrad._trees import arrays_in
 from tapegrad.machines.model import LEFT, RIGHT, TuringMachine
 from tapegrad.networks.form import Affine, Attention, Block, Coordinates, Correction, Dense, Key, Rows
 
@@ -143,7 +143,7 @@ def _layers_of_all_machines(layout: Layout, correction: Correction) -> tuple[Blo
         _look_up(layout, correction),
         _choose(layout, correction),
     )
-    for array in jax.tree.leaves(layers):
+    for array in arrays_in(layers):
         array.flags.writeable = False
     return layers
 

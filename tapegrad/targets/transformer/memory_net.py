@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float32
 from numpy.typing import NDArray
 
+from tapegrad._trees import static, tree
 from tapegrad.attention.analysis import Scales, largest_score, softmax_error, temperature_for
 from tapegrad.attention.build import TIME, Stream, build
 from tapegrad.attention.clocked import ClockPorts
@@ -72,6 +72,7 @@ class _Reference:
     """Steps whose writes have been decoded."""
 
 
+@tree
 class MemoryNet(Net):
     """A decoder-only stack of layers with attention to an input: one instruction for each of its steps."""
 
@@ -79,11 +80,11 @@ class MemoryNet(Net):
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     decoder: Decoder
-    stream: Stream = eqx.field(static=True)
-    layout: Layout = eqx.field(static=True)
-    scales: Scales = eqx.field(static=True)
-    machine: Ports = eqx.field(static=True)
-    attention: str = eqx.field(static=True)
+    stream: Stream = static()
+    layout: Layout = static()
+    scales: Scales = static()
+    machine: Ports = static()
+    attention: str = static()
 
     @classmethod
     def build(cls, machine: Ports, name: str, steps: int, attention: str) -> Self:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float32, Int
 from numpy.typing import NDArray
 
+from tapegrad._trees import static, tree
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder, Dense, formula
@@ -55,6 +55,7 @@ class ByIndex:
     values: Float32[np.ndarray, "cells targets"]
 
 
+@tree
 class TransformerNet(Net):
     """An encoder-decoder transformer whose step i is step i of a Turing machine (Theorem 4.1)."""
 
@@ -66,13 +67,13 @@ class TransformerNet(Net):
     E: Float32[np.ndarray, "width symbols"]
     theta_cls: Float32[np.ndarray, " width"]
     theta_halt: Float32[np.ndarray, " width"]
-    layout: Layout = eqx.field(static=True)
-    rules: tuple[tuple[str, str, str, str, int], ...] = eqx.field(static=True)
+    layout: Layout = static()
+    rules: tuple[tuple[str, str, str, str, int], ...] = static()
     """The table that layer 1 holds: state, symbol, next state, symbol written, move."""
-    start_state: str = eqx.field(static=True)
-    blank: str = eqx.field(static=True)
-    attention: str = eqx.field(static=True)
-    temperature: float = eqx.field(static=True)
+    start_state: str = static()
+    blank: str = static()
+    attention: str = static()
+    temperature: float = static()
 
     @classmethod
     def build(cls, machine: TuringMachine, steps: int, attention: str, correction: str) -> Self:

@@ -1,6 +1,7 @@
 """The practical memory under noise: the bound holds in the worst directions tried; the check derives it."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,7 +106,7 @@ def test_what_the_bound_is_made_of() -> None:
 
 def test_load_is_the_largest_sum_at_a_flat_vertex() -> None:
     for learner in (parity(5), majority(3, 9)):
-        net = compile(learner, "emulator").net
+        net: Any = compile(learner, "emulator").net
         found = 0.0
         begin, end = net.computation
         controls = [end + 6 * cell + control for cell in range(learner.cells) for control in range(4)]
