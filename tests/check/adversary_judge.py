@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from tapegrad._compile import Compiled
@@ -67,6 +68,7 @@ class Judge:
         }[kind]
         self.own: Any = self.read(genuine)
         """The genuine net."""
+        jax.devices()  # What JAX loads when it is first needed is no fault of a folder.
 
     def outcome(self, folder: Path) -> Outcome:
         """What became of a folder. What is refused may be loaded as well, but must not do harm at that."""
