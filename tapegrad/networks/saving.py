@@ -1,4 +1,4 @@
-"""A network as JSON and arrays, and back: `network.json` of a saved folder, as docs/format.md specifies it."""
+"""A network as JSON and arrays, and back."""
 
 from collections.abc import Mapping
 from typing import Any
