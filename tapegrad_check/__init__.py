@@ -16,6 +16,7 @@ from tapegrad_check.folder import (
     COMPUTES_SOURCE,
     CONFIG,
     MODEL,
+    OF_NETWORK,
     OWN_TABLE,
     Arrays,
     Checked,
@@ -25,6 +26,7 @@ from tapegrad_check.folder import (
     read_folder,
     tested_on,
 )
+from tapegrad_check.graph import Graph, graph_of
 from tapegrad_check.passes import Bound, bound_source
 from tapegrad_check.rasp import answer_key
 from tapegrad_check.sources import Model
@@ -47,6 +49,11 @@ Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Check
 """From the net's config, its own arrays, the claims, and the source that the net must be of, to what was
 proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
 None, because the way to it is not proved, the net is checked against its own table alone."""
+CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None, Graph], Checked]
+"""The same for a target whose nets are saved as graphs."""
+
+GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {}
+"""Of the targets `WITH_NETWORK`."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 """Exit codes of verdicts that are weaker than a proof of everything for all inputs. Those of refusals are in
@@ -95,17 +102,32 @@ class CheckReport:
         return "\n".join([first, *(f"  - {statement}" for statement in self.statements)])
 
 
+def checked_by(
+    target: str,
+    config: dict[str, Any],
+    own: Arrays,
+    claims: dict[str, Any],
+    source: Model | None,
+    graph: Graph | None = None,
+) -> Checked:
+    """What the checker of a target proves of a net."""
+    if graph is None:
+        return CHECKERS[target](config, own, claims, source)
+    return GRAPH_CHECKERS[target](config, own, claims, source, graph)
+
+
 def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
     """Proves what can be proved of a saved net; `CheckError` says what does not hold. With `of`, the path is
     that of a stock checkpoint, which must be the net that is saved there."""
     exported, path = path, path if of is None else of
     folder = read_folder(path)
     target = folder.config["target"]
-    if target not in (*CHECKERS, answer_key.DISGUISED):
+    known = *CHECKERS, *GRAPH_CHECKERS
+    if target not in (*known, answer_key.DISGUISED):
         raise Unchecked(
             f"there is no checker for the target {target!r}",
             where=f"{path}/{CONFIG}",
-            advice=f"Checked targets are {', '.join(CHECKERS)}.",
+            advice=f"Checked targets are {', '.join(known)}.",
         )
     try:
         # Numbers of a genuine net never overflow here, so that one which does is a reason to refuse it.
@@ -115,8 +137,13 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
                 bound = Bound(source, "", ())
             else:
                 bound = bound_source(folder)
-                checked = CHECKERS[target](
-                    folder.config["net"], folder.own, folder.certificate["claims"], bound.source
+                checked = checked_by(
+                    target,
+                    folder.config["net"],
+                    folder.own,
+                    folder.certificate["claims"],
+                    bound.source,
+                    None if folder.network is None else graph_of(folder.network, folder.part(OF_NETWORK)),
                 )
             same = [] if of is None else stock.compare(exported, folder)
             beside = classifiers.check(folder)

@@ -135,7 +135,8 @@ def test_a_reader_beside_a_writer_sees_one_net_or_the_other(
     folders = [tmp_path / "net", tmp_path / "other"]
     for net, folder in zip(nets, folders, strict=True):
         tg.save(net, folder)
-    read, seen, files = checkers_folder.bytes_of, [], list(checkers_folder.LIMITS)
+    read, seen = checkers_folder.bytes_of, []
+    files = [name for name in checkers_folder.LIMITS if (folders[1] / name).exists()]
 
     def beside(path: Path, limit: int) -> bytes:
         if len(seen) == reads:
@@ -154,7 +155,7 @@ def test_a_reader_beside_a_writer_sees_one_net_or_the_other(
     monkeypatch.undo()
     whole = [tapegrad_check.read_folder(folder).config for folder in folders]
     assert found.config in whole
-    assert reads == 3 or found.config == whole[1]
+    assert reads == len(files) or found.config == whole[1]
 
 
 def test_a_folder_that_is_written_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +170,7 @@ def test_a_folder_that_is_written_again_and_again(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(checkers_folder, "bytes_of", beside)
     with pytest.raises(tapegrad_check.CheckError, match="written again and again"):
         tapegrad_check.read_folder(tmp_path / "net")
-    assert len(touched) == 3 * checkers_folder.ATTEMPTS
+    assert len(touched) == len(list((tmp_path / "net").iterdir())) * checkers_folder.ATTEMPTS
 
 
 def test_a_net_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
@@ -269,9 +270,9 @@ def test_a_net_of_format_1_is_refused_with_the_reason(tmp_path: Path) -> None:
         tapegrad_check.check(tmp_path / "net")
     with pytest.raises(BrokenNet, match=r"of format 1.*does not record how.*Compile and save the net again"):
         tg.load(tmp_path / "net")
-    saved.config["version"] = 3
+    saved.config["version"] = 4
     saved.write(tmp_path / "net")
-    with pytest.raises(BrokenNet, match=r"of format 3.*or update this program"):
+    with pytest.raises(BrokenNet, match=r"of format 4.*or update this program"):
         tg.load(tmp_path / "net")
 
 

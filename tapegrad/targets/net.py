@@ -39,6 +39,9 @@ class Net(ABC):
     target: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = ("reference",)
     """`reference` is the definition; any other engine gives the same carries faster."""
+    saves_network: ClassVar[bool] = False
+    """Whether a saved net is its graph: `from_saved` is then given that as well, and `arrays` and `config`
+    hold only what the graph does not say."""
 
     @cached_property
     def network(self) -> Network:
@@ -141,8 +144,14 @@ class Net(ABC):
 
     @classmethod
     @abstractmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The net again, from these two alone: no compiler, no source."""
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
+        """The net again, from these two alone, and from its network if that is saved: no compiler, no
+        source."""
 
     @abstractmethod
     def certificate(self) -> dict[str, Any]:

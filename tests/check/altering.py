@@ -1,5 +1,6 @@
 """Nets as the checkers are given them, free to be altered, and ways to alter them in one place."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -8,8 +9,11 @@ import numpy as np
 
 from tapegrad._compile import compile
 from tapegrad._sources import source_to_json
+from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.source import Source
-from tapegrad_check import CHECKERS
+from tapegrad_check import checked_by
+from tapegrad_check.folder import OF_NETWORK
+from tapegrad_check.graph import graph_of
 from tapegrad_check.sources import GridMachine, Machine, Model, model_of
 from tapegrad_check.targets import attention
 
@@ -22,6 +26,8 @@ class Net:
     arrays: dict[str, np.ndarray]
     claims: dict[str, Any]
     source: Model | None
+    network: dict[str, Any] | None = None
+    """The graph, where the target has one; its arrays are among the others, as in a folder."""
 
     def put(self, name: str, place: Any, value: Any) -> None:
         """Another number in an array."""
@@ -43,15 +49,23 @@ class Net:
 
     def verdict(self, target: str) -> str:
         """What the checker of a target says."""
-        return CHECKERS[target](self.config, self.arrays, self.claims, self.source).verdict
+        own, graph = self.arrays, None
+        if self.network is not None:
+            named = {n: array for n, array in own.items() if n.startswith(OF_NETWORK)}
+            graph = graph_of(self.network, {n.removeprefix(OF_NETWORK): array for n, array in named.items()})
+            own = {n: array for n, array in own.items() if n not in named}
+        return checked_by(target, self.config, own, self.claims, self.source, graph).verdict
 
 
 def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
     """A net as the compiler makes it."""
     compiled = compile(source, target, **options)
     net, lowered = compiled.net, compiled.source if target == "relu" else compiled.lowered
-    arrays = {name: np.array(array) for name, array in net.arrays().items()}
-    return Net(net.config(), arrays, net.certificate(), model_of(*source_to_json(lowered)))
+    arrays, network = {name: np.array(array) for name, array in net.arrays().items()}, None
+    if net.saves_network:
+        network = json.loads(json.dumps(to_json(net.network)))
+        arrays |= {OF_NETWORK + name: np.array(array) for name, array in arrays_of(net.network).items()}
+    return Net(net.config(), arrays, net.certificate(), model_of(*source_to_json(lowered)), network)
 
 
 Change = Callable[[Net], Any]

@@ -289,7 +289,12 @@ class RcnnNet(Net):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         if config["encoding"] not in ENCODINGS:
             raise BrokenNet(f"there is no encoding {config['encoding']!r}")
         symbols, states = tuple(config["symbols"]), tuple(config["states"])

@@ -182,7 +182,12 @@ class ReluNet(LayeredNet):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net again; engines may trust its places."""
         dtype, correction, width = config["dtype"], config["correction"], config["padded_width"]
         if dtype not in DTYPES or correction not in CORRECTIONS or not (width is None or type(width) is int):

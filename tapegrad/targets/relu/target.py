@@ -11,6 +11,7 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit, layered
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
+from tapegrad.networks.network import Network
 from tapegrad.source import Rewriting
 from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, lay_out, layer_sizes, padded
 from tapegrad.targets.relu.compact.build import made
@@ -125,9 +126,11 @@ def passes(
     return steps
 
 
-def loads(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "ReluNet | CompactNet":
+def loads(
+    config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network | None = None
+) -> "ReluNet | CompactNet":
     """A saved net of either form; older ones do not name it."""
-    return (CompactNet if "form" in config else ReluNet).from_saved(config, arrays)
+    return (CompactNet if "form" in config else ReluNet).from_saved(config, arrays, network)
 
 
 def _kinds(circuit: LayeredCircuit) -> list[Gate]:

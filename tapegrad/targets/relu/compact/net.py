@@ -209,7 +209,12 @@ class CompactNet(LayeredNet):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net again; engines may trust its places."""
         if config["dtype"] not in DTYPES or type(config["skips"]) is not bool:
             raise BrokenNet("the precision or the shape of the net is unknown")
