@@ -22,7 +22,7 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
     of `transformer`, one application of the filter of `rcnn`, more tokens of a text of `decoder`. What is
     handed on goes in and comes out."""
     net = net_of(compiled)
-    if sum(array.nbytes for array in net.arrays().values()) > LARGEST:
+    if sum(array.nbytes for array in net.all_arrays().values()) > LARGEST:
         raise Refused("the net has more parameters than an ONNX file in one piece can hold (2 GiB)")
     network = net.network
     notes = {
