@@ -9,10 +9,12 @@ import numpy as np
 
 from tapegrad._compile import compile
 from tapegrad._sources import source_to_json
-from tapegrad.networks.saving import arrays_of, to_json
+from tapegrad.networks.network import Network
+from tapegrad.networks.saving import arrays_of, from_json, to_json
+from tapegrad.networks.wiring import Wiring
 from tapegrad.source import Source
 from tapegrad_check import checked_by
-from tapegrad_check.folder import OF_NETWORK
+from tapegrad_check.folder import OF_NETWORK, Checked
 from tapegrad_check.graph import graph_of
 from tapegrad_check.sources import GridMachine, Machine, Model, model_of
 from tapegrad_check.targets import attention
@@ -49,12 +51,16 @@ class Net:
 
     def verdict(self, target: str) -> str:
         """What the checker of a target says."""
+        return self.checked(target).verdict
+
+    def checked(self, target: str) -> Checked:
+        """What it proves."""
         own, graph = self.arrays, None
         if self.network is not None:
             named = {n: array for n, array in own.items() if n.startswith(OF_NETWORK)}
             graph = graph_of(self.network, {n.removeprefix(OF_NETWORK): array for n, array in named.items()})
             own = {n: array for n, array in own.items() if n not in named}
-        return checked_by(target, self.config, own, self.claims, self.source, graph).verdict
+        return checked_by(target, self.config, own, self.claims, self.source, graph)
 
 
 def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
@@ -63,9 +69,32 @@ def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
     net, lowered = compiled.net, compiled.source if target == "relu" else compiled.lowered
     arrays, network = {name: np.array(array) for name, array in net.arrays().items()}, None
     if net.saves_network:
-        network = json.loads(json.dumps(to_json(net.network)))
-        arrays |= {OF_NETWORK + name: np.array(array) for name, array in arrays_of(net.network).items()}
+        network, more = graph_arrays(net.network)
+        arrays |= more
     return Net(net.config(), arrays, net.certificate(), model_of(*source_to_json(lowered)), network)
+
+
+def network_of(net: Net) -> Network:
+    """The network of a net, as the compiler reads it."""
+    assert net.network is not None
+    arrays = {n.removeprefix(OF_NETWORK): a for n, a in net.arrays.items() if n.startswith(OF_NETWORK)}
+    return from_json(net.network, arrays)
+
+
+def graph_arrays(network: Network) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A network as a net has it: JSON, and arrays by their names in a folder."""
+    arrays = {OF_NETWORK + name: np.array(array) for name, array in arrays_of(network).items()}
+    return json.loads(json.dumps(to_json(network))), arrays
+
+
+def rewire(net: Net, change: Callable[[Wiring], Wiring], *more: str) -> None:
+    """Other rows in a network of layers, and names for more outputs."""
+    network = network_of(net)
+    names = network.inputs["bits"].columns, network.columns[network.outputs["outputs"]] + more
+    made = change(Wiring.of(network)).network(network.name, network.inputs["bits"].dtype, *names)
+    own = {n: array for n, array in net.arrays.items() if not n.startswith(OF_NETWORK)}
+    net.network, arrays = graph_arrays(made)
+    net.arrays = own | arrays
 
 
 Change = Callable[[Net], Any]

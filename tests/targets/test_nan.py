@@ -12,21 +12,41 @@ import tapegrad as tg
 from tapegrad import _verify
 from tapegrad._verify import run_and_verify
 from tapegrad.errors import BrokenNet, TapegradError
+from tapegrad.networks.saving import from_json, to_json
 from tapegrad.targets import target_named
 from tapegrad.targets.decoder.net import Reading
 from tapegrad.targets.rcnn.fast import Roller
+from tapegrad_check.folder import OF_NETWORK
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "options", "inputs"),
-    [("adder2", "relu", {"form": "paper"}, None), ("increment", "rcnn", {}, [("10",)])],
-)
-def test_weights_that_are_nan_are_a_mismatch_or_refused(
-    name: str, target: str, options: dict[str, str], inputs: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def loaded_with(net: tg.Compiled, changed: dict[str, np.ndarray]) -> Any:
+    """The net again, from its own arrays and those of a network that is saved, some of them changed."""
+    arrays, own = net.net.all_arrays() | changed, net.net.arrays()
+    network = None
+    if net.net.saves_network:
+        parts = {name.removeprefix(OF_NETWORK): a for name, a in arrays.items() if name not in own}
+        network = from_json(to_json(net.net.network), parts)
+    return target_named(net.target.name).loaded(
+        net.net.config(), {name: arrays[name] for name in own}, network
+    )
+
+
+def test_weights_of_a_network_that_are_nan_are_a_mismatch(monkeypatch: pytest.MonkeyPatch) -> None:
     """By running it, without a look at the arrays."""
     monkeypatch.setattr(_verify, "not_finite", lambda net: None)
-    net = tg.compile(tg.read(name), target, **options)
+    net = tg.compile(tg.read("adder2"), "relu", form="paper")
+    assert tg.verify(net).agreed
+    arrays = net.net.all_arrays()
+    for name in [name for name, array in arrays.items() if array.dtype.kind == "f" and array.ndim]:
+        changed = np.where(arrays[name] != 0, np.nan, arrays[name]).astype(arrays[name].dtype)
+        poisoned = dataclasses.replace(net, net=loaded_with(net, {name: changed}))
+        assert not tg.verify(poisoned).agreed
+
+
+def test_weights_that_are_nan_are_a_mismatch_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By running it, without a look at the arrays."""
+    monkeypatch.setattr(_verify, "not_finite", lambda net: None)
+    net, inputs = tg.compile(tg.read("increment"), "rcnn"), [("10",)]
     assert tg.verify(net, inputs).agreed
     leaves, form = jax.tree.flatten(net.net)
     arrays = [(i, np.asarray(leaf)) for i, leaf in enumerate(leaves)]
@@ -38,10 +58,9 @@ def test_weights_that_are_nan_are_a_mismatch_or_refused(
         poisoned = dataclasses.replace(net, net=jax.tree.unflatten(form, parts))
         with suppress(TapegradError):  # such as a head that is nowhere
             assert not tg.verify(poisoned, inputs).agreed
-        if target == "rcnn":  # whose fast engine skips what is 0, and would skip this
-            own: Any = poisoned.net
-            with pytest.raises(BrokenNet, match="not finite"):
-                Roller(own.filter, own.encoding)
+        own: Any = poisoned.net  # whose fast engine skips what is 0, and would skip this
+        with pytest.raises(BrokenNet, match="not finite"):
+            Roller(own.filter, own.encoding)
 
 
 NETS = (
@@ -62,7 +81,7 @@ def test_a_single_entry_that_is_no_number_is_a_mismatch(
     """Also where no run would show it: an engine that looks for the steepest edge passes over a slope that is
     no number, and a row that an input does not look up is not read."""
     net = tg.compile(tg.read(name), target, **options)
-    arrays = {name: np.asarray(array) for name, array in net.net.arrays().items()}
+    arrays = {name: np.asarray(array) for name, array in net.net.all_arrays().items()}
     floats = [name for name, array in arrays.items() if array.dtype.kind == "f" and array.size]
     assert floats
     derived = 0
@@ -71,10 +90,10 @@ def test_a_single_entry_that_is_no_number_is_a_mismatch(
         array.reshape(-1)[0] = -np.inf if number % 2 else np.nan
         with np.errstate(invalid="ignore"):
             try:
-                loaded = target_named(target).loaded(net.net.config(), {**arrays, name: array})
+                loaded = loaded_with(net, {name: array})
             except TapegradError:
                 continue
-        if np.isfinite(loaded.arrays()[name]).all():
+        if np.isfinite(loaded.all_arrays()[name]).all():
             derived += 1  # the loader works it out from the others
             continue
         report = tg.verify(dataclasses.replace(net, net=loaded))
@@ -85,7 +104,14 @@ def test_a_single_entry_that_is_no_number_is_a_mismatch(
 
 
 POISONED: list[tuple[str, str, dict[str, Any], str, int, Any]] = [
-    ("adder2", "relu", {"form": "paper"}, "units.weights", -1, [([[0, 0, 0, 0]],)]),  # of an output that is 0
+    (
+        "adder2",
+        "relu",
+        {"form": "paper"},
+        "network.units.values",
+        -1,
+        [([[0, 0, 0, 0]],)],
+    ),  # of an output that is 0
     ("parity2", "emulator", {}, "weights", 13, None),  # into the gate that says whether it has finished
     ("parity2", "emulator", {}, "weights", -7, None),  # into the output
     ("busy-beaver-2x2", "transformer", {"steps": 16}, "h_0", 0, None),
@@ -105,9 +131,9 @@ def test_a_value_that_is_no_number_is_a_mismatch_when_it_turns_up(
     """By running it: no comparison, maximum or argmax passes over it."""
     monkeypatch.setattr(_verify, "not_finite", lambda net: None)
     net = tg.compile(tg.read(name), target, **options)
-    arrays = {name: np.array(array) for name, array in net.net.arrays().items()}
-    arrays[array].reshape(-1)[entry] = np.nan
-    loaded = target_named(target).loaded(net.net.config(), arrays)
+    changed = np.array(net.net.all_arrays()[array])
+    changed.reshape(-1)[entry] = np.nan
+    loaded = loaded_with(net, {array: changed})
     report = tg.verify(dataclasses.replace(net, net=loaded), inputs)
     assert report.mismatch is not None
     assert report.mismatch.found == "a deviation of nan"
