@@ -51,7 +51,7 @@ None, because the way to it is not proved, the net is checked against its own ta
 CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None, Graph], Checked]
 """The same for a target whose nets are saved as graphs."""
 
-GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {"relu": relu.check}
+GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {"rcnn": rcnn.check, "relu": relu.check}
 """Of the targets `WITH_NETWORK`."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
@@ -64,7 +64,6 @@ CHECKERS: dict[str, Checker] = {
     "simplex": simplex.check,
     "tape": tape.check,
     "emulator": emulator.check,
-    "rcnn": rcnn.check,
     "extended": extended.check,
 }
 

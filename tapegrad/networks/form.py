@@ -1,8 +1,8 @@
 """Layers as data: what a network is, apart from how it is evaluated.
 
 An affine map is kept by its nonzero entries (`Affine`) or written out (`Matrix`); a `Dense` layer is a map
-and an activation. `Attention`, `Block` and `Decoder` make transformers, `Convolution` and `Recurrence`
-networks on grids. All are pytrees; what is no array is static.
+and an activation. `Attention`, `Block` and `Decoder` make transformers. All are pytrees; what is no array is
+static.
 """
 
 import json
@@ -304,46 +304,6 @@ class Decoder:
     """The coordinates to which the bits of the step's number are added, lowest first."""
     temperature: float | None = static()
     """By how much softmax magnifies scores; None for hard-max."""
-
-
-@tree
-class Convolution:
-    """Dense layers on the 3x3 patch of every cell of a grid, with a value for the cells outside. Inputs are
-    numbered channel by channel, and for each by the cells of the patch that are read."""
-
-    layers: tuple[Dense, ...]
-    channels: int = static()
-    padding: float = static()
-    cells: tuple[int, ...] = static(default=tuple(range(9)))
-    """The cells of the patch that are read, counted row by row."""
-
-    def corners(self) -> list[tuple[int, int]]:
-        """Row and column, in a grid with one cell more on every side, where the shift of each cell begins."""
-        return [divmod(cell, 3) for cell in self.cells]
-
-
-@tree
-class Recurrence:
-    """A network on a grid with a memory `W` that is trained (Goel et al., Definition 5). Cell by cell, the
-    grid begins as `direct(v) + units(v)` of the products `v` of every row of `W` with the input; around it is
-    a frame of cells that are all alike. A convolution is applied again and again. Then the heads of all cells
-    of the main grid, the frame left out, add up to the output."""
-
-    direct: Affine | Matrix
-    units: tuple[Dense, ...]
-    around: Float[Numbers, " channels"]
-    """A cell of the frame."""
-    convolution: Convolution
-    head: tuple[Dense, ...]
-    frame: tuple[int, int, int, int] = static()
-    """Rows above and below the main grid, columns on its left and right."""
-    layers: int = static()
-    """How often the convolution is applied."""
-
-    def main(self, grid: Any) -> Any:
-        """The main grid without its frame, of the last two axes of an array of any kind."""
-        top, bottom, left, right = self.frame
-        return grid[..., top : grid.shape[-2] - bottom, left : grid.shape[-1] - right]
 
 
 class Coordinates(ABC):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.networks.builder import Builder, Layer, Value
-from tapegrad.networks.form import Affine, Block, Convolution, Decoder, Dense, Recurrence
+from tapegrad.networks.form import Affine, Block, Decoder, Dense
 from tapegrad.networks.language import LanguageModel
 from tapegrad.networks.language import Layer as Heads
 from tapegrad.networks.network import Network
@@ -236,50 +236,6 @@ def of_sequence(name: str, model: SequenceModel, coordinates: Sequence[str]) -> 
         h = _fed(graph, h, layer, f"layer_{number}")
     graph.output("logits", graph.affine(h, model.unembedding, "unembedding"))
     graph.output("hidden", graph.columns(h, coordinates))
-    return graph.network()
-
-
-def of_convolution(name: str, own: Convolution) -> Network:
-    """A grid to the grid after one application of the filter: (channels, rows, columns)."""
-    dtype = np.asarray(own.layers[0].map.bias).dtype
-    graph = Builder(name, dtype)
-    grid = graph.state("grid", np.zeros((own.channels, 1, 1), dtype), own.channels, "rows", "columns")
-    after = _filter(graph, graph.node("transpose", grid, order=(1, 2, 0)), own)
-    after = graph.node("transpose", after, order=(2, 0, 1))
-    graph.hand_on("grid", after)
-    return graph.network()
-
-
-def _filter(graph: Builder, grid: Value, own: Convolution) -> Value:
-    """Dense layers on the patch of every cell."""
-    patches = graph.node("patches", grid, cells=own.cells, padding=float(own.padding), name="patches")
-    return graph.dense(patches, own.layers, "filter")
-
-
-def of_recurrence(name: str, own: Recurrence, rows: int, columns: int) -> Network:
-    """A network with a memory (Goel et al., Definition 5): memory and one input to the output."""
-    dtype = np.asarray(own.around).dtype
-    graph, channels = Builder(name, dtype), len(own.around)
-    memory = graph.input("memory", rows, columns, about="what is trained")
-    products = memory * graph.input("z", columns)
-    cell = graph.take(products, np.arange(columns)[:, None])
-    cells = graph.affine(cell, own.direct, "direct")
-    if own.units:
-        cells = cells + graph.dense(cell, own.units, "units")
-    top, bottom, left, right = own.frame
-    height, width = top + rows + bottom, left + columns + right
-
-    def work(*shape: int) -> Value:
-        return graph.constant(np.broadcast_to(own.around, (*shape, channels)))
-
-    grid = graph.join(work(rows, left), cells, work(rows, right), axis=-2)
-    grid = graph.join(work(top, width), grid, work(bottom, width), axis=-3)
-    body = Builder("layer", dtype)
-    before = body.state("grid", np.zeros((height, width, channels), dtype))
-    body.hand_on("grid", _filter(body, before, own.convolution))
-    grid = graph.node("repeat", grid, body=body.network(), count=own.layers, name="layers")
-    main = np.pad(np.ones((rows, columns, 1), dtype), ((top, bottom), (left, right), (0, 0)))
-    graph.output("output", (graph.dense(grid, own.head, "head") * main).total(3))
     return graph.network()
 
 

@@ -61,8 +61,7 @@ def opened(arrays: Arrays, config: Mapping[str, Any]) -> list[Rows]:
     if f"{UNITS}starts" in arrays:
         found.append(Units(arrays))
     for kind, name in (
-        (Five, "V1.bias"),
-        (Filters, "kernel"),
+        (Chain, "network.filter.0.bias"),
         (Blocks, "blocks.0.mlp.W_in"),
     ):
         if name in arrays:
@@ -208,35 +207,32 @@ class Units(Rows):
         }
 
 
-class Five(Rows):
-    """The paper's filter: five maps, one after the other."""
+class Chain(Rows):
+    """A filter: maps one after the other, each the entries of a node."""
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__(arrays)
         self.maps: list[list[Row]] = []
-        for number in range(1, 6):
-            rows, *entries, bias = (arrays[f"V{number}.{n}"] for n in ("rows", "columns", "values", "bias"))
+        while f"network.filter.{len(self.maps)}.bias" in arrays:
+            rows, *entries, bias = (own for _, own in self._parts(len(self.maps)))
             self.maps.append(
                 [Row(*both) for both in zip(_cut(rows, len(bias), *entries), bias.tolist(), strict=True)]
             )
-        widths = [9, *map(len, self.maps)]
+        widths = [9 * len(arrays["network.first_grid"]), *map(len, self.maps)]
         for rows, readers, width in zip(self.maps, [*self.maps[1:], []], widths, strict=False):
             self.layers.append(Layer(rows, readers, 0, width, bool(readers)))
 
+    def _parts(self, number: int) -> Iterator[tuple[str, NDArray[Any]]]:
+        for part in ("rows", "columns", "values", "bias"):
+            yield (name := f"network.filter.{number}.{part}"), self.arrays[name]
+
     def write(self) -> Arrays:
         arrays = dict(self.arrays)
-        for number, (rows, width) in enumerate(zip(self.maps, [9, *map(len, self.maps)], strict=False), 1):
+        for number, rows in enumerate(self.maps):
             of, (columns, values) = _joined(rows)
-            own = {
-                "rows": of,
-                "columns": columns,
-                "values": values,
-                "bias": [row.bias for row in rows],
-                "width": [width],
-            }
-            arrays |= {
-                f"V{number}.{n}": np.array(part, arrays[f"V{number}.{n}"].dtype) for n, part in own.items()
-            }
+            own = of, columns, values, [row.bias for row in rows]
+            for (name, before), part in zip(self._parts(number), own, strict=True):
+                arrays[name] = np.array(part, before.dtype)
         return arrays
 
 
@@ -250,27 +246,6 @@ def _filled(rows: list[Row], like: NDArray[Any]) -> NDArray[Any]:
         for column, value in row.entries:
             found[number, column] += value
     return found.reshape(len(rows), *like.shape[1:])
-
-
-class Filters(Rows):
-    """The practical filter: a convolution, and what is made of its units."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        super().__init__(arrays)
-        kernel, mix = arrays["kernel"], arrays["mix"]
-        self.units, self.mix = _dense(kernel.reshape(len(kernel), -1)), _dense(mix)
-        for row, bias in zip(self.units, arrays["bias"].tolist(), strict=True):
-            row.bias = bias
-        self.layers = [Layer(self.units, self.mix, 0, int(np.prod(kernel.shape[1:])), True)]
-
-    def write(self) -> Arrays:
-        kernel, mix = self.arrays["kernel"], np.zeros((1, len(self.units)), np.float32)
-        bias = np.array([row.bias for row in self.units], np.float32)
-        return self.arrays | {
-            "kernel": _filled(self.units, kernel),
-            "mix": _filled(self.mix, mix),
-            "bias": bias,
-        }
 
 
 class Blocks(Rows):

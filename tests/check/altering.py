@@ -225,3 +225,61 @@ def another_row(of: str, which: int, terms: dict[int, float]) -> Change:
 def twice(of: str) -> Change:
     """The first map of a name again."""
     return maps(of, lambda own: own.insert(0, own[0]))
+
+
+RULES = "network.rules.index"
+"""Of a filter, the units that say whether a rule applies."""
+
+
+class Channels:
+    """The filter of channels of an `rcnn` net, written out."""
+
+    def __init__(self, net: Arrays) -> None:
+        self.net, channels = net, len(net.arrays["network.first_grid"])
+        self.bias = net.arrays["network.filter.0.bias"].copy()
+        self.kernel = self._dense("0", 9 * channels).reshape(len(self.bias), channels, 3, 3)
+        self.mix = self._dense("1", len(self.bias))
+
+    def _dense(self, number: str, width: int) -> np.ndarray:
+        parts = ("rows", "columns", "values", "bias")
+        rows, columns, values, bias = (self.net.arrays[f"network.filter.{number}.{part}"] for part in parts)
+        found = np.zeros((len(bias), width), np.float32)
+        found[rows, columns] = values
+        return found
+
+    @property
+    def largest(self) -> float:
+        """The largest sum that a unit can come to."""
+        sizes = np.abs(self.kernel.astype(float)).sum(axis=(1, 2, 3))
+        return float((sizes + np.abs(self.bias.astype(float))).max())
+
+    def write(self) -> None:
+        biases = self.bias, np.zeros(len(self.mix), np.float32)
+        matrices = self.kernel.reshape(len(self.kernel), -1), self.mix
+        for number, (matrix, bias) in enumerate(zip(matrices, biases, strict=True)):
+            rows, columns = np.nonzero(matrix)
+            for part, array in (("rows", rows), ("columns", columns), ("values", matrix[rows, columns])):
+                self.net.arrays[f"network.filter.{number}.{part}"] = array
+            self.net.arrays[f"network.filter.{number}.bias"] = bias
+
+
+def channels(change: Callable[[Channels], Any]) -> Change:
+    """Alters a filter of channels."""
+
+    def changed(net: Net) -> None:
+        found = Channels(net)
+        change(found)
+        found.write()
+
+    return changed
+
+
+def settings(operation: str, **changes: Any) -> Change:
+    """Other settings of the first node of an operation."""
+
+    def changed(net: Net) -> None:
+        assert net.network is not None
+        node = next(own for own in net.network["nodes"] if own["operation"] == operation)
+        node["settings"] = node["settings"] | changes
+
+    return changed
