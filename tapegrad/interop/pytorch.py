@@ -26,7 +26,7 @@ from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalN
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.rcnn.network import Rcnn
-from tapegrad.targets.relu import CompactNet, ReluNet
+from tapegrad.targets.relu import LayeredNet
 from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.build import GAMMA
@@ -296,7 +296,7 @@ def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any
 def plain_layers(net: Net) -> nn.Sequential | None:
     """The same network of PyTorch's own layers alone, if it is a chain of ReLU layers or a filter of
     channels: it loads without this package."""
-    if isinstance(net, ReluNet | CompactNet):
+    if isinstance(net, LayeredNet):
         layers = dense_layers(net)
         if sum(len(layer.map) * layer.map.width for layer in layers) > LARGEST_DENSE:
             raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")

@@ -8,63 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.networks.builder import Builder, Layer, Value
-from tapegrad.networks.form import Affine, Block, Decoder, Dense, Stack
+from tapegrad.networks.form import Affine, Block, Decoder, Dense
 from tapegrad.networks.language import LanguageModel
 from tapegrad.networks.language import Layer as Heads
 from tapegrad.networks.network import Network
 from tapegrad.networks.sequences import SequenceModel
-from tapegrad.networks.skips import Slots, Units
-
-
-def of_stack(name: str, stack: Stack, inputs: Sequence[str], outputs: Sequence[str]) -> Network:
-    """Layers that each read the one before. They take turns with two halves of the slots."""
-    half = max(stack.width, max((stack.size(layer) for layer in range(stack.layers)), default=0))
-    layers = []
-    for number in range(stack.layers):
-        own, reads, writes = stack.layer(number), number % 2 * half, (number + 1) % 2 * half
-        moved = Affine(own.rows, own.columns + reads, own.values, own.bias, 2 * half)
-        layers.append(Layer(moved, writes + np.arange(len(own)), number < stack.layers - 1))
-    out = stack.layers % 2 * half + np.arange(len(outputs))
-    graph = Builder(name, np.asarray(stack.weights).dtype)
-    bits = graph.input("bits", "patterns", len(inputs), columns=inputs, about="0 or 1")
-    made = graph.layers(bits, layers, 2 * half, out, "units")
-    return _with_signs(graph, made, outputs)
-
-
-def of_units(
-    name: str, units: Units, slots: Slots, dtype: np.dtype[Any], inputs: Sequence[str], outputs: Sequence[str]
-) -> Network:
-    """Units that read any earlier ones; the outputs are one more layer, which is linear."""
-    starts, layers, total = units.starts, [], slots.total
-    for begin, end in zip(units.bounds[:-1].tolist(), units.bounds[1:].tolist(), strict=True):
-        part = slice(int(starts[begin]), int(starts[end]))
-        own = Affine(
-            np.repeat(np.arange(end - begin), units.counts[begin:end]),
-            slots.of_place[units.places[part]],
-            units.weights[part].astype(dtype),
-            units.biases[begin:end].astype(dtype),
-            total,
-        )
-        layers.append(Layer(own, slots.of_place[units.inputs + np.arange(begin, end)], True))
-    used = np.flatnonzero(units.out_weights)
-    signs = Affine(
-        used,
-        slots.of_place[units.out_places[used]],
-        units.out_weights[used].astype(dtype),
-        units.out_biases.astype(dtype),
-        total,
-    )
-    out = total + np.arange(len(outputs))
-    graph = Builder(name, dtype)
-    bits = graph.input("bits", "patterns", len(inputs), columns=inputs, about="0 or 1")
-    made = graph.layers(bits, [*layers, Layer(signs, out, False)], total + len(outputs), out, "units")
-    return _with_signs(graph, made, outputs)
-
-
-def _with_signs(graph: Builder, signs: Value, outputs: Sequence[str]) -> Network:
-    bits = signs * 0.5 + 0.5
-    graph.output("outputs", graph.columns(bits, outputs))
-    return graph.network()
 
 
 def of_decoder(name: str, decoder: Decoder, coordinates: Sequence[str], token: Sequence[str]) -> Network:

@@ -41,6 +41,8 @@ class Net(ABC):
     target: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = ("reference",)
     """`reference` is the definition; any other engine gives the same carries faster."""
+    summary: ClassVar[str] = ""
+    """What a net of this class is, where the target's summary is about more than this."""
     saves_network: ClassVar[bool] = False
     """Whether a saved net is its graph: `from_saved` is then given that as well, and `arrays` and `config`
     hold only what the graph does not say."""

@@ -6,6 +6,7 @@ undone where it is read. A head has rows of its query and of its key, which are 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,10 +58,9 @@ def opened(arrays: Arrays, config: Mapping[str, Any]) -> list[Rows]:
     ]
     if "offsets" in arrays:  # the constant, the inputs, a random bit and, but for one memory, a guess
         found.append(Graph(arrays, int(config["inputs"]) + (2 if "written" in arrays else 3)))
-    if "units.counts" in arrays:
-        found.append(Compact(arrays, len(config["inputs"])))
+    if f"{UNITS}starts" in arrays:
+        found.append(Units(arrays))
     for kind, name in (
-        (Pairs, "units.inputs"),
         (Chain, "network.filter.0.bias"),
         (Blocks, "blocks.0.mlp.W_in"),
     ):
@@ -163,54 +163,48 @@ class Graph(Rows):
         }
 
 
-class Compact(Rows):
-    """Units of whole numbers that read any earlier place, and outputs that do."""
-
-    def __init__(self, arrays: Arrays, inputs: int) -> None:
-        super().__init__(arrays)
-        counts = arrays["units.counts"]
-        of = np.repeat(np.arange(len(counts)), counts)
-        found = _cut(of, len(counts), arrays["units.places"], arrays["units.weights"])
-        self.rows = [Row(*both) for both in zip(found, arrays["units.biases"].tolist(), strict=True)]
-        ends = (arrays[f"outputs.{name}"].tolist() for name in ("places", "weights", "biases"))
-        self.ends = [Row([[place, weight]], bias) for place, weight, bias in zip(*ends, strict=True)]
-        self.layers = [Layer(self.rows, [*self.rows, *self.ends], inputs, inputs + len(counts), False)]
-
-    def write(self) -> Arrays:
-        _, (places, weights) = _joined(self.rows)
-        own = {
-            "units.counts": [len(row.entries) for row in self.rows],
-            "units.places": places,
-            "units.weights": weights,
-            "units.biases": [row.bias for row in self.rows],
-            "outputs.places": [row.entries[0][0] for row in self.ends],
-            "outputs.weights": [row.entries[0][1] for row in self.ends],
-            "outputs.biases": [row.bias for row in self.ends],
-        }
-        return self.arrays | {name: np.array(part, self.arrays[name].dtype) for name, part in own.items()}
+UNITS = "network.units."
 
 
-class Pairs(Rows):
-    """Units of two inputs each, layer by layer."""
+class Units(Rows):
+    """Layers on slots: rows read inputs, and rows of earlier layers. A slot that is read before anything is
+    written to it is that of an input."""
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__(arrays)
-        entries = np.stack([arrays["units.inputs"], arrays["units.weights"].astype(object)], axis=2).tolist()
-        self.rows = [Row(*both) for both in zip(entries, arrays["units.biases"].tolist(), strict=True)]
-        bounds = arrays["units.layers"].tolist()
-        for first, end, after in zip(bounds, bounds[1:], [*bounds[2:], bounds[-1]], strict=False):
-            self.layers.append(
-                Layer(self.rows[first:end], self.rows[end:after], 0, max(1, end - first), False)
-            )
+        bounds, starts, columns, values, biases, to = (
+            arrays[UNITS + part].tolist()
+            for part in ("bounds", "starts", "columns", "values", "biases", "to")
+        )
+        writer: dict[int, int] = {}
+        reads: list[int | None] = []
+        for begin, end in pairwise(bounds):
+            reads += [writer.get(slot) for slot in columns[starts[begin] : starts[end]]]
+            writer |= {to[row]: row for row in range(begin, end)}
+        given = [slot for slot, row in zip(columns, reads, strict=True) if row is None]
+        self.inputs = 1 + max(given, default=-1)
+        places = [
+            slot if row is None else self.inputs + row for slot, row in zip(columns, reads, strict=True)
+        ]
+        self.rows = [
+            Row([[place, value] for place, value in zip(places[a:b], values[a:b], strict=True)], bias)
+            for (a, b), bias in zip(pairwise(starts), biases, strict=True)
+        ]
+        width = self.inputs + len(self.rows)
+        self.layers = [Layer(self.rows, self.rows, self.inputs, width, False)]
 
     def write(self) -> Arrays:
-        inputs, weights = ([[entry[i] for entry in row.entries] for row in self.rows] for i in (0, 1))
+        _, (places, values) = _joined(self.rows)
+        slots = [*range(self.inputs), *self.arrays[f"{UNITS}to"].tolist()]
         own = {
-            "units.inputs": inputs,
-            "units.weights": weights,
-            "units.biases": [row.bias for row in self.rows],
+            "starts": np.cumsum([0, *(len(row.entries) for row in self.rows)]),
+            "columns": [slots[place] for place in places],
+            "values": values,
+            "biases": [row.bias for row in self.rows],
         }
-        return self.arrays | {name: np.array(part, self.arrays[name].dtype) for name, part in own.items()}
+        return self.arrays | {
+            UNITS + name: np.array(part, self.arrays[UNITS + name].dtype) for name, part in own.items()
+        }
 
 
 class Chain(Rows):

@@ -9,7 +9,9 @@ import numpy as np
 
 from tapegrad._compile import compile
 from tapegrad._sources import source_to_json
-from tapegrad.networks.saving import arrays_of, to_json
+from tapegrad.networks.network import Network
+from tapegrad.networks.saving import arrays_of, from_json, to_json
+from tapegrad.networks.wiring import Wiring
 from tapegrad.source import Source
 from tapegrad_check import checked_by
 from tapegrad_check.folder import OF_NETWORK, Checked
@@ -67,9 +69,32 @@ def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
     net, lowered = compiled.net, compiled.source if target == "relu" else compiled.lowered
     arrays, network = {name: np.array(array) for name, array in net.arrays().items()}, None
     if net.saves_network:
-        network = json.loads(json.dumps(to_json(net.network)))
-        arrays |= {OF_NETWORK + name: np.array(array) for name, array in arrays_of(net.network).items()}
+        network, more = graph_arrays(net.network)
+        arrays |= more
     return Net(net.config(), arrays, net.certificate(), model_of(*source_to_json(lowered)), network)
+
+
+def network_of(net: Net) -> Network:
+    """The network of a net, as the compiler reads it."""
+    assert net.network is not None
+    arrays = {n.removeprefix(OF_NETWORK): a for n, a in net.arrays.items() if n.startswith(OF_NETWORK)}
+    return from_json(net.network, arrays)
+
+
+def graph_arrays(network: Network) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A network as a net has it: JSON, and arrays by their names in a folder."""
+    arrays = {OF_NETWORK + name: np.array(array) for name, array in arrays_of(network).items()}
+    return json.loads(json.dumps(to_json(network))), arrays
+
+
+def rewire(net: Net, change: Callable[[Wiring], Wiring], *more: str) -> None:
+    """Other rows in a network of layers, and names for more outputs."""
+    network = network_of(net)
+    names = network.inputs["bits"].columns, network.columns[network.outputs["outputs"]] + more
+    made = change(Wiring.of(network)).network(network.name, network.inputs["bits"].dtype, *names)
+    own = {n: array for n, array in net.arrays.items() if not n.startswith(OF_NETWORK)}
+    net.network, arrays = graph_arrays(made)
+    net.arrays = own | arrays
 
 
 Change = Callable[[Net], Any]

@@ -115,7 +115,14 @@ def test_a_single_entry_that_is_no_number_is_a_mismatch(
 
 
 POISONED: list[tuple[str, str, dict[str, Any], str, int, Any]] = [
-    ("adder2", "relu", {"form": "paper"}, "units.weights", -1, [([[0, 0, 0, 0]],)]),  # of an output that is 0
+    (
+        "adder2",
+        "relu",
+        {"form": "paper"},
+        "network.units.values",  # of an output that is 0
+        -1,
+        [([[0, 0, 0, 0]],)],
+    ),
     ("parity2", "emulator", {}, "weights", 13, None),  # into the gate that says whether it has finished
     ("parity2", "emulator", {}, "weights", -7, None),  # into the output
     ("busy-beaver-2x2", "transformer", {"steps": 16}, "h_0", 0, None),
@@ -135,9 +142,9 @@ def test_a_value_that_is_no_number_is_a_mismatch_when_it_turns_up(
     """By running it: no comparison, maximum or argmax passes over it."""
     monkeypatch.setattr(_verify, "not_finite", lambda net: None)
     net = tg.compile(tg.read(name), target, **options)
-    arrays = {name: np.array(array) for name, array in net.net.arrays().items()}
+    arrays = {name: np.array(array) for name, array in net.net.all_arrays().items()}
     arrays[array].reshape(-1)[entry] = np.nan
-    loaded = target_named(target).loaded(net.net.config(), arrays)
+    loaded = loaded_with(net.net, arrays)
     report = tg.verify(dataclasses.replace(net, net=loaded), inputs)
     assert report.mismatch is not None
     assert report.mismatch.found == "a deviation of nan"
