@@ -260,7 +260,8 @@ class Steps(Rows):
             if last in ("0", "1"):
                 readers = self.maps.get(f"{before}.{int(last) + 1}", [])
                 inputs = width if last == "0" else len(self.maps[f"{before}.0"])
-                self.layers.append(Layer(rows, readers, 0, inputs, False))
+                grows = last == "0" and bool(readers) and f"{before}.2" not in self.maps
+                self.layers.append(Layer(rows, readers, 0, inputs, grows))
             elif last.endswith("query"):
                 self.heads.append((rows, self.maps[node.removesuffix("query") + "key"]))
 
