@@ -15,7 +15,8 @@ from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
 from tapegrad_check.sources import model_of
-from tapegrad_check.targets import attention
+from tests.check.altering import net_of
+from tests.check.of_heads import taken_apart
 
 STEPS = 40
 
@@ -73,7 +74,7 @@ def test_large_tables(monkeypatch):
     with pytest.raises(Refused, match="GiB"):
         tg.compile(machine, "transformer", steps=64, construction="paper")
     compiled = tg.compile(machine, "transformer", steps=64)
-    assert sum(array.nbytes for array in compiled.net.arrays().values()) < 1 << 20
+    assert sum(array.nbytes for array in compiled.net.all_arrays().values()) < 1 << 20
     assert tg.verify(compiled, [("",)], steps=64, engine="fast").agreed
 
 
@@ -106,9 +107,11 @@ def test_proved(tapes, tmp_path):
         assert tg.verify(tg.load(folder), steps=20).agreed
 
 
-def checked(compiled: tg.Compiled, net: MemoryNet, **changed: np.ndarray) -> str:
-    source = model_of(net.config()["machine"]["source"], {})
-    return attention.check(net.config(), net.arrays() | changed, net.certificate(), source).verdict
+def checked(compiled: tg.Compiled, **changed: np.ndarray) -> str:
+    """What the checker says of a net with other arrays than its own, under the names of `of_heads`."""
+    net = net_of(compiled.source, "transformer", compiled.options)
+    net.arrays |= changed
+    return net.verdict("transformer")
 
 
 def test_every_other_rule_is_noticed():
@@ -117,7 +120,7 @@ def test_every_other_rule_is_noticed():
     compiled = by_ports(machine)
     net = compiled.net
     assert isinstance(net, MemoryNet)
-    assert checked(compiled, net) == COMPUTES_SOURCE
+    assert checked(compiled) == COMPUTES_SOURCE
     for case, rule in machine.rules.items():
         first, *others = rule.moves
         symbol = next(s for s in machine.alphabet if s != rule.write[1])
@@ -129,10 +132,11 @@ def test_every_other_rule_is_noticed():
             assert isinstance(other, Rule)
             said = replace(machine, rules={**machine.rules, case: other})
             if said.states == machine.states:
-                config = net.config() | {"machine": TapePorts(said, STEPS).to_json()}
-                source = model_of(config["machine"]["source"], {})
+                forged = net_of(compiled.source, "transformer", compiled.options)
+                forged.config["machine"] = TapePorts(said, STEPS).to_json()
+                forged.source = model_of(forged.config["machine"]["source"], {})
                 with pytest.raises(CheckError):
-                    attention.check(config, net.arrays(), net.certificate(), source)
+                    forged.verdict("transformer")
 
 
 def test_rewired_gates_are_noticed():
@@ -141,27 +145,27 @@ def test_rewired_gates_are_noticed():
     compiled = by_ports(machine)
     net = compiled.net
     assert isinstance(net, MemoryNet)
-    arrays = net.arrays()
+    _, arrays = taken_apart(net)
     rules = net.stream.group("rule")
     read = np.flatnonzero(np.isin(arrays["units.columns"], rules))
     for place in read[:: max(1, len(read) // 12)]:
         columns = arrays["units.columns"].copy()
         columns[place] = rules[(rules.index(int(columns[place])) + 1) % len(rules)]
         with pytest.raises(CheckError):
-            checked(compiled, net, **{"units.columns": columns})
+            checked(compiled, **{"units.columns": columns})
 
 
 def test_heads_that_look_elsewhere_are_noticed():
     compiled = by_ports(random_machine(2, tapes=2))
     net = compiled.net
     assert isinstance(net, MemoryNet)
-    arrays = net.arrays()
+    _, arrays = taken_apart(net)
     for name in ("query.columns", "key.columns", "value.columns"):
         for place in range(0, len(arrays[name]), 9):
             columns = arrays[name].copy()
             columns[place] += 1 if columns[place] == 0 else -1
             with pytest.raises(CheckError):
-                checked(compiled, net, **{name: columns})
+                checked(compiled, **{name: columns})
 
 
 @pytest.mark.slow
