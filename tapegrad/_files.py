@@ -11,7 +11,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import metadata
@@ -25,7 +25,7 @@ from safetensors.numpy import save as tensors_to_bytes
 import tapegrad_check
 from tapegrad.errors import BrokenNet, FormatError, InputError, TapegradError, described
 from tapegrad_check.boundary import FULL
-from tapegrad_check.folder import AGAIN, CERTIFICATE, CONFIG, MODEL, VERSION, Folder
+from tapegrad_check.folder import AGAIN, CERTIFICATE, CONFIG, LIMITS, MODEL, NETWORK, VERSION, Folder
 
 try:
     import fcntl
@@ -118,10 +118,12 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, executable
                 os.unlink(unfinished)
 
 
-def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
+def write_folder(
+    path: str | os.PathLike[str], files: Mapping[str, bytes], replaces: Collection[str] = ()
+) -> None:
     """Writes a folder of these files, in one step: whenever a program is killed, the old folder or the new
     one is there under its name, whole. One that is there already is only replaced if it holds nothing but
-    files of these names.
+    files of these names, or of those that it `replaces`.
 
     All files are written in a hidden folder beside it, which then takes the name, or changes places with the
     folder that has it. The hidden folder is locked as long as its writer lives, so that the next one knows
@@ -131,7 +133,7 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> No
     with writing(folder):
         if folder.exists():
             found = [p.name for p in folder.iterdir()] if folder.is_dir() else [folder.name]
-            strange = [name for name in found if name not in files]
+            strange = [name for name in found if name not in {*files, *replaces}]
             if strange:
                 raise InputError(
                     f"{folder} exists and holds {strange[0]!r}, which this program did not write",
@@ -151,6 +153,8 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> No
             elif not _exchanged(fresh, folder):
                 for name in files:  # the last carries the sums of the others, so a mixture is refused
                     os.replace(fresh / name, folder / name)
+                for name in {*replaces} - files.keys():
+                    (folder / name).unlink(missing_ok=True)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
             if lock is not None:
@@ -222,17 +226,20 @@ def write_net(
     config: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
     claims: Mapping[str, Any],
+    network: Mapping[str, Any] | None = None,
 ) -> None:
-    """The three files of a net; the certificate, last, holds the claims and the sums of the other two."""
-    model = tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    described = _json({"version": VERSION, "tapegrad": metadata.version("tapegrad"), **config})
-    sums = {name: hashlib.sha256(data).hexdigest() for name, data in ((CONFIG, described), (MODEL, model))}
+    """The files of a net; the certificate, last, holds the claims and the sums of the others."""
+    files = {CONFIG: _json({"version": VERSION, "tapegrad": metadata.version("tapegrad"), **config})}
+    if network is not None:
+        files[NETWORK] = _json(network)
+    files[MODEL] = tensors_to_bytes({name: np.asarray(array, order="C") for name, array in arrays.items()})
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     certificate = {"version": VERSION, "target": config["target"], "claims": claims, "sha256": sums}
-    write_folder(path, {CONFIG: described, MODEL: model, CERTIFICATE: _json(certificate)})
+    write_folder(path, {**files, CERTIFICATE: _json(certificate)}, replaces=LIMITS)
 
 
 def read_net(path: str | os.PathLike[str]) -> Folder:
-    """The three files of a net, parsed, once their sums agree; `BrokenNet` says what is wrong with them."""
+    """The files of a net, parsed, once their sums agree; `BrokenNet` says what is wrong with them."""
     with what_is_broken(path):
         return tapegrad_check.read_folder(path)
 

@@ -1,7 +1,7 @@
 """Saving a compiled net as a folder that opens elsewhere, and loading it again.
 
-`config.json` holds sizes, names, options and the source; `model.safetensors` every array;
-`certificate.json` the claims, and the sums of the other two files.
+`config.json` holds sizes, names, options and the source; `network.json` the graph of the network;
+`model.safetensors` every array; `certificate.json` the claims, and the sums of the other files.
 """
 
 import os
@@ -18,10 +18,11 @@ from tapegrad._sources import source_from_json, source_to_json
 from tapegrad._witness import compare, digest, witnesses
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.errors import BrokenNet
+from tapegrad.networks.saving import from_json, to_json
 from tapegrad.source import Arrays, Rewriting
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
-from tapegrad_check.folder import BESIDE_THE_NET
+from tapegrad_check.folder import BESIDE_THE_NET, OF_NETWORK
 from tapegrad_check.passes import bound_source
 from tapegrad_check.rasp.answer_key import DISGUISED
 
@@ -43,14 +44,15 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "net": compiled.net.config(),
         "source": source,
     }
-    arrays = compiled.net.arrays() | _with(_SOURCE, source_arrays)
+    arrays = compiled.net.all_arrays() | _with(_SOURCE, source_arrays)
     position = _position_of_lowered(compiled.passes)
     if position is not None:
         config["lowered"], lowered_arrays = source_to_json(compiled.passes[position].after)
         arrays |= _with(_LOWERED, lowered_arrays)
         for number, rewriting in enumerate(compiled.passes[: position + 1]):
             arrays |= _for_the_checker(rewriting, number, config["passes"][number], number < position)
-    write_net(path, config, arrays, compiled.net.certificate())
+    network = to_json(compiled.net.network) if compiled.net.saves_network else None
+    write_net(path, config, arrays, compiled.net.certificate(), network)
 
 
 def load(path: str | os.PathLike[str]) -> Compiled:
@@ -77,7 +79,10 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         bound_source(folder, proves=False)
         source = source_from_json(config["source"], _without(_SOURCE, arrays))
         target = target_named(config["target"])
-        net = target.loaded(config["net"], folder.own)
+        network = None
+        if folder.network is not None:
+            network = from_json(folder.network, folder.part(OF_NETWORK))
+        net = target.loaded(config["net"], folder.own, network)
         loaded = Compiled(net, target, source, (), config["options"])
         return replace(loaded, passes=_passes(loaded, config, arrays))
 

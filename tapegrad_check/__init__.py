@@ -26,6 +26,7 @@ from tapegrad_check.folder import (
     read_folder,
     tested_on,
 )
+from tapegrad_check.graph import Graph, graph_in
 from tapegrad_check.passes import Bound, bound_source
 from tapegrad_check.rasp import answer_key
 from tapegrad_check.sources import Model
@@ -48,19 +49,22 @@ Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Check
 """From the net's config, its own arrays, the claims, and the source that the net must be of, to what was
 proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
 None, because the way to it is not proved, the net is checked against its own table alone."""
+CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None, Graph], Checked]
+"""The same for a target whose nets are saved as graphs."""
+
+GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {"rcnn": rcnn.check, "relu": relu.check}
+"""Of the targets `WITH_NETWORK`."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 """Exit codes of verdicts that are weaker than a proof of everything for all inputs. Those of refusals are in
 `__main__`."""
 
 CHECKERS: dict[str, Checker] = {
-    "relu": relu.check,
     "transformer": transformer.check,
     "decoder": decoder.check,
     "simplex": simplex.check,
     "tape": tape.check,
     "emulator": emulator.check,
-    "rcnn": rcnn.check,
     "extended": extended.check,
 }
 
@@ -96,17 +100,32 @@ class CheckReport:
         return "\n".join([first, *(f"  - {statement}" for statement in self.statements)])
 
 
+def checked_by(
+    target: str,
+    config: dict[str, Any],
+    own: Arrays,
+    claims: dict[str, Any],
+    source: Model | None,
+    graph: Graph | None = None,
+) -> Checked:
+    """What the checker of a target proves of a net."""
+    if graph is None:
+        return CHECKERS[target](config, own, claims, source)
+    return GRAPH_CHECKERS[target](config, own, claims, source, graph)
+
+
 def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
     """Proves what can be proved of a saved net; `CheckError` says what does not hold. With `of`, the path is
     that of a stock checkpoint, which must be the net that is saved there."""
     exported, path = path, path if of is None else of
     folder = read_folder(path)
     target = folder.config["target"]
-    if target not in (*CHECKERS, answer_key.DISGUISED):
+    known = *CHECKERS, *GRAPH_CHECKERS
+    if target not in (*known, answer_key.DISGUISED):
         raise Unchecked(
             f"there is no checker for the target {target!r}",
             where=f"{path}/{CONFIG}",
-            advice=f"Checked targets are {', '.join(CHECKERS)}.",
+            advice=f"Checked targets are {', '.join(known)}.",
         )
     try:
         # Numbers of a genuine net never overflow here, so that one which does is a reason to refuse it.
@@ -115,7 +134,7 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
                 source, checked = answer_key.check_folder(path, folder)
                 bound = Bound(source, "", ())
             else:
-                bound, checked = _checked(folder, CHECKERS[target])
+                bound, checked = _checked(folder)
             same = [] if of is None else stock.compare(exported, folder)
             beside = classifiers.check(folder)
     except NotProved as error:
@@ -143,12 +162,14 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     return CheckReport(str(exported), target, verdict, tuple(statements))
 
 
-def _checked(folder: Folder, checker: Checker) -> tuple[Bound, Checked]:
+def _checked(folder: Folder) -> tuple[Bound, Checked]:
     """A net beside what the passes give; beside its own table alone where that cannot be compared."""
-    bound, net = bound_source(folder), (folder.config["net"], folder.own, folder.certificate["claims"])
+    target, net, graph = folder.config["target"], folder.config["net"], graph_in(folder)
+    bound, claims = bound_source(folder), folder.certificate["claims"]
     try:
-        return bound, checker(*net, bound.source)
+        return bound, checked_by(target, net, folder.own, claims, bound.source, graph)
     except NotProved as reason:
         if bound.source is None:
             raise
-        return Bound(None, str(reason), ()), checker(*net, None)
+        bound = Bound(None, str(reason), ())
+        return bound, checked_by(target, net, folder.own, claims, None, graph)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from safetensors.numpy import load as parse_tensors
 
 Arrays = dict[str, NDArray[Any]]
 
-CONFIG, MODEL, CERTIFICATE = "config.json", "model.safetensors", "certificate.json"
-LIMITS = {CONFIG: 256 << 20, MODEL: 16 << 30, CERTIFICATE: 64 << 20}
+CONFIG, NETWORK, MODEL, CERTIFICATE = "config.json", "network.json", "model.safetensors", "certificate.json"
+LIMITS = {CONFIG: 256 << 20, NETWORK: 64 << 20, MODEL: 16 << 30, CERTIFICATE: 64 << 20}
 """Largest sizes, in bytes, that are read at all."""
 
 ATTEMPTS = 100
@@ -27,11 +27,20 @@ LARGEST_OPTION = 1 << 53
 PLACES = {"first"}
 """Options that are places on a tape, which begin below 0; all others count."""
 
-VERSION = 2
-"""The format that is written and read. Format 1 did not record how the source was lowered."""
+VERSION = 3
+"""The format that is written. Format 2 is the same but for the graph, and is read where there is none."""
+OLDER = {
+    1: ": format 1 does not record how its source was lowered",
+    2: ": format 2 has arrays of a form of its own for each target, in place of the network's graph",
+}
+
+WITH_NETWORK: frozenset[str] = frozenset({"rcnn", "relu"})
+"""Targets whose folders hold the graph of the network."""
 
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")
 """Prefixes of arrays that belong to the source, to what it was lowered to, and to the passes in between."""
+OF_NETWORK = "network."
+"""The prefix of arrays that the graph names."""
 
 COMPUTES_SOURCE = "computes this source, for all inputs"
 OWN_TABLE = "computes its own table; source not checked"
@@ -71,11 +80,15 @@ def require(holds: Any, otherwise: str, advice: str = AGAIN) -> None:
 
 @dataclass(frozen=True)
 class Folder:
-    """The three files of a saved net, parsed; sums agree, nothing else has been checked."""
+    """The files of a saved net, parsed; sums agree, nothing else has been checked."""
 
     config: dict[str, Any]
     arrays: Arrays
     certificate: dict[str, Any]
+    network: dict[str, Any] | None = None
+    """The graph, of a net whose target has one; its arrays are `part(OF_NETWORK)`."""
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What has been read of it so far, so that it is not read twice."""
 
     @property
     def pass_names(self) -> list[str]:
@@ -96,8 +109,10 @@ class Folder:
 
     @property
     def own(self) -> Arrays:
-        """The arrays of the net itself, which are those that the loader gives to it."""
-        return {name: a for name, a in self.arrays.items() if not name.startswith(BESIDE_THE_NET)}
+        """The arrays of the net itself beside those of its graph, which are those that the loader gives to
+        it."""
+        beside = (*BESIDE_THE_NET, OF_NETWORK) if self.network is not None else BESIDE_THE_NET
+        return {name: a for name, a in self.arrays.items() if not name.startswith(beside)}
 
     def part(self, prefix: str) -> Arrays:
         """The arrays whose names begin like this, by the rest of their names."""
@@ -117,15 +132,12 @@ class Checked:
 
 
 def read_folder(path: str | os.PathLike[str]) -> Folder:
-    """Reads the three files, refusing what is missing, too large, malformed or mixed up."""
+    """Reads the files, refusing what is missing, too large, malformed or mixed up."""
     folder = Path(path)
     if not os.path.isdir(folder):  # of a name that cannot be one, `Path.is_dir` raises
         raise Unchecked(f"{folder} is not a folder", advice="Give the folder that `save` wrote.")
-    config_bytes, model_bytes, certificate_bytes = _together(folder)
-    config, certificate = (
-        parsed(content, folder / name)
-        for content, name in ((config_bytes, CONFIG), (certificate_bytes, CERTIFICATE))
-    )
+    files = _together(folder)
+    config, certificate = (parsed(files[name], folder / name) for name in (CONFIG, CERTIFICATE))
     for data, name, keys in (
         (config, CONFIG, {"version": int, "target": str, "net": dict, "source": dict, "options": dict}),
         (certificate, CERTIFICATE, {"version": int, "target": str, "claims": dict, "sha256": dict}),
@@ -135,32 +147,44 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
                 raise CheckError(
                     f"the entry {key!r} is missing or of the wrong kind", where=str(folder / name)
                 )
-        if data["version"] != VERSION:
+        if data["version"] != VERSION and (data["version"] != 2 or config["target"] in WITH_NETWORK):
             raise Unchecked(
                 f"the file is of format {data['version']}, and this program reads format {VERSION}"
-                + (": format 1 does not record how its source was lowered" if data["version"] == 1 else ""),
+                + OLDER.get(data["version"], ""),
                 where=str(folder / name),
                 advice="Compile and save the net again with this version"
                 + (", or update this program." if data["version"] > VERSION else "."),
             )
-    for name, content in ((CONFIG, config_bytes), (MODEL, model_bytes)):
-        issued_for(certificate, name, content, folder)
+    for name, content in files.items():
+        if name != CERTIFICATE:
+            issued_for(certificate, name, content, folder)
+    wanted = config["target"] in WITH_NETWORK
+    if wanted != (NETWORK in files):
+        raise CheckError(
+            f"{NETWORK} is missing" if wanted else f"a net of this target has no {NETWORK}", where=str(folder)
+        )
     if config["target"] != certificate["target"]:
         raise CheckError("config and certificate name different targets", where=str(folder))
     for name, value in config["options"].items():
         size = abs(value) if name in PLACES and isinstance(value, int) else value
         small = not isinstance(size, int) or 0 <= size < LARGEST_OPTION
         require(small, f"the option {name!r} is no number that a net is compiled with")
-    return Folder(config, tensors_of(model_bytes, folder / MODEL), certificate)
+    network = parsed(files[NETWORK], folder / NETWORK) if wanted else None
+    return Folder(config, tensors_of(files[MODEL], folder / MODEL), certificate, network)
 
 
-def _together(folder: Path) -> list[bytes]:
-    """The three files as they stood there at one time. Someone may be saving to this name, and another folder
-    or another file take the place of one that was just read: then all are read again."""
+def _together(folder: Path) -> dict[str, bytes]:
+    """The files as they stood there at one time; of these the graph may be missing. Someone may be saving to
+    this name, and another folder or another file take the place of one that was just read: then all are read
+    again."""
     for _ in range(ATTEMPTS):
         before = _identity(folder)
         try:
-            found = [bytes_of(folder / name, limit) for name, limit in LIMITS.items()]
+            found = {
+                name: bytes_of(folder / name, limit)
+                for name, limit in LIMITS.items()
+                if name != NETWORK or os.path.lexists(folder / name)
+            }
         except Unchecked:
             if _identity(folder) == before:
                 raise

@@ -11,6 +11,7 @@ from tapegrad.errors import Refused
 from tapegrad.source import Option, Rewriting, Source, State
 
 if TYPE_CHECKING:
+    from tapegrad.networks.network import Network
     from tapegrad.targets.net import Net
 
 Carry = Any
@@ -99,16 +100,18 @@ class Target:
     """Steps that a run takes where its end is not in sight."""
 
     loads: "Callable[..., Net] | None" = None
-    """`loads(config, arrays)`: a saved net, where nets of this target are of more than one class."""
+    """`loads(config, arrays, network)`: a saved net, where nets of this target are of more than one class."""
 
     @property
     def kinds(self) -> tuple[type, ...]:
         """All kinds of source that it is built from."""
         return self.takes, *self.also_takes
 
-    def loaded(self, config: Mapping[str, Any], arrays: Mapping[str, Any]) -> "Net":
+    def loaded(
+        self, config: Mapping[str, Any], arrays: Mapping[str, Any], network: "Network | None" = None
+    ) -> "Net":
         """A net again, from what was saved."""
-        return (self.loads or self.net.from_saved)(config, arrays)
+        return (self.loads or self.net.from_saved)(config, arrays, network)
 
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options with their values; unknown names and values are refused."""

@@ -318,7 +318,12 @@ class DecoderNet(Net):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net from its arrays."""
         words = words_of(config["machine"])
         stream = Stream(tuple((str(group), int(number)) for group, number in config["coordinates"]))

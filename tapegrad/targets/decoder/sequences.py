@@ -233,7 +233,12 @@ class SequenceNet(Net):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net from its arrays."""
         program = source_from_json(config["machine"]["source"], {})
         if config["machine"].get("kind") != KIND or not isinstance(program, RaspProgram):

@@ -12,6 +12,7 @@ from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
+from tapegrad.networks.network import Network
 from tapegrad.programs.library import READY
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32
@@ -38,10 +39,12 @@ def build(source: TuringMachine | Program | RaspProgram, **options: int) -> Deco
     return DecoderNet.build(_words(source, options["tokens"]), options["tokens"])
 
 
-def load(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> DecoderNet | SequenceNet:
+def load(
+    config: Mapping[str, Any], arrays: Mapping[str, Any], network: Network | None = None
+) -> DecoderNet | SequenceNet:
     """A saved net, of a machine, of a program or of a RASP program."""
     net = SequenceNet if config["machine"]["kind"] == KIND else DecoderNet
-    return net.from_saved(config, arrays)
+    return net.from_saved(config, arrays, network)
 
 
 def estimate(source: TuringMachine | Program | RaspProgram, **options: int) -> Estimate:

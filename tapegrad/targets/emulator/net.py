@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tapegrad.errors import BrokenNet, InputError
 from tapegrad.learners import Learner, LearnerState, Samples
 from tapegrad.learners.model import as_bits
+from tapegrad.networks.network import Network
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.build import build_practical
 from tapegrad.targets.emulator.carried import Carried
@@ -94,7 +95,12 @@ class EmulatorNet(Net, eqx.Module):
         """The net again, from what `arrays` and `config` give."""
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         kind = config["memory"]
         if kind not in EmulatorNet.kinds:
             raise BrokenNet(f"there is no memory {kind!r}")

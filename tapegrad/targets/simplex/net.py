@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tapegrad._optimise import OnSimplex
 from tapegrad.errors import InputError
 from tapegrad.machines.model import Configuration
+from tapegrad.networks.network import Network
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
@@ -178,7 +179,12 @@ class SimplexNet(DescentNet):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net from its configurations and names."""
         shown = {name: arrays[name] for name in ("state", "heads", "cells", "successor")}
         states, symbols = tuple(config["states"]), tuple(config["symbols"])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.networks.network import Network
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
@@ -233,7 +234,12 @@ class TapeNet(DescentNet):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net from its graph and its names."""
         constants = Constants(**config["constants"])
         names = tuple(config["states"]), tuple(config["symbols"])

@@ -376,7 +376,12 @@ class MemoryNet(Net):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net from its arrays."""
         machine = ports_of(config["machine"])
         layout = Layout(dict(machine.registers), tuple(Bank(**bank) for bank in config["banks"]))

@@ -300,7 +300,12 @@ class TransformerNet(Net):
         }
 
     @classmethod
-    def from_saved(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_saved(
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
+    ) -> Self:
         """The net from its matrices."""
         layout = Layout(tuple(config["states"]), tuple(config["symbols"]), int(config["steps"]))
         correction = Correction(float(config["low"]), float(config["high"]))

@@ -15,6 +15,7 @@ from tapegrad.lowering.program_learner import suiting
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.machines.room import look_ahead
+from tapegrad.networks.network import Network
 from tapegrad.programs.library import READY
 from tapegrad.programs.model import Program
 from tapegrad.source import Rewriting, State
@@ -134,9 +135,12 @@ def fitted(source: Taken, state: State, steps: int) -> Mapping[str, Any]:
     return suits | {"steps": min(suits["steps"], LONGEST)}
 
 
-def load(config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Net:
+def load(
+    config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network | None = None
+) -> Net:
     """The net of a machine on one tape, or of one with memories."""
-    return (MemoryNet if config.get("form") == "memory" else TransformerNet).from_saved(config, arrays)
+    kind = MemoryNet if config.get("form") == "memory" else TransformerNet
+    return kind.from_saved(config, arrays, network)
 
 
 def examples() -> Sequence[Example]:
