@@ -164,12 +164,21 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
 
 def _checked(folder: Folder) -> tuple[Bound, Checked]:
     """A net beside what the passes give; beside its own table alone where that cannot be compared."""
-    target, net, graph = folder.config["target"], folder.config["net"], graph_in(folder)
-    bound, claims = bound_source(folder), folder.certificate["claims"]
+    bound, graph = bound_source(folder), graph_in(folder)
+
+    def beside(source: Model | None) -> Checked:
+        return checked_by(
+            folder.config["target"],
+            folder.config["net"],
+            folder.own,
+            folder.certificate["claims"],
+            source,
+            graph,
+        )
+
     try:
-        return bound, checked_by(target, net, folder.own, claims, bound.source, graph)
+        return bound, beside(bound.source)
     except NotProved as reason:
         if bound.source is None:
             raise
-        bound = Bound(None, str(reason), ())
-        return bound, checked_by(target, net, folder.own, claims, None, graph)
+        return Bound(None, str(reason), ()), beside(None)
