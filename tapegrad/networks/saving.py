@@ -15,7 +15,8 @@ BODY = "/"
 
 
 def to_json(network: Network) -> dict[str, Any]:
-    """The graph, which names its arrays."""
+    """The graph, which names its arrays. What columns of inputs and state are called is said there."""
+    ports = {*network.inputs, *network.state}
     return {
         "name": network.name,
         "inputs": {name: _port_to_json(port) for name, port in network.inputs.items()},
@@ -25,7 +26,7 @@ def to_json(network: Network) -> dict[str, Any]:
         },
         "nodes": [_node_to_json(node) for node in network.nodes],
         "outputs": dict(network.outputs),
-        **_unless_empty({"columns": {name: list(own) for name, own in network.columns.items()}}),
+        **_unless_empty({"columns": {n: list(own) for n, own in network.columns.items() if n not in ports}}),
         **_unless_empty({"training": None if network.training is None else _rule_to_json(network.training)}),
     }
 
@@ -77,14 +78,17 @@ def _network(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Net
         state[_text(name)] = State(_port(rest), _text(own["first"]), _text(own["next"]))
     nodes = tuple(_node(own, arrays) for own in data["nodes"])
     used = {own.first for own in state.values()}.union(*(node.arrays.values() for node in nodes))
+    inputs = {_text(name): _port(own) for name, own in data["inputs"].items()}
+    ports = {**inputs, **{name: own.port for name, own in state.items()}}
+    columns = {name: port.columns for name, port in ports.items() if port.columns}
     return Network(
         _text(data["name"]),
-        {_text(name): _port(own) for name, own in data["inputs"].items()},
+        inputs,
         state,
         nodes,
         _texts(data["outputs"]),
         {name: np.asarray(arrays[name]) for name in sorted(used)},
-        {name: tuple(map(_text, own)) for name, own in data.get("columns", {}).items()},
+        columns | {name: tuple(map(_text, own)) for name, own in data.get("columns", {}).items()},
         _rule(data["training"]) if "training" in data else None,
     )
 
