@@ -52,7 +52,11 @@ None, because the way to it is not proved, the net is checked against its own ta
 CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None, Graph], Checked]
 """The same for a target whose nets are saved as graphs."""
 
-GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {"rcnn": rcnn.check, "relu": relu.check}
+GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {
+    "decoder": decoder.check,
+    "rcnn": rcnn.check,
+    "relu": relu.check,
+}
 """Of the targets `WITH_NETWORK`."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
@@ -61,7 +65,6 @@ NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 
 CHECKERS: dict[str, Checker] = {
     "transformer": transformer.check,
-    "decoder": decoder.check,
     "simplex": simplex.check,
     "tape": tape.check,
     "emulator": emulator.check,

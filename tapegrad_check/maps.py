@@ -4,7 +4,7 @@ Each column stands in a row once. Of two entries for it a net adds the values up
 of them keeps one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,12 @@ class Map:
         own = slice(self.starts[row], self.starts[row + 1])
         return self.columns[own], self.values[own], self.bias[row]
 
+    def rows(self, first: int, last: int) -> "Map":
+        """These rows alone."""
+        begin, end = self.starts[first], self.starts[last]
+        starts = [start - begin for start in self.starts[first : last + 1]]
+        return Map(starts, self.columns[begin:end], self.values[begin:end], self.bias[first:last], self.width)
+
     def totals(self, most: NDArray[np.float64]) -> NDArray[np.float64]:
         """For each row the sum of the magnitudes of its terms, where columns are at most so large."""
         terms = np.abs(self.values) * most[self.columns]
@@ -59,6 +65,13 @@ def row_of(own: Map, row: int) -> tuple[dict[int, float], float]:
     return dict(zip(columns, values, strict=True)), bias
 
 
+def map_of(arrays: Mapping[str, NDArray[Any]], width: int, name: str) -> Map:
+    """The map of a node, whose entries are known to lie within it, row by row."""
+    rows, columns, values, bias = (arrays[part] for part in ("rows", "columns", "values", "bias"))
+    require(values.dtype == np.float32, f"{name} are not of single precision")
+    return _map(name, rows, columns, values, bias, width)
+
+
 def maps_of(arrays: Arrays, name: str) -> list[Map]:
     """All maps of a kind."""
     sizes = array(arrays, f"{name}.sizes", np.int64, (None, 3))
@@ -76,10 +89,13 @@ def _split(name: str, sizes: list[Any], rows: Any, columns: Any, values: Any, bi
         own = slice(entry, entry + size)
         inside = ((rows[own] >= 0) & (rows[own] < count) & (columns[own] >= 0) & (columns[own] < width)).all()
         require(inside and (np.diff(rows[own]) >= 0).all(), f"an entry of {name} lies outside its map")
-        places = rows[own] * np.int64(width) + columns[own]
-        require(len(np.unique(places)) == size, f"{name} has two entries at one place")
-        require((values[own] != 0).all(), f"an entry of {name} is 0")
-        starts = np.searchsorted(rows[own], np.arange(count + 1)).tolist()
-        parts = columns[own].tolist(), values[own].tolist(), bias[row : row + count].tolist()
-        yield Map(starts, *parts, width)
+        yield _map(name, rows[own], columns[own], values[own], bias[row : row + count], width)
         row, entry = row + count, entry + size
+
+
+def _map(name: str, rows: Any, columns: Any, values: Any, bias: Any, width: int) -> Map:
+    places = rows * np.int64(width) + columns
+    require(len(np.unique(places)) == len(places), f"{name} has two entries at one place")
+    require((values != 0).all(), f"an entry of {name} is 0")
+    starts = np.searchsorted(rows, np.arange(len(bias) + 1)).tolist()
+    return Map(starts, columns.tolist(), values.tolist(), bias.tolist(), width)

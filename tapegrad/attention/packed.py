@@ -1,4 +1,4 @@
-"""Decoders and language models as a few arrays, for files: entries of all maps of a kind, one after the
+"""Decoders as a few arrays, for files: entries of all maps of a kind, one after the
 other.
 
 A file may hold anything, so that everything that is used as an index is checked when it is read.
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tapegrad.attention.analysis import ROUNDING
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.form import Affine, Attention, Block, Decoder, Dense
-from tapegrad.networks.language import LanguageModel, Layer, LookBack, Positions
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -75,54 +74,6 @@ def unpacked(
     blocks.append(Block(purposes[-1], (Dense(last[0], ROUNDING),)))
     start, halting = np.zeros(width, np.float32), (Dense(ends[0], "linear"),)
     return Decoder(tuple(blocks), start, halting, tuple(range(first, first + time)), temperature)
-
-
-def packed_model(model: LanguageModel) -> Arrays:
-    """All layers of a language model as arrays."""
-    heads = [head for layer in model.layers for head in layer.heads]
-    arrays = {
-        "heads": np.array([len(layer.heads) for layer in model.layers], np.int32),
-        "heads_to": joined([np.asarray(head.to) for head in heads], np.int32),
-        "adds_to": joined([np.asarray(layer.to) for layer in model.layers], np.int32),
-    }
-    for side in SIDES:
-        arrays |= entries(side, [getattr(head, side) for head in heads])
-    for part in ("units", "sums"):
-        arrays |= entries(part, [getattr(layer, part) for layer in model.layers])
-    return arrays | entries("embedding", [model.embedding]) | entries("unembedding", [model.unembedding])
-
-
-def unpacked_model(
-    arrays: Mapping[str, NDArray[Any]],
-    purposes: Sequence[str],
-    names: Sequence[str],
-    positions: Positions,
-) -> LanguageModel:
-    """The language model again, with names for its layers and its heads."""
-    query, key, value = (maps_of(side, arrays) for side in SIDES)
-    units, sums, embeddings, unembeddings = (
-        maps_of(part, arrays) for part in ("units", "sums", "embedding", "unembedding")
-    )
-    require(len(embeddings) == len(unembeddings) == 1)
-    (embedding,), (unembedding,) = embeddings, unembeddings
-    width, counts = embedding.width, arrays["heads"]
-    require(counts.ndim == 1 and counts.dtype.kind == "i" and (counts >= 0).all())
-    require(len(query) == len(key) == len(value) == len(names) == counts.sum())
-    require(len(units) == len(sums) == len(counts) == len(purposes))
-    require(all(own.width == width for own in (*query, *key, *value, *units, unembedding)))
-    require(len(unembedding) == len(embedding) and not embedding.bias.any())
-    require(all(len(asks) == len(answers) for asks, answers in zip(query, key, strict=True)))
-    require(all(out.width == len(own) for own, out in zip(units, sums, strict=True)))
-    require(min(positions.first, positions.bits, positions.record) >= 0)
-    require(positions.record >= 1 and positions.first + positions.width <= width)
-    heads_to = split(arrays["heads_to"].astype(np.int64), [len(own) for own in value], width)
-    adds_to = split(arrays["adds_to"].astype(np.int64), [len(own) for own in sums], width)
-    heads = iter([LookBack(*parts) for parts in zip(names, query, key, value, heads_to, strict=True)])
-    layers = tuple(
-        Layer(purpose, tuple(next(heads) for _ in range(count)), own, out, to)
-        for purpose, count, own, out, to in zip(purposes, counts.tolist(), units, sums, adds_to, strict=True)
-    )
-    return LanguageModel(embedding, positions, layers, unembedding)
 
 
 def _attends(block: Block) -> int:

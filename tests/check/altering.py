@@ -175,7 +175,7 @@ class Maps(list[tuple[int, Rows]]):
             for row, (columns, values, _) in enumerate(rows)
             for column, value in zip(columns, values, strict=True)
         ]
-        rows, columns, values = zip(*entries, strict=True)
+        rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
         net.arrays |= {
             f"{name}.sizes": np.array(sizes, np.int64),
             f"{name}.rows": np.array(rows, np.int32),
