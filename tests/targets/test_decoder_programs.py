@@ -106,7 +106,7 @@ def test_the_checker_refuses_every_weight_that_is_changed_and_fast_refuses_it_or
     for name in [name for name in net.network.arrays if name.endswith(kinds)]:
         array = net.network.arrays[name]
         for place in random.permutation(array.size)[:count].tolist():
-            arrays = net.network.arrays | {name: array.copy()}
+            arrays = {**net.network.arrays, name: array.copy()}
             arrays[name].flat[place] += 1
             if name.endswith("columns"):
                 arrays[name][place] %= net.parts.width
