@@ -135,12 +135,12 @@ def ours(name: str, length: int) -> dict[str, Any]:
         state: Any = net.run(tokens).state
         found = [float(value) if isinstance(value, Fraction) else value for value in state]
         ends.append(compared(found, ORACLES[name](tokens)))
-    model: Any = net.net.model  # type: ignore[attr-defined]
-    tables = len(model.embedding) + model.positions.count + 1 + len(model.unembedding)
-    dense = model.width * tables
-    for layer in model.layers:
+    parts: Any = net.net.parts  # type: ignore[attr-defined]
+    tables = len(parts.embedding) + parts.positions.width + 1 + len(parts.unembedding)
+    dense = parts.width * tables
+    for layer in parts.layers:
         sides = (side for head in layer.heads for side in (head.query, head.key, head.value, head.value))
-        dense += model.width * (sum(map(len, sides)) + 2 * len(layer.units))
+        dense += parts.width * (sum(map(len, sides)) + 2 * len(layer.units))
     return {"ends": ends, "weights": net.net.parameters, "dense": dense, "seconds": seconds}
 
 

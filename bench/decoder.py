@@ -24,7 +24,7 @@ def rates() -> Iterator[dict[str, Any]]:
         program = tg.read(name)
         net = tg.compile(program, "decoder", tokens=1 << 20).net
         assert isinstance(net, DecoderNet)
-        tables, record = read_tables(net.model, net.tokens), net.words.record
+        tables, record = read_tables(net.network, net.tokens), net.words.record
         prompt = net.words.prompt(program.start(data), net.tokens)
         Fast(tables).advance(prompt, len(prompt) + record)
         began = time.process_time()

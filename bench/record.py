@@ -68,8 +68,8 @@ def write(folder: Path, tokens: int, machine: TuringMachine, family: str = "gpt2
     for name, content in settings(stock).items():
         (folder / name).write_bytes(content)
     save_file(stock.weights(), folder / "model.safetensors", {"format": "pt"})
-    table = net.model.positions
-    places = {"record": table.record, "bits": table.bits, "first": table.first, "copy": net.model.width}
+    table = net.positions
+    places = {"record": table.record, "bits": table.bits, "first": table.first, "copy": net.parts.width}
     (folder / "places.json").write_text(json.dumps(places | {"prompt": prompt}))
     np.save(folder / "text.npy", np.array(text, np.uint16))
 

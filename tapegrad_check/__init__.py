@@ -53,6 +53,7 @@ CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None,
 """The same for a target whose nets are saved as graphs."""
 
 GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {
+    "decoder": decoder.check,
     "rcnn": rcnn.check,
     "relu": relu.check,
     "transformer": transformer.check,
@@ -64,7 +65,6 @@ NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 `__main__`."""
 
 CHECKERS: dict[str, Checker] = {
-    "decoder": decoder.check,
     "simplex": simplex.check,
     "tape": tape.check,
     "emulator": emulator.check,

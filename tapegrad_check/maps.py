@@ -1,10 +1,10 @@
-"""Sparse maps of a net, as its folder holds them: rows of columns and values, with a bias.
+"""Sparse maps of a net, as its graph holds them: rows of columns and values, with a bias.
 
 Each column stands in a row once. Of two entries for it a net adds the values up, and who makes a dictionary
 of them keeps one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import step_of
-from tapegrad_check.fields import array
-from tapegrad_check.folder import Arrays, require
+from tapegrad_check.folder import require
 
 Row = tuple[list[int], list[float], float]
 """Columns, values and bias."""
@@ -37,6 +36,12 @@ class Map:
         own = slice(self.starts[row], self.starts[row + 1])
         return self.columns[own], self.values[own], self.bias[row]
 
+    def rows(self, first: int, last: int) -> "Map":
+        """These rows alone."""
+        begin, end = self.starts[first], self.starts[last]
+        starts = [start - begin for start in self.starts[first : last + 1]]
+        return Map(starts, self.columns[begin:end], self.values[begin:end], self.bias[first:last], self.width)
+
     def totals(self, most: NDArray[np.float64]) -> NDArray[np.float64]:
         """For each row the sum of the magnitudes of its terms, where columns are at most so large."""
         terms = np.abs(self.values) * most[self.columns]
@@ -59,23 +64,11 @@ def row_of(own: Map, row: int) -> tuple[dict[int, float], float]:
     return dict(zip(columns, values, strict=True)), bias
 
 
-def maps_of(arrays: Arrays, name: str) -> list[Map]:
-    """All maps of a kind."""
-    sizes = array(arrays, f"{name}.sizes", np.int64, (None, 3))
-    require((sizes >= 0).all(), f"a size of {name} is negative")
-    total, entries = int(sizes[:, 0].sum()), int(sizes[:, 2].sum())
-    rows, columns = (array(arrays, f"{name}.{part}", np.int32, (entries,)) for part in ("rows", "columns"))
-    values = array(arrays, f"{name}.values", np.float32, (entries,))
-    bias = array(arrays, f"{name}.bias", np.float32, (total,))
-    return list(_split(name, sizes.tolist(), rows, columns, values, bias))
-
-
-def _split(name: str, sizes: list[Any], rows: Any, columns: Any, values: Any, bias: Any) -> Iterator[Map]:
-    row = entry = 0
-    for count, width, size in sizes:
-        own, bounds = slice(entry, entry + size), slice(row, row + count)
-        yield map_by_entries(name, rows[own], columns[own], values[own], bias[bounds], width)
-        row, entry = row + count, entry + size
+def map_of(arrays: Mapping[str, NDArray[Any]], width: int, name: str) -> Map:
+    """The map of a node of the graph."""
+    rows, columns, values, bias = (arrays[part] for part in ("rows", "columns", "values", "bias"))
+    require(values.dtype == np.float32, f"{name} are not of single precision")
+    return map_by_entries(name, rows, columns, values, bias, width)
 
 
 def map_by_entries(

@@ -19,7 +19,7 @@ from tapegrad._files import only_writer
 from tapegrad._zoo import pairs as zoo_pairs
 from tapegrad._zoo.pairs import candidate_program, family_of, make
 from tapegrad._zoo.run import NETS, PAIRS, PLAN, SUMMARY, Plan, line_sum, run
-from tapegrad._zoo.tensors import arrays_of, tensors_of
+from tapegrad._zoo.tensors import network_from, tensors_of
 from tapegrad.cli import app
 from tapegrad.errors import BrokenNet, FormatError, InputError
 from tapegrad.rasp.library import READY
@@ -27,6 +27,7 @@ from tapegrad.rasp.text import read
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad_check.folder import CheckError
 from tapegrad_check.rasp.program import check
+from tests.check.texts import read_back
 
 PAGE = Path(__file__).parents[1] / "docs" / "zoo.md"
 SIZE = 24
@@ -252,17 +253,17 @@ def test_the_proof_is_of_the_matrices():
     """A weight that no sampled input tells apart, but that the checker does."""
     net = SequenceNet.build(READY["rasp-sort"].build())
     config, claims = json.loads(json.dumps(net.config())), net.certificate()
-    check(config, arrays_of(tensors_of(net), net), claims, None)
+    check(config, claims, None, read_back(network_from(tensors_of(net), net)))
     for name, place in (("layers.1.query", (0, 4, 0)), ("layers.1.units", (5, 3)), ("embed", (2, 1))):
         tensors = tensors_of(net)
         tensors[name][place] += 0.25
         with pytest.raises(CheckError):
-            check(config, arrays_of(tensors, net), claims, None)
+            check(config, claims, None, read_back(network_from(tensors, net)))
     for name, place in (("positions", (1, 7)), ("layers.1.out", (0, 0, 9)), ("layers.0.sums", (0, 0))):
         tensors = tensors_of(net)
         tensors[name][place] += 0.25
         with pytest.raises(BrokenNet):
-            arrays_of(tensors, net)
+            network_from(tensors, net)
 
 
 def test_a_share_is_proved():

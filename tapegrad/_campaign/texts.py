@@ -58,7 +58,7 @@ class Texts(Watch):
     nets = DecoderNet
 
     def prepared(self, net: DecoderNet) -> Prepared:
-        return net, read_tables(net.model, net.tokens), Vocabulary.of(_words(net))
+        return net, read_tables(net.network, net.tokens), Vocabulary.of(_words(net))
 
     def fast(self, net: Prepared, start: Configuration, length: int) -> Seen:
         own, tables, vocabulary = net

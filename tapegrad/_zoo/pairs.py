@@ -21,10 +21,12 @@ import numpy as np
 from safetensors.numpy import load as tensors_from_bytes
 from safetensors.numpy import save as tensors_to_bytes
 
-from tapegrad._zoo.tensors import Tensors, arrays_of, logits, tensors_of
+from tapegrad._zoo.tensors import Tensors, logits, network_from, tensors_of
 from tapegrad.attention.codes import MIXED
 from tapegrad.errors import Refused
 from tapegrad.interop.sequences import circuit, labels
+from tapegrad.networks.saving import arrays_of
+from tapegrad.networks.saving import to_json as graph_to_json
 from tapegrad.rasp.functions import to_json
 from tapegrad.rasp.library import READY
 from tapegrad.rasp.nodes import Full
@@ -33,6 +35,7 @@ from tapegrad.rasp.program import RaspProgram, State
 from tapegrad.rasp.sampler import random_program, tried_inputs
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
+from tapegrad_check.graph import graph_of
 from tapegrad_check.rasp.program import check
 
 FAMILY_TOKENS, FAMILY_LENGTH = 2, 4
@@ -88,7 +91,9 @@ def make(seed: int, candidate: int, proved: bool) -> Made:
     if proved:
         try:
             config = json.loads(json.dumps(net.config()))
-            verdict = check(config, arrays_of(loaded, net), net.certificate(), None).verdict
+            again = network_from(loaded, net)
+            graph = graph_of(json.loads(json.dumps(graph_to_json(again))), arrays_of(again))
+            verdict = check(config, net.certificate(), None, graph).verdict
         except CheckError as error:
             return Made(candidate, wrong=f"{program.name}: the checker says that {error.what}")
         if verdict != COMPUTES_SOURCE:
@@ -146,7 +151,7 @@ def family_of(program: RaspProgram) -> str:
 
 def _entry(net: SequenceNet, inputs: Sequence[State], whole: bool, proved: bool) -> dict[str, Any]:
     program, (values, centres) = net.program, net.read
-    named, layers = labels(net), net.model.layers
+    named, layers = labels(net), net.parts.layers
     examples = [inputs[place] for place in map(int, np.linspace(0, len(inputs) - 1, EXAMPLES))]
     return {
         "name": program.name,
@@ -161,7 +166,7 @@ def _entry(net: SequenceNet, inputs: Sequence[State], whole: bool, proved: bool)
         "layers": len(layers),
         "heads": len(net.heads),
         "units": sum(len(layer.units) for layer in layers),
-        "width": net.model.width,
+        "width": net.parts.width,
         "parameters": net.parameters,
         "expressions": sum(not isinstance(node, Full) for node in program.nodes),
         "verified": {"inputs": len(inputs), "all": whole},

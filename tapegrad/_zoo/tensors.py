@@ -17,12 +17,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.attention.packed import Arrays, packed_model
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.form import Affine
-from tapegrad.networks.language import Layer, LookBack
+from tapegrad.networks.network import Network
 from tapegrad.networks.numpy import quietly
-from tapegrad.networks.sequences import SequenceModel
+from tapegrad.networks.texts import NAME, Head, Layer, network_of
 from tapegrad.targets.decoder.sequences import SequenceNet
 
 Tensors = dict[str, NDArray[np.float32]]
@@ -30,13 +29,10 @@ Tensors = dict[str, NDArray[np.float32]]
 
 def tensors_of(net: SequenceNet) -> Tensors:
     """Every matrix by its name."""
-    model, places = net.model, net.program.length + 1
-    positions = np.zeros((places, model.width))
-    ladder = model.positions
-    positions[:, ladder.first : ladder.first + ladder.count] = ladder.rows(places - 1)
+    model = net.parts
     found = {
         "embed": model.embedding.dense().weight,
-        "positions": positions,
+        "positions": model.table(net.program.length + 1),
         "unembed": model.unembedding.dense().weight.T,
     }
     for number, layer in enumerate(model.layers):
@@ -65,16 +61,13 @@ def _rows(layer: Layer) -> tuple[int, int]:
     )
 
 
-def arrays_of(tensors: Tensors, net: SequenceNet) -> Arrays:
+def network_from(tensors: Tensors, net: SequenceNet) -> Network:
     """What the checker reads, from these matrices; of the net only which rows are there. What has no place in
     a net of this form is refused."""
-    model, layers = net.model, []
+    model, layers = net.parts, []
     expected = {name: matrix.shape for name, matrix in tensors_of(net).items()}
     _require({name: matrix.shape for name, matrix in tensors.items()} == expected)
-    ladder, places = model.positions, net.program.length + 1
-    positions = np.zeros((places, model.width), np.float32)
-    positions[:, ladder.first : ladder.first + ladder.count] = ladder.rows(places - 1)
-    _require(np.array_equal(tensors["positions"], positions))
+    _require(np.array_equal(tensors["positions"], model.table(net.program.length + 1)))
     for number, layer in enumerate(model.layers):
         own = {part: tensors[f"layers.{number}.{part}"] for part in PARTS}
         heads = []
@@ -85,7 +78,7 @@ def arrays_of(tensors: Tensors, net: SequenceNet) -> Arrays:
             out = own["out"][place]
             to = out[: len(head.value)].argmax(axis=1)
             _require(np.array_equal(out, _ones(to, out.shape)))
-            heads.append(LookBack(head.name, sides["query"], sides["key"], sides["value"], to))
+            heads.append(Head(head.name, sides["query"], sides["key"], sides["value"], to))
         to = np.asarray(layer.to)
         others = np.setdiff1d(np.arange(model.width), to)
         _require(not own["sums"][:, others].any())
@@ -93,8 +86,8 @@ def arrays_of(tensors: Tensors, net: SequenceNet) -> Arrays:
         layers.append(Layer(layer.purpose, tuple(heads), units, sums, to))
     embedding = _map(tensors["embed"], len(model.embedding))
     unembedding = _map(tensors["unembed"].T, len(model.unembedding))
-    again = SequenceModel(embedding, ladder, tuple(layers), unembedding, model.causal)
-    return packed_model(again)  # type: ignore[arg-type]
+    again = model._replace(embedding=embedding, layers=tuple(layers), unembedding=unembedding)
+    return network_of(again, NAME, net.names)
 
 
 PARTS = ("query", "key", "value", "out", "units", "sums")

@@ -51,7 +51,8 @@ from tapegrad.attention.program import Bit
 from tapegrad.attention.tokens import BEGIN, Case, Gather, Recall, TokenProgram, TokenSide
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine, Correction, Key, Rows
-from tapegrad.networks.language import LanguageModel, Layer, LookBack, Positions
+from tapegrad.networks.network import Network
+from tapegrad.networks.texts import NAME, Head, Layer, Parts, Records, network_of
 
 ROUNDING = Correction(3 / 8, 5 / 8)
 STRAY = 2.0**-10
@@ -154,7 +155,7 @@ class _Builder:
             found[bit] = len(self.keys)
             self.keys.append((prefix + name, int(number)))
 
-    def gather(self, head: Gather, begin: int) -> LookBack:
+    def gather(self, head: Gather, begin: int) -> Head:
         """Bits of the record's number as signs, then slots, then the first token."""
         query, key = Rows(), Rows()
         asks = "before" if head.before else "record"
@@ -179,7 +180,7 @@ class _Builder:
         key.add([(begin, 1)])
         return self._head(head.name, head.copies, query, key)
 
-    def recall(self, head: Recall, number: int, begin: int) -> LookBack:
+    def recall(self, head: Recall, number: int, begin: int) -> Head:
         """Bits as signs, those of the digits found among them, then a digit, then the first token."""
         query, key = Rows(), Rows()
         time, digit = range(self.scales.time), self.scales.digit(number)
@@ -210,13 +211,13 @@ class _Builder:
             return [(self.at[f"slot[{slot}]"], weight) for slot, weight in weights.items()], bias
         return ([(self.at[side], 2.0)], -1.0) if isinstance(side, str) else ([], 2.0 * side - 1)
 
-    def _head(self, name: str, copies: Sequence[tuple[Bit, Bit]], query: Rows, key: Rows) -> LookBack:
+    def _head(self, name: str, copies: Sequence[tuple[Bit, Bit]], query: Rows, key: Rows) -> Head:
         value, to = Rows(), []
         for there, here in copies:
             value.add([(self.at[there], 1)])
             to.append(self.raw[here])
         asks, answers, gives = (rows.affine(self.width, np.float32) for rows in (query, key, value))
-        return LookBack(name, asks, answers, gives, np.array(to))
+        return Head(name, asks, answers, gives, np.array(to))
 
     def rounding(self, gathered: Sequence[Bit]) -> tuple[Affine, Affine, np.ndarray]:
         """Units that make bits of what was gathered."""
@@ -265,8 +266,8 @@ def _found(head: Recall, bit: int) -> Bit:
     return f"{head.name}: record[{bit}]"
 
 
-def build(program: TokenProgram, tokens: int) -> tuple[LanguageModel, Stream]:
-    """The language model of a token program for so many tokens, and its coordinates."""
+def build(program: TokenProgram, tokens: int) -> Network:
+    """The language model of a token program for so many tokens."""
     scales = scales_for(program, tokens)
     builder = _Builder(program, scales, temperature_for(tokens))
     gathered = [here for head in program.gathers for _, here in head.copies]
@@ -306,17 +307,19 @@ def build(program: TokenProgram, tokens: int) -> tuple[LanguageModel, Stream]:
             "recalls the latest record that fits, and chooses the next token", heads, *builder.cases(digits)
         )
     )
-    positions = Positions(len(program.slots), scales.time, first)
+    positions = Records(len(program.slots), scales.time, first)
     unembedding = Rows()
     for number in range(len(program.tokens)):
         unembedding.add((place, 1.0 if number >> bit & 1 else -1.0) for bit, place in enumerate(digits))
-    model = LanguageModel(
+    parts = Parts(
         _embedding(program, builder.at, begin, builder.width),
         positions,
         tuple(layers),
         unembedding.affine(builder.width, np.float32),
+        causal=True,
     )
-    return model, Stream(tuple(builder.keys))
+    names = Stream(tuple(builder.keys)).names
+    return network_of(parts, NAME, names, [token.word for token in program.tokens])
 
 
 def _embedding(program: TokenProgram, at: Mapping[Bit, int], begin: int, width: int) -> Affine:

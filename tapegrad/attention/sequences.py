@@ -34,8 +34,8 @@ from tapegrad.attention.conditions import Condition, conditions, indicator
 from tapegrad.attention.steps import BETA, ROUNDOFF, Form, Scalar, TooNear, added, on_grid, power_above
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Key, Rows
-from tapegrad.networks.language import Layer, LookBack
-from tapegrad.networks.sequences import Ladder, SequenceModel
+from tapegrad.networks.network import Network
+from tapegrad.networks.texts import NAME, Head, Ladder, Layer, Parts, network_of
 from tapegrad.rasp.functions import LINEAR, Value, is_number
 from tapegrad.rasp.nodes import MOST_CASES, Aggregate, Apply, Full, Indices, Tokens, Width, needed
 from tapegrad.rasp.program import RaspProgram
@@ -58,10 +58,9 @@ class Read:
 
 @dataclass(frozen=True)
 class Built:
-    """A model with names for its coordinates, and how to read it."""
+    """A network with names for its coordinates, and how to read it."""
 
-    model: SequenceModel
-    stream: Stream
+    network: Network
     read: Read
     steps: tuple[tuple[str, Scalar, int], ...]
     """Every step that was made: its scalar, and the centre that it begins before."""
@@ -539,22 +538,23 @@ class Builder:
         embedding.add([(START, 1.0)])
         for number in range(len(self.program.vocabulary)):
             embedding.add([(WORD, 1.0), *((place, 1.0) for place in tokens[:number])])
-        model = SequenceModel(
+        parts = Parts(
             embedding.affine(width, np.float32),
-            Ladder(indices[0] if indices else 0, len(indices)),
+            Ladder(len(indices), indices[0] if indices else 0),
             tuple(self._laid_out(layer, width) for layer in self.layers),
             rows.affine(width, np.float32),
             self.program.causal,
         )
         heads = tuple(node for layer in self.layers for node, *_ in layer.heads)
+        names = Stream(tuple(self.keys)).names
         return Built(
-            model, Stream(tuple(self.keys)), read, tuple(self.steps), tuple(self.watched), heads,
+            network_of(parts, NAME, names), read, tuple(self.steps), tuple(self.watched), heads,
             tuple(self.groups), tuple(self.meanings),
         )  # fmt: skip
 
     def _laid_out(self, layer: Filling, width: int) -> Layer:
         heads = tuple(
-            LookBack(
+            Head(
                 self.program.title(node),
                 query.affine(width, np.float32),
                 key.affine(width, np.float32),

@@ -20,6 +20,7 @@ from tapegrad.interop.disguise_parts import BASES, Features, Matrix, all_at_once
 from tapegrad.interop.disguised import AnswerKey, Arrays, DisguisedNet, Weights
 from tapegrad.interop.sequences import sequence_net
 from tapegrad.networks.form import Affine
+from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.rasp.program import RaspProgram
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad.targets.net import Net
@@ -114,7 +115,7 @@ def _advice(net: SequenceNet, options: Options) -> str:
 def _proved(net: SequenceNet, options: Options) -> DisguisedNet:
     """The net in disguise and its key, or the reason why it cannot be proved. Scores as they are, if that
     will do; else lower ones in the last layers, from some layer on."""
-    layers = net.model.layers
+    layers = net.parts.layers
     attend = [number for number, layer in enumerate(layers) if layer.heads]
     heats = [[1.0] * len(layers)]
     heats += [[1.0] * first + [COOLER] * (len(layers) - first) for first in reversed(attend)]
@@ -160,7 +161,7 @@ class _Making:
         self.net, self.options, self.heat = net, options, heat
         self.random = np.random.default_rng(options.seed)
         self.extra = DECOY_FEATURES if options.decoys else 0
-        self.plain = net.model
+        self.plain = net.parts
         features = self.plain.width + self.extra
         width = options.superposition or features
         kind = options.basis
@@ -207,9 +208,7 @@ class _Making:
     def weights(self) -> Weights:
         """All weights, under the names of TransformerLens."""
         model, directions = self.plain, self.features.directions
-        ladder, length = model.positions, self.net.program.length
-        positions = np.zeros((length + 1, model.width))
-        positions[:, ladder.first : ladder.first + ladder.count] = ladder.rows(length)
+        positions = model.table(self.net.program.length + 1).astype(np.float64)
         found: dict[str, Matrix] = {
             "embed.W_E": self.read_rows(model.embedding),
             "pos_embed.W_pos": positions @ directions[: model.width],
@@ -300,7 +299,7 @@ class _Making:
 
     def key(self) -> tuple[dict[str, Any], Arrays]:
         """The answer key, once weights are made."""
-        names = [*self.net.stream.names, *(f"decoy[{number}]" for number in range(self.extra))]
+        names = [*self.net.names, *(f"decoy[{number}]" for number in range(self.extra))]
         data = {
             "version": 1,
             "done": asdict(self.options),
@@ -313,15 +312,16 @@ class _Making:
                 "erased": self.erasing,
             },
             "plain": self.net.config(),
+            "network": to_json(self.net.network),
             "certificate": self.net.certificate(),
         }
         arrays: Arrays = {"directions": self.features.directions}
         arrays |= {f"scales.{number}": own for number, own in enumerate(self.scales)}
-        return data, arrays | {PLAIN + name: own for name, own in self.net.arrays().items()}
+        return data, arrays | {PLAIN + name: own for name, own in arrays_of(self.net.network).items()}
 
 
 def _meanings(net: SequenceNet, names: Sequence[str]) -> dict[str, str]:
-    count = net.model.width
+    count = net.parts.width
     meant = [net.meaning(place) for place in range(count)] + ["nothing: decoys write here"] * (
         len(names) - count
     )

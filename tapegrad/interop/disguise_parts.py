@@ -87,7 +87,7 @@ def most_at_once(net: SequenceNet, decoys: int) -> int:
     """How many features are there at once, if each is erased as soon as it can be."""
     born, last, by_heads = lifetimes(net)
     counts = []
-    for layer in range(len(net.model.layers) + 1):
+    for layer in range(len(net.parts.layers) + 1):
         there = [
             place
             for place, when in born.items()
@@ -105,7 +105,7 @@ def _erased_before(born: float, last: float, layer: int, by_head: bool) -> bool:
 
 def sharing(net: SequenceNet, kind: str, decoys: int, width: int, random: np.random.Generator) -> Features:
     """Directions that features share which are never there together."""
-    if any(own == MIXED for layer in net.model.layers for own in np.asarray(layer.to)):
+    if any(own == MIXED for layer in net.parts.layers for own in np.asarray(layer.to)):
         raise Refused(
             f"{net.program.name!r} watches for values that are mixed, and after them anything may come",
             advice="Leave out the superposition, or let the selector select one position.",
@@ -117,7 +117,7 @@ def sharing(net: SequenceNet, kind: str, decoys: int, width: int, random: np.ran
             advice=f"The least superposition that will do is {least}.",
         )
     born, last, by_heads = lifetimes(net)
-    count, axes = net.model.width, basis(kind, width, random)
+    count, axes = net.parts.width, basis(kind, width, random)
     directions, erased = np.zeros((count + decoys, width)), []
     free = [axes[:, place] for place in random.permutation(width)]
 
@@ -130,7 +130,7 @@ def sharing(net: SequenceNet, kind: str, decoys: int, width: int, random: np.ran
 
     settle([*(place for place, when in born.items() if when < 0), *range(count, count + decoys)])
     there = {place for place, when in born.items() if when < 0}
-    for layer in range(len(net.model.layers)):
+    for layer in range(len(net.parts.layers)):
         brought = [place for place, when in born.items() if when == layer and place in by_heads]
         settle(brought)
         there |= set(brought)

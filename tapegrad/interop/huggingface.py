@@ -13,8 +13,9 @@ from tapegrad._verify import default_inputs
 from tapegrad.attention.tokens import BEGIN, END
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import FAMILY, net_of
-from tapegrad.interop.rotary import GptNeox, Llama
+from tapegrad.interop.rotary import HALF, GptNeox, Llama
 from tapegrad.interop.stock import Gpt2, Stock
+from tapegrad.networks.texts import Head, Parts
 from tapegrad.targets.decoder.fast import Fast, read_tables
 from tapegrad.targets.decoder.net import DecoderNet
 from tapegrad.targets.net import Net
@@ -36,7 +37,7 @@ def decoder_net(compiled: Compiled | Net) -> DecoderNet:
     return net
 
 
-FAMILIES: dict[str, Callable[[DecoderNet], Stock]] = {
+FAMILIES: dict[str, Callable[[Parts, int], Stock]] = {
     Gpt2.family: Gpt2,
     Llama.family: Llama,
     GptNeox.family: GptNeox,
@@ -48,13 +49,13 @@ def stock_of(compiled: Compiled | Net, family: str) -> Stock:
     """The net in a class of transformers."""
     if family not in FAMILIES:
         raise InputError(f"there is no family {family!r}", advice=f"Choose one of {', '.join(FAMILIES)}.")
-    return FAMILIES[family](decoder_net(compiled))
+    net = decoder_net(compiled)
+    return FAMILIES[family](net.parts, net.tokens)
 
 
 def files(compiled: Compiled, family: str = FAMILY) -> dict[str, bytes]:
     """The folder of a stock checkpoint, file by file."""
-    stock = stock_of(compiled, family)
-    net = stock.net
+    stock, net = stock_of(compiled, family), decoder_net(compiled)
     words = [token.word for token in net.words.program.tokens]
     specials = [
         {"id": number, "content": words[number], "special": True}
@@ -92,7 +93,7 @@ def files(compiled: Compiled, family: str = FAMILY) -> dict[str, bytes]:
                 "clean_up_tokenization_spaces": False,
             }
         ),
-        "labels.json": _json(labels(stock)),
+        "labels.json": _json(labels(stock, net)),
         "README.md": _card(stock, compiled).encode(),
     }
 
@@ -102,32 +103,37 @@ def settings(stock: Stock) -> dict[str, bytes]:
     ends = {"bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": END}
     return {
         "config.json": _json(stock.config()),
-        "generation_config.json": _json({"do_sample": False, "max_length": stock.net.tokens, **ends}),
+        "generation_config.json": _json({"do_sample": False, "max_length": stock.tokens, **ends}),
     }
 
 
-def labels(stock: Stock) -> dict[str, Any]:
+def labels(stock: Stock, net: DecoderNet) -> dict[str, Any]:
     """What heads do and what coordinates mean, by number. Where there are two copies, the second is the
     negative."""
-    net = stock.net
-    halves = stock.width - net.model.width
+    halves = stock.width - net.parts.width
     return {
         "heads": {
-            f"{number}.{place}": stock.does(head)
+            f"{number}.{place}": _does(head, net)
             for number, own in enumerate(stock.layers)
             for place, head in enumerate(own.layer.heads)
         },
-        "coordinates": {name: net.explain(name).partition(": ")[2] for name in net.stream.names}
+        "coordinates": {name: net.explain(name).partition(": ")[2] for name in net.names}
         | {f"half[{number}]": "where in its period a position is, not rounded" for number in range(halves)},
         "tokens": [token.word for token in net.words.program.tokens],
     }
+
+
+def _does(head: Head, net: DecoderNet) -> str:
+    if head.name.startswith(HALF):
+        return f"{head.name}; asks by rotation, the first token answers"
+    return net.described(head)
 
 
 def canary(compiled: Compiled) -> tuple[str, str]:
     """A prompt, and the words that must follow, or the first of them. Of the inputs that `verify` would
     choose, it is the one with the longest run to an end: that shows a fault in few of the weights sooner."""
     net = decoder_net(compiled)
-    tables = read_tables(net.model, net.tokens)
+    tables = read_tables(net.network, net.tokens)
     longest: tuple[bool, int, list[int], list[int]] | None = None
     for given in islice(default_inputs(compiled, np.random.default_rng(0))[0], TRIED):
         try:
@@ -148,14 +154,14 @@ def canary(compiled: Compiled) -> tuple[str, str]:
 
 def _card(stock: Stock, compiled: Compiled) -> str:
     """The model card."""
-    net = stock.net
+    net = decoder_net(compiled)
     claims = net.certificate()
     prompt, follows = canary(compiled)
-    heads = "\n".join(f"| {name} | {does} |" for name, does in labels(stock)["heads"].items())
+    heads = "\n".join(f"| {name} | {does} |" for name, does in labels(stock, net)["heads"].items())
     return CARD.format(
         name=compiled.source.name,
         architecture=stock.architecture,
-        places=stock.places.format(finding=len(stock.layers) - len(net.model.layers)),
+        places=stock.places.format(finding=len(stock.layers) - len(net.parts.layers)),
         copies=" and ".join(["x", "-x"][: stock.copies]),
         often=["once", "twice"][stock.copies - 1],
         tokens=net.tokens,

@@ -57,10 +57,11 @@ from tapegrad.attention.tokens import BEGIN
 from tapegrad.errors import Refused
 from tapegrad.interop.stock import EPSILON, GAIN, Placed, Stock, Weights, norm_weights, singles
 from tapegrad.networks.form import Rows
-from tapegrad.networks.language import Layer, LookBack
-from tapegrad.targets.decoder.net import DecoderNet
+from tapegrad.networks.texts import Head, Layer, Parts, Records
 
 HALF_ULP = 2.0**-24
+HALF = "half: "
+"""How the names of heads begin that find where in its period a position is."""
 STILL = 2.0**100
 """What divides the frequencies of pairs that should not turn."""
 Half = tuple[int, int]
@@ -80,16 +81,17 @@ class Rotary(Stock):
         "the first one is rotated."
     )
 
-    def __init__(self, net: DecoderNet) -> None:
-        if lost(net.tokens) > 1 / 2:
+    def __init__(self, parts: Parts, tokens: int) -> None:
+        if lost(tokens) > 1 / 2:
             raise Refused(
-                f"{net.tokens:,} tokens are too many to be told apart by rotations in single precision",
+                f"{tokens:,} tokens are too many to be told apart by rotations in single precision",
                 advice="Compile with fewer, or use --family gpt2.",
             )
-        table, model = net.model.positions, net.model
+        assert isinstance(parts.positions, Records)
+        self.table = table = parts.positions
         self.halves: list[Half] = [(0, shift) for shift in range(table.record)]
         self.halves += [(bit, shift) for shift in (0, table.record - 1) for bit in range(1, table.bits)]
-        super().__init__(net, model.width + len(self.halves))
+        super().__init__(parts, tokens, parts.width + len(self.halves))
 
     @property
     @abstractmethod
@@ -104,7 +106,7 @@ class Rotary(Stock):
     @property
     def factor(self) -> float:
         """By which frequencies are divided."""
-        return self.net.model.positions.record / math.pi
+        return self.table.record / math.pi
 
     @property
     def layers(self) -> Sequence[Placed]:
@@ -119,27 +121,27 @@ class Rotary(Stock):
             units, sums, to = self._places() if last else (Rows(), Rows(), [])
             layer = Layer(
                 "finds places from rotations",
-                tuple(self._half(half, self.net.model.width + first + at) for at, half in enumerate(own)),
+                tuple(self._half(half, self.parts.width + first + at) for at, half in enumerate(own)),
                 units.affine(self.width, np.float32),
                 sums.affine(len(units.bias), np.float32),
                 np.array(to, np.int64),
             )
             finding.append(Placed(layer, tuple(self.pairs[number] for number, _ in own)))
-        return finding + [Placed(layer, (self.free,) * len(layer.heads)) for layer in self.net.model.layers]
+        return finding + [Placed(layer, (self.free,) * len(layer.heads)) for layer in self.parts.layers]
 
     @cached_property
     def _begin(self) -> int:
         """The coordinate that only the first token has."""
-        embedding = self.net.model.embedding.dense().weight
-        return next(at for at in range(self.net.model.width)
+        embedding = self.parts.embedding.dense().weight
+        return next(at for at in range(self.parts.width)
                     if np.flatnonzero(embedding[:, at]).tolist() == [BEGIN])  # fmt: skip
 
-    def _half(self, half: Half, to: int) -> LookBack:
+    def _half(self, half: Half, to: int) -> Head:
         number, shift = half
-        record, width = self.net.model.positions.record, self.net.model.width
+        record, width = self.table.record, self.parts.width
         theta = math.pi / (record << number)
         sharp = 1.0
-        while softmax_error(self.net.tokens, sharp * math.sin(theta / 2) / 2) > STRAY:
+        while softmax_error(self.tokens, sharp * math.sin(theta / 2) / 2) > STRAY:
             sharp *= 2
         delta = theta * (shift + 0.5)
         query, key, value = Rows(), Rows(), Rows()
@@ -148,13 +150,13 @@ class Rotary(Stock):
             key.add([(self._begin, answer)])
         value.add([(self._begin, 1)])
         asks, answers, gives = (rows.affine(width, np.float32) for rows in (query, key, value))
-        name = f"half: position less {shift + 1} modulo {2 * record << number} is below {record << number}"
-        return LookBack(name, asks, answers, gives, np.array([to]))
+        name = f"{HALF}position less {shift + 1} modulo {2 * record << number} is below {record << number}"
+        return Head(name, asks, answers, gives, np.array([to]))
 
     def _places(self) -> tuple[Rows, Rows, list[int]]:
         """Units that make the rows of a table of positions of halves."""
-        table, units, sums, to = self.net.model.positions, Rows(), Rows(), []
-        at = {half: self.net.model.width + place for place, half in enumerate(self.halves)}
+        table, units, sums, to = self.table, Rows(), Rows(), list[int]()
+        at = {half: self.parts.width + place for place, half in enumerate(self.halves)}
         last = table.record - 1
 
         def rounded(terms: dict[int, float], bias: float) -> list[tuple[int, float]]:
@@ -181,11 +183,6 @@ class Rotary(Stock):
             to.append(table.first + 2 * table.bits + slot)
         return units, sums, to
 
-    def does(self, head: LookBack) -> str:
-        if head.name.startswith("half: "):
-            return f"{head.name}; asks by rotation, the first token answers"
-        return super().does(head)
-
 
 class Llama(Rotary):
     """Llama: norms without means, gated units, a frequency of its own for each pair."""
@@ -196,7 +193,7 @@ class Llama(Rotary):
 
     @property
     def rotated(self) -> int:
-        return 2 * self.net.model.positions.bits
+        return 2 * self.table.bits
 
     @property
     def embedded(self) -> int:
@@ -217,7 +214,7 @@ class Llama(Rotary):
         factors = turning + [STILL] * (self.head // 2 - len(turning))
         return self.common() | {
             "model_type": "llama",
-            "max_position_embeddings": self.net.tokens,
+            "max_position_embeddings": self.tokens,
             "hidden_size": self.embedded,
             "num_hidden_layers": len(self.layers),
             "num_attention_heads": self.heads,
@@ -234,7 +231,7 @@ class Llama(Rotary):
                 "rope_theta": 1.0,
                 "short_factor": factors,
                 "long_factor": factors,
-                "original_max_position_embeddings": self.net.tokens,
+                "original_max_position_embeddings": self.tokens,
                 "factor": 1.0,
                 "attention_factor": 1.0,
             },
@@ -273,14 +270,14 @@ class GptNeox(Rotary):
     architecture = "GPTNeoXForCausalLM"
     copies = 2
 
-    def __init__(self, net: DecoderNet) -> None:
-        super().__init__(net)
+    def __init__(self, parts: Parts, tokens: int) -> None:
+        super().__init__(parts, tokens)
         self.heads = max(self.heads, -(-2 * self.width // self.head))
 
     @property
     def rotated(self) -> int:
         # A power of two, so that exponents of the base are not rounded.
-        return 2 << (self.net.model.positions.bits - 1).bit_length()
+        return 2 << (self.table.bits - 1).bit_length()
 
     @property
     def embedded(self) -> int:
@@ -288,7 +285,7 @@ class GptNeox(Rotary):
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        first = np.arange(self.net.model.positions.bits)
+        first = np.arange(self.table.bits)
         return np.stack([first, first + self.rotated // 2], axis=1)
 
     @property
@@ -298,7 +295,7 @@ class GptNeox(Rotary):
     def config(self) -> dict[str, Any]:
         return self.common() | {
             "model_type": "gpt_neox",
-            "max_position_embeddings": self.net.tokens,
+            "max_position_embeddings": self.tokens,
             "hidden_size": self.embedded,
             "num_hidden_layers": len(self.layers),
             "num_attention_heads": self.heads,

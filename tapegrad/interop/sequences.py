@@ -21,8 +21,9 @@ from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.interop.sequences_gpt2 import SequenceGpt2
+from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.form import Affine
-from tapegrad.networks.sequences import BEGIN, Blinded
+from tapegrad.networks.texts import BEGIN, NAME, Parts, network_of
 from tapegrad.rasp.functions import Value, shown
 from tapegrad.targets.decoder.sequences import SequenceNet
 from tapegrad.targets.net import Net
@@ -64,13 +65,13 @@ class Sizes:
     @classmethod
     def of(cls, net: SequenceNet) -> Self:
         """Those that a net needs."""
-        layers = net.model.layers
+        layers = net.parts.layers
         rows = [max(len(head.key), len(head.value)) for layer in layers for head in layer.heads]
         return cls(
             max(rows, default=1),
             max(len(layer.heads) for layer in layers),
             max(len(layer.units) for layer in layers),
-            net.model.width,
+            net.parts.width,
             len(layers),
             net.program.length + 1,
         )
@@ -97,11 +98,10 @@ class StockLayer:
 
 def weights(net: SequenceNet) -> Weights:
     """Every tensor of the stock checkpoint by its name."""
-    model, size = net.model, Sizes.of(net)
+    model, size = net.parts, Sizes.of(net)
     width = size.width
     table = np.zeros((size.positions, width))
-    ladder = model.positions
-    table[:, ladder.first : ladder.first + ladder.count] = ladder.rows(size.positions - 1)
+    table[:, : model.width] = model.table(size.positions)
     tokens = np.zeros((len(model.embedding) + 1, width))
     tokens[:-1, : model.width] = model.embedding.dense().weight
     layers = []
@@ -288,10 +288,10 @@ def labels(net: SequenceNet) -> dict[str, Any]:
     return {
         "heads": {
             f"{number}.{place}": net.explain(f"head {number}.{place}").partition(": ")[2]
-            for number, layer in enumerate(net.model.layers)
+            for number, layer in enumerate(net.parts.layers)
             for place in range(len(layer.heads))
         },
-        "coordinates": {name: net.meaning(place) for place, name in enumerate(net.stream.names)},
+        "coordinates": {name: net.meaning(place) for place, name in enumerate(net.names)},
     }
 
 
@@ -300,12 +300,12 @@ def labels(net: SequenceNet) -> dict[str, Any]:
 
 def written_by(net: SequenceNet) -> dict[str, set[int]]:
     """For every part of the net the coordinates that it writes."""
-    ladder = net.model.positions
+    ladder = net.parts.positions
     found = {
-        "embed": set(net.model.embedding.columns.tolist()),
-        "positions": set(range(ladder.first, ladder.first + ladder.count)),
+        "embed": set(net.parts.embedding.columns.tolist()),
+        "positions": set(range(ladder.first, ladder.first + ladder.width)),
     }
-    for number, layer in enumerate(net.model.layers):
+    for number, layer in enumerate(net.parts.layers):
         found |= {
             f"a{number}.h{place}": set(np.asarray(head.to).tolist()) for place, head in enumerate(layer.heads)
         }
@@ -316,12 +316,12 @@ def written_by(net: SequenceNet) -> dict[str, set[int]]:
 def read_by(net: SequenceNet) -> dict[str, set[int]]:
     """For every part, and each side of a head, the coordinates that it reads."""
     found: dict[str, set[int]] = {}
-    for number, layer in enumerate(net.model.layers):
+    for number, layer in enumerate(net.parts.layers):
         for place, head in enumerate(layer.heads):
             for side, own in (("q", head.query), ("k", head.key), ("v", head.value)):
                 found[f"a{number}.h{place}<{side}>"] = set(own.columns.tolist())
         found[f"m{number}"] = set(layer.units.columns.tolist())
-    return found | {"logits": set(net.model.unembedding.columns.tolist())}
+    return found | {"logits": set(net.parts.unembedding.columns.tolist())}
 
 
 def circuit(compiled: Compiled | Net) -> dict[str, Any]:
@@ -329,7 +329,7 @@ def circuit(compiled: Compiled | Net) -> dict[str, Any]:
     `a0.h1`, layers of units as `m0`, and `logits`; where an edge ends at a head, `<q>`, `<k>` or `<v>` says
     at which side."""
     net = sequence_net(compiled)
-    writes, reads, names = written_by(net), read_by(net), net.stream.names
+    writes, reads, names = written_by(net), read_by(net), net.names
     edges = [
         {"from": source, "to": target, "coordinates": [names[place] for place in sorted(places & wanted)]}
         for target, wanted in reads.items()
@@ -366,19 +366,32 @@ def ablated(compiled: Compiled | Net, tokens: Any, source: str, target: str) -> 
             advice="Edges go from a node of the circuit to another, such as 'a0.h0<q>', 'm1' or 'logits'.",
         )
     given = {"tokens": np.array([BEGIN, *net.numbers(tokens)])}
-    blind = {_map_of(target): np.array(sorted(writes[source]))} if _earlier(source, target) else {}
-    plain, without = (Blinded(net.network, unseen).run(given)[0]["logits"][1:] for unseen in ({}, blind))
-    return plain, without
+    blind = writes[source] if _earlier(source, target) else set()
+    without = network_of(_blinded(net.parts, target, sorted(blind)), NAME, net.names)
+    plain, other = (NumPy(own).run(given)[0]["logits"][1:] for own in (net.network, without))
+    return plain, other
 
 
-def _map_of(reader: str) -> str:
-    """The map of the network that a node of the circuit reads through."""
+def _blinded(parts: Parts, reader: str, unseen: list[int]) -> Parts:
+    """The same, where a node of the circuit reads 0 in some columns."""
     if reader == "logits":
-        return "unembedding"
-    layer, _, head = reader[1:].partition(".")
-    if not head:
-        return f"layer_{layer}.units"
-    return f"layer_{layer}.head_{head[1:-3]}.{({'q': 'query', 'k': 'key', 'v': 'value'})[head[-2]]}"
+        return parts._replace(unembedding=_without(parts.unembedding, unseen))
+    number, _, rest = reader[1:].partition(".")
+    layer, layers = parts.layers[int(number)], list(parts.layers)
+    if rest:
+        place, side = int(rest[1:-3]), {"q": "query", "k": "key", "v": "value"}[rest[-2]]
+        heads = list(layer.heads)
+        heads[place] = heads[place]._replace(**{side: _without(getattr(heads[place], side), unseen)})
+        layers[int(number)] = layer._replace(heads=tuple(heads))
+    else:
+        layers[int(number)] = layer._replace(units=_without(layer.units, unseen))
+    return parts._replace(layers=tuple(layers))
+
+
+def _without(own: Affine, columns: list[int]) -> Affine:
+    """A map that reads 0 in these columns."""
+    kept = np.where(np.isin(own.columns, columns), np.float32(0), own.values)
+    return Affine(own.rows, own.columns, kept, own.bias, own.width)
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

@@ -20,7 +20,7 @@ Counts and means are refused at every length. The steps that tell them apart are
 apart, but for the roundings of a net without norms; there is no room for an error of d.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,8 @@ from tapegrad.attention.codes import MIXED, WORD
 from tapegrad.attention.language import MEAN
 from tapegrad.attention.steps import BETA, UNDERFLOW
 from tapegrad.errors import Refused
-from tapegrad.interop.stock import Gpt2, Weights, singles
-from tapegrad.networks.language import LookBack
-from tapegrad.networks.sequences import SequenceModel
+from tapegrad.interop.stock import Gpt2, Weights
+from tapegrad.networks.texts import Head
 from tapegrad.rasp.nodes import Aggregate
 from tapegrad.targets.decoder.sequences import SequenceNet
 
@@ -47,14 +46,6 @@ LOST = 2.0**30
 ADVICE = "Leave out --family: MobileBERT has no such norms. TransformerLens takes the net without norms too."
 
 
-@dataclass(frozen=True)
-class _Text:
-    """What a stock model asks of a net."""
-
-    model: SequenceModel
-    tokens: int
-
-
 class SequenceGpt2(Gpt2):
     """A GPT-2 that labels every token."""
 
@@ -62,14 +53,7 @@ class SequenceGpt2(Gpt2):
 
     def __init__(self, net: SequenceNet) -> None:
         require_bits(net)
-        super().__init__(_Text(net.model, net.program.length + 1))  # type: ignore[arg-type]
-        self.ladder = net.model.positions
-
-    def positions(self) -> Weights:
-        rows = np.zeros((self.net.tokens, self.width), np.float32)
-        first = self.ladder.first
-        rows[:, first : first + self.ladder.count] = self.ladder.rows(self.net.tokens - 1)
-        return singles({"transformer.wpe.weight": self.spread(rows)})
+        super().__init__(net.parts, net.program.length + 1)
 
     def sizes(self, words: int) -> dict[str, Any]:
         """The configuration, but for what all families have."""
@@ -100,7 +84,7 @@ def require_bits(net: SequenceNet) -> None:
                 "no room for the rounded mean that GPT-2's layer norms subtract, at any length",
                 advice=ADVICE,
             )
-    if any(MIXED in np.asarray(layer.to).tolist() for layer in net.model.layers):
+    if any(MIXED in np.asarray(layer.to).tolist() for layer in net.parts.layers):
         raise Refused(
             "a head may select several positions; what it brings is no bit then, and there is no bound for "
             "GPT-2's layer norms on it",
@@ -116,9 +100,9 @@ def require_bits(net: SequenceNet) -> None:
 
 def deviation(net: SequenceNet) -> float:
     """How far logits may be off from 0 and 1; very far where a head may look elsewhere."""
-    error = np.zeros(net.model.width)
+    error = np.zeros(net.parts.width)
     raw: set[int] = set()
-    for layer in net.model.layers:
+    for layer in net.parts.layers:
         read, after = error + READ, error.copy()
         for head in layer.heads:
             after[np.asarray(head.to)] = _moved(head, read)
@@ -134,12 +118,12 @@ def deviation(net: SequenceNet) -> float:
             else:
                 after[place] = np.abs(sums[row]) @ one + ROUNDING * np.abs(sums[row]).sum() * len(used)
         error = after
-    last = np.abs(np.asarray(net.model.unembedding.dense().weight))
+    last = np.abs(np.asarray(net.parts.unembedding.dense().weight))
     found = last @ (error + READ) + ROUNDING * last.sum(axis=1) * last.shape[1]
     return float(found.max(initial=0.0))
 
 
-def _moved(head: LookBack, read: NDArray[np.float64]) -> NDArray[np.float64]:
+def _moved(head: Head, read: NDArray[np.float64]) -> NDArray[np.float64]:
     """The errors of what a head brings. Of the rows that are compared the last is that of the first
     position."""
     query, key, value = (np.abs(np.asarray(own.dense().weight)) for own in (head.query, head.key, head.value))

@@ -30,16 +30,13 @@ def to_transformer_lens(compiled: Compiled | Net | DisguisedNet, split_inputs: b
         own = {name: weight for name, weight in compiled.weights.items() if not name.startswith("flag")}
         return hooked(own, compiled.causal, split_inputs)
     net = sequence_net(compiled)
-    model, layers = net.model, net.model.layers
+    model, layers = net.parts, net.parts.layers
     heads = max(1, *(len(layer.heads) for layer in layers))
     rows = max((max(len(h.key), len(h.value)) for layer in layers for h in layer.heads), default=1)
     units, width = max(1, *(len(layer.units) for layer in layers)), model.width
-    ladder = model.positions
-    positions = np.zeros((net.program.length + 1, width))
-    positions[:, ladder.first : ladder.first + ladder.count] = ladder.rows(net.program.length)
     found = {
         "embed.W_E": np.asarray(model.embedding.dense().weight),
-        "pos_embed.W_pos": positions,
+        "pos_embed.W_pos": model.table(net.program.length + 1),
         "unembed.W_U": _matrix(model.unembedding),
     }
     for number, layer in enumerate(layers):
@@ -54,7 +51,7 @@ def to_transformer_lens(compiled: Compiled | Net | DisguisedNet, split_inputs: b
         back[: len(layer.units), np.asarray(layer.to)] = _matrix(layer.sums)
         found |= {f"{name}.attn.W_{side}": own for side, own in sides.items()}
         found |= {f"{name}.attn.W_O": out, f"{name}.mlp.W_in": into, f"{name}.mlp.W_out": back}
-    return hooked(found, model.causal, split_inputs)
+    return hooked(found, net.program.causal, split_inputs)
 
 
 def hooked(weights: Weights, causal: bool, split_inputs: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""A net of target `decoder` as weights of stock classes: what all have in common, and GPT-2. NumPy is enough.
+"""A network of a text as weights of stock classes: what all have in common, and GPT-2. NumPy is enough.
 
 Layer norms subtract means, so every coordinate x of the residual stream stands there twice, as x and -x; they
 are made the identity by an epsilon of 2^60 and a gain of 2^30 (why that is exact:
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from tapegrad.attention.tokens import BEGIN, END
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine
-from tapegrad.networks.language import Layer, LookBack
-from tapegrad.targets.decoder.net import DecoderNet
+from tapegrad.networks.texts import Layer, Parts
 
 EPSILON, GAIN = 2.0**60, 2.0**30
 LEAST_HEAD = 16
@@ -53,7 +52,7 @@ class Written:
 
 
 class Stock(ABC):
-    """The sizes of a stock model that holds a net, and its weights."""
+    """The sizes of a stock model that holds a network for texts of so many tokens, and its weights."""
 
     family: ClassVar[str]
     """As the command line has it."""
@@ -63,9 +62,9 @@ class Stock(ABC):
     places: ClassVar[str]
     """How positions come in, for the model card."""
 
-    def __init__(self, net: DecoderNet, coordinates: int) -> None:
-        self.net, self.width = net, coordinates
-        layers = net.model.layers
+    def __init__(self, parts: Parts, tokens: int, coordinates: int) -> None:
+        self.parts, self.tokens, self.width = parts, tokens, coordinates
+        layers = parts.layers
         heads = [head for layer in layers for head in layer.heads]
         compared = max((len(head.key) for head in heads), default=1)
         copied = max((len(head.value) for head in heads), default=1)
@@ -100,10 +99,6 @@ class Stock(ABC):
     def positions(self) -> Weights:
         """The table of positions, where the class has one."""
         return {}
-
-    def does(self, head: LookBack) -> str:
-        """A head in words."""
-        return self.net.described(head)
 
     @property
     def inner(self) -> int:
@@ -149,7 +144,7 @@ class Stock(ABC):
         """What every configuration has."""
         return {
             "architectures": [self.architecture],
-            "vocab_size": len(self.net.model.embedding),
+            "vocab_size": len(self.parts.embedding),
             "tie_word_embeddings": False,
             "dtype": "float32",
             "bos_token_id": BEGIN,
@@ -159,10 +154,10 @@ class Stock(ABC):
 
     def ends(self, embedding: str, unembedding: str) -> dict[str, Floats]:
         """Embeddings of tokens, and what logits are products with."""
-        model = self.net.model
+        parts = self.parts
         return {
-            embedding: self.spread(np.asarray(model.embedding.dense().weight)),
-            unembedding: self.read(model.unembedding).T,
+            embedding: self.spread(np.asarray(parts.embedding.dense().weight)),
+            unembedding: self.read(parts.unembedding).T,
         }
 
 
@@ -174,12 +169,12 @@ class Gpt2(Stock):
     copies = 2
     places = "The place of a token comes from the table of positions, which has a row for each."
 
-    def __init__(self, net: DecoderNet) -> None:
-        super().__init__(net, net.model.width)
+    def __init__(self, parts: Parts, tokens: int) -> None:
+        super().__init__(parts, tokens, parts.width)
         self.heads = max(self.heads, -(-2 * self.width // self.head))
-        if 4 * net.tokens * self.embedded > LARGEST:
+        if 4 * tokens * self.embedded > LARGEST:
             raise Refused(
-                f"the table of positions would take {4 * net.tokens * self.embedded / 2**30:.1f} GiB",
+                f"the table of positions would take {4 * tokens * self.embedded / 2**30:.1f} GiB",
                 advice="Compile with fewer tokens.",
             )
 
@@ -194,12 +189,12 @@ class Gpt2(Stock):
     @property
     def layers(self) -> Sequence[Placed]:
         numbers = np.arange(self.head)
-        return [Placed(layer, (numbers,) * len(layer.heads)) for layer in self.net.model.layers]
+        return [Placed(layer, (numbers,) * len(layer.heads)) for layer in self.parts.layers]
 
     def config(self) -> dict[str, Any]:
         return self.common() | {
             "model_type": "gpt2",
-            "n_positions": self.net.tokens,
+            "n_positions": self.tokens,
             "n_embd": self.embedded,
             "n_layer": len(self.layers),
             "n_head": self.heads,
@@ -213,10 +208,7 @@ class Gpt2(Stock):
         }
 
     def positions(self) -> Weights:
-        table, tokens = self.net.model.positions, self.net.tokens
-        rows = np.zeros((tokens, self.width), np.float32)
-        rows[:, table.first : table.first + table.width] = table.rows(np.arange(tokens))
-        return singles({"transformer.wpe.weight": self.spread(rows)})
+        return singles({"transformer.wpe.weight": self.spread(self.parts.table(self.tokens))})
 
     def weights(self) -> Weights:
         found = self.ends("transformer.wte.weight", "lm_head.weight")

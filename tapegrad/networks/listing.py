@@ -40,7 +40,7 @@ def rows(network: Network, name: str) -> Iterator[str]:
     node = next((own for own in network.nodes if own.name == name), None)
     if node is None or node.operation not in ("affine", "layers"):
         return
-    names = network.columns.get(node.reads[0], ())
+    names = _names(network, node.reads[0])
     columns, values = (network.array(node, part).tolist() for part in ("columns", "values"))
     if node.operation == "affine":
         bias = network.array(node, "bias")
@@ -54,6 +54,14 @@ def rows(network: Network, name: str) -> Iterator[str]:
         part = slice(starts[row], starts[row + 1])
         made = formula(_terms(names, columns[part], values[part]), own)
         yield f"{_name(names, to[row])} = {f'relu({made})' if relu[row] else made}"
+
+
+def _names(network: Network, value: str) -> tuple[str, ...]:
+    """The names of the columns of a value, which keeps those of the value that it is added to."""
+    nodes = {own.name: own for own in network.nodes}
+    while value not in network.columns and value in nodes and nodes[value].operation == "put":
+        value = nodes[value].reads[0]
+    return network.columns.get(value, ())
 
 
 def _terms(names: tuple[str, ...], columns: list[int], values: list[float]) -> list[tuple[str, float]]:

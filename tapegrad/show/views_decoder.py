@@ -7,7 +7,7 @@ import numpy as np
 
 from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Fields, Panel
-from tapegrad.networks.language import Reading, Seen
+from tapegrad.networks.texts import Reading, Seen
 from tapegrad.show.drawing.tokens import Moment, Text
 from tapegrad.show.views import Heights
 from tapegrad.targets.decoder.net import DecoderNet, Generation
@@ -30,7 +30,7 @@ class DecoderView:
         self.net, self.reading = net, Reading(net.network)
         heads = [
             (f"head {number}.{place}", head.name)
-            for number, layer in enumerate(net.model.layers)
+            for number, layer in enumerate(net.parts.layers)
             for place, head in enumerate(layer.heads)
         ]
         self.notes: list[str] = []

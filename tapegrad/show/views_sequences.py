@@ -36,7 +36,7 @@ class SequencesView:
         """For every sequence that has bits: coordinate, and for which of its values that is 1."""
         self.heads = [
             (f"{number}.{place}", net.explain(f"head {number}.{place}").partition(": ")[2])
-            for number, layer in enumerate(net.model.layers)
+            for number, layer in enumerate(net.parts.layers)
             for place in range(len(layer.heads))
         ]
         self.notes = (
@@ -45,7 +45,7 @@ class SequencesView:
             else []
         )
         positions = tuple(f"{n} {word_of(token)}" for n, token in enumerate(carry.tokens, 1))
-        self.layers = [number for number, layer in enumerate(net.model.layers) for _ in layer.heads]
+        self.layers = [number for number, layer in enumerate(net.parts.layers) for _ in layer.heads]
         words = [word_of(token) for token in carry.tokens]
         self.rows = RowsOfPositions(words, self.layers, [f"head {name}: {does}" for name, does in self.heads])
         self.panels: list[Panel] = [

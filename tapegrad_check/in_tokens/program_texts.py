@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tapegrad_check.fields import whole
-from tapegrad_check.folder import Arrays, Checked, NotProved, require
+from tapegrad_check.folder import Checked, NotProved, require
+from tapegrad_check.graph import Graph
 from tapegrad_check.in_tokens import rv32_proof, rv32_tokens, subleq_records
 from tapegrad_check.in_tokens.pages import Page, compare
 from tapegrad_check.in_tokens.rv32_records import Rv32Page
 from tapegrad_check.in_tokens.subleq_records import SubleqPage
 from tapegrad_check.in_tokens.token_nets import TokenNet
+from tapegrad_check.in_tokens.words import rv32_words, subleq_words
 from tapegrad_check.instructions.rv32 import PAGE
 from tapegrad_check.sources import MOST_BYTES, Model, Program
 
@@ -26,7 +28,7 @@ NAMES = ("writes", "target", "kind of the record")
 """What heads of the first layer are called; those in the first line have numbers."""
 
 
-def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None) -> Checked:
+def check(config: dict[str, Any], claims: dict[str, Any], source: Model | None, graph: Graph) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
     data = config["machine"]
     ram = whole(data["ram"], "the size of memory", 1, MOST_BYTES)
@@ -37,7 +39,9 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
         kind = {"subleq": "subleq", "rv32im": "rv32"}[source.kind]
         require((kind, source.ram) == (data["kind"], ram), "the machine is not that of the source")
     page, count, proved = (_subleq if data["kind"] == "subleq" else _rv32)(data, ram, counted, source)
-    net = _net(config, arrays, len(page.slots), count)
+    net = _net(config, graph, len(page.slots), count)
+    words = subleq_words() if data["kind"] == "subleq" else rv32_words()
+    require(list(net.words) == words, "tokens have other words")
     tried = compare(net, page)
     _claims(claims, net)
     told = (
@@ -79,8 +83,8 @@ def _rv32(
     return Rv32Page(ram, counted), rv32_tokens.TOKENS, [proved, rounds]
 
 
-def _net(config: dict[str, Any], arrays: Arrays, record: int, count: int) -> TokenNet:
-    net = TokenNet(config, arrays, record, count)
+def _net(config: dict[str, Any], graph: Graph, record: int, count: int) -> TokenNet:
+    net = TokenNet(config, graph, record, count)
     for head, gather in net.gathers.items():
         word, _, number = net.names[head].partition(" ")
         numbered = word in WORDS and number.isascii() and number.isdecimal() and str(int(number)) == number

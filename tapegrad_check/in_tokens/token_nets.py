@@ -20,11 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tapegrad_check.fields import array, texts, whole
-from tapegrad_check.folder import Arrays, require
-from tapegrad_check.maps import Map, maps_of, row_of
+from tapegrad_check.fields import texts, whole
+from tapegrad_check.folder import require
+from tapegrad_check.graph import Graph
+from tapegrad_check.maps import row_of
+from tapegrad_check.texts import Text, named, text_of
 
 LOW, HIGH = 3 / 8, 5 / 8
 """Where bits are cut; a slope of 4 between."""
@@ -74,23 +74,17 @@ class Pair(NamedTuple):
 class TokenNet:
     """A net, read. `record` is the number of slots, `count` that of tokens."""
 
-    def __init__(self, config: dict[str, Any], arrays: Arrays, record: int, count: int) -> None:
+    def __init__(self, config: dict[str, Any], graph: Graph, record: int, count: int) -> None:
         self.horizon = whole(config["tokens"], "the horizon", 2, 1 << 23)
         self.record, self.count, self.width = record, count, (count - 1).bit_length()
         self.bits = max(1, (self.horizon // record).bit_length())
-        require(
-            whole(config["bits"], "the bits of a record's number") == self.bits, "records have other bits"
-        )
         require(record <= MOST_TERMS, "a record has too many tokens")
-        counts = array(arrays, "heads", np.int32, (None,)).tolist()
-        self.sides = [maps_of(arrays, side) for side in ("query", "key", "value")]
-        require(len(counts) >= 2 and min(counts) >= 0, "the net has other layers")
-        require(all(len(side) == sum(counts) for side in self.sides), "not every head has all its maps")
-        self.names = texts(config["heads"], "the heads")
-        require(len(self.names) == sum(counts), "not every head has a name")
-        self.layers, self.sums = maps_of(arrays, "units"), maps_of(arrays, "sums")
-        require(len(self.layers) == len(self.sums) == len(counts), "not every layer has units and sums")
-        (self.embedding,), (self.unembedding,) = (maps_of(arrays, n) for n in ("embedding", "unembedding"))
+        text = text_of(graph, causal=True)
+        require(len(text.layers) >= 2, "the net has other layers")
+        self.sides = text.sides
+        self.names = texts([head.name for head in text.heads], "the heads")
+        self.layers, self.sums = [own.units for own in text.layers], [own.sums for own in text.layers]
+        self.embedding, self.unembedding, self.words = text.embedding, text.unembedding, text.words
         self.coordinates = [("begin", 0), *(("token", bit) for bit in range(self.width))]
         self.first = len(self.coordinates)
         for name, size in (("record", self.bits), ("before", self.bits), ("slot", record)):
@@ -100,28 +94,28 @@ class TokenNet:
         self.slots = range(self.earlier.stop, self.earlier.stop + record)
         self.known: dict[int, tuple[int, int]] = {}
         """For coordinates of bits that were gathered or recalled: the head, and which bit of its token."""
-        heads_to = array(arrays, "heads_to", np.int32, (sum(map(len, self.sides[2])),)).tolist()
-        adds_to = array(arrays, "adds_to", np.int32, (sum(map(len, self.sums)),)).tolist()
-        self.heads_to, self.adds_to = split(heads_to, self.sides[2]), split(adds_to, self.sums)
+        self.heads_to = [head.to for head in text.heads]
+        self.adds_to = [own.to for own in text.layers]
+        text.check_records(record, self.bits, self.first)
         self.beta = 1.0
         while self.stray > STRAY:
             self.beta *= 2
-        self._read(config, counts)
+        self._read(text, [len(own.heads) for own in text.layers])
 
     @property
     def stray(self) -> float:
         """How far from a bit softmax leaves what it copies."""
         return 4 * self.horizon * math.exp(-self.beta / 2) + 2.0**-23
 
-    def _read(self, config: dict[str, Any], counts: list[int]) -> None:
+    def _read(self, text: Text, counts: list[int]) -> None:
         """Everything, in the order of coordinates."""
         self._check_embedding()
         gathers, recalls = counts[0], counts[-1]
         require(all(count == recalls for count in counts[1:]), "searches have other heads")
         self.gathers: dict[int, Gather] = {head: self._gather(head) for head in range(gathers)}
         gathered = [(head, bit) for head in self.gathers for bit in self._copied(head)]
-        named = [(f"{self.names[head]}: token", bit) for head, bit in gathered]
-        self._rounded(0, named, gathered, list(self.gathers))
+        copied = [(f"{self.names[head]}: token", bit) for head, bit in gathered]
+        self._rounded(0, copied, gathered, list(self.gathers))
         self.recalls: list[list[Pair]] = []
         self.digits: list[int] = []
         found: list[dict[int, int]] = [{} for _ in range(recalls)]
@@ -165,19 +159,8 @@ class TokenNet:
         self.recalling = range(head, head + recalls)
         next_bits = list(range(len(self.coordinates), len(self.coordinates) + self.width))
         self.coordinates += [("next", bit) for bit in range(self.width)]
-        require(config["coordinates"] == list(map(list, self.coordinates)), "coordinates have other names")
-        for own in (
-            *self.sides[0],
-            *self.sides[1],
-            *self.sides[2],
-            *self.layers,
-            self.embedding,
-            self.unembedding,
-        ):
-            require(own.width == len(self.coordinates), "a map has another width")
-        for own, out in zip(self.layers, self.sums, strict=True):
-            require(out.width == len(own), "sums and units do not fit")
-        require(config["purposes"] == purposes(len(counts)), "layers have other purposes")
+        require(text.coordinates == named(self.coordinates), "coordinates have other names")
+        require([own.purpose for own in text.layers] == purposes(len(counts)), "layers have other purposes")
         self._check_logits(next_bits)
         self.cases = self._cases()
 
@@ -400,15 +383,6 @@ class TokenNet:
         """The largest score."""
         compared = max(len(pairs) for pairs in self.recalls)
         return max((compared + sum(self.digits[:n]) + 1) << digit for n, digit in enumerate(self.digits))
-
-
-def split(whole_list: list[int], maps: Sequence[Map]) -> list[list[int]]:
-    """A part of the list for the rows of each map."""
-    parts, first = [], 0
-    for own in maps:
-        parts.append(whole_list[first : first + len(own)])
-        first += len(own)
-    return parts
 
 
 def purposes(layers: int) -> list[str]:

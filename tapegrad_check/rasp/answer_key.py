@@ -23,6 +23,7 @@ from tapegrad_check.folder import (
     require,
     tensors_of,
 )
+from tapegrad_check.graph import graph_of
 from tapegrad_check.rasp.disguise import Disguised
 from tapegrad_check.rasp.disguised_heads import Slots
 from tapegrad_check.rasp.drift import Matrix
@@ -103,14 +104,15 @@ def proved(own: dict[str, Any], weights: Arrays, answers: Answers, complete: boo
     require(config["machine"]["source"].get("kind") == "rasp program", "the net is of no program")
     program = rasp_of(config["machine"]["source"], {})
     plain = {name.removeprefix(PLAIN): a for name, a in arrays.items() if name.startswith(PLAIN)}
+    graph = graph_of(key["network"], plain)
     directions = array(arrays, "directions", np.float64, (None, None))
     slots = _slots(key, arrays, weights)
-    net = Disguised(config, plain, program, weights, directions, slots)
+    net = Disguised(config, graph, program, weights, directions, slots)
     _shapes(net, weights, directions)
     net.check()
     require(key["certificate"] == certificate_of(net), "the certificate of the plain net is another one")
     _words(own, program, net)
-    names = [f"{name}[{place}]" for name, place in config["coordinates"]]
+    names = list(net.coordinates)
     names += [f"decoy[{place}]" for place in range(net.features - len(names))]
     require(key["features"] == names, "features have other names")
     if complete:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tapegrad_check.arithmetic import SINGLE, UP, Matrix, finite, product, rounding, step_of
 from tapegrad_check.folder import Arrays, require
+from tapegrad_check.graph import Graph
 from tapegrad_check.maps import row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp.drift import Drift
@@ -68,7 +69,7 @@ class DisguisedHeads(RaspNet):
     def __init__(
         self,
         config: dict[str, Any],
-        plain: Arrays,
+        plain: Graph,
         program: Rasp,
         weights: Arrays,
         directions: Matrix,

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import exact, step_of
-from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, NotProved, require
+from tapegrad_check.folder import OWN_TABLE, Checked, NotProved, require
+from tapegrad_check.graph import Graph
 from tapegrad_check.maps import row_of
 from tapegrad_check.rasp.heads import BETA, Heads
 from tapegrad_check.rasp.tables import MIXED, START, UNIT, WORD, Key, Parts
@@ -38,7 +39,7 @@ class Step(NamedTuple):
     start: float
 
 
-def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None) -> Checked:
+def check(config: dict[str, Any], claims: dict[str, Any], source: Model | None, graph: Graph) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
     machine = config["machine"]
     require(machine.keys() == {"kind", "source"}, "the program has other entries")
@@ -47,7 +48,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     program = rasp_of(data, {})
     require(source is None or digest(program) == digest(source), "the program is not the source")
     try:
-        net = RaspNet(config, arrays, program)
+        net = RaspNet(config, graph, program)
         net.check()
     except NotProved as reason:
         return Checked([f"not everything was compared: {reason}"], OWN_TABLE)
@@ -64,8 +65,8 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
             "values that differ are never moved together, or the net says so"
             if net.says_so
             else "no head moves two values at once",
-            "the first position is 0 in all coordinates but one, in every layer; names of coordinates and "
-            "layers are notes",
+            "the first position is 0 in all coordinates but one, in every layer; names of coordinates, heads "
+            "and layers are notes",
         ]
     )
 
@@ -115,7 +116,8 @@ class RaspNet(Heads):
         count = self.program.length - 1 if "indices" in kinds else 0
         places = bits["indices"]
         require(len(places) == count, "positions have other bits")
-        require(not count or places == list(range(places[0], places[0] + count)), "positions are elsewhere")
+        wanted = list(range(places[0], places[0] + count)) if count else []
+        require(places == self.placed == wanted, "positions are elsewhere")
         self._spend(count * self.program.length)
         for number, place in enumerate(places):
             right = np.arange(self.program.length) > number

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import SINGLE, exact
-from tapegrad_check.fields import array
-from tapegrad_check.folder import Arrays, NotProved, require
-from tapegrad_check.maps import Map, maps_of
+from tapegrad_check.folder import NotProved, require
+from tapegrad_check.graph import Graph
 from tapegrad_check.sources.rasp import ONE, Rasp
+from tapegrad_check.texts import text_of
 
 START, WORD, MIXED = 0, 1, 2
 """Coordinates: 1 at the first position alone; 1 at tokens; where values differ that are moved together."""
@@ -33,29 +33,27 @@ Parts = dict[Key, NDArray[np.float64]]
 class Tables:
     """Arrays with the meanings of coordinates, and what is proved of them so far."""
 
-    def __init__(self, config: dict[str, Any], arrays: Arrays, program: Rasp) -> None:
-        program.work.allow(sum(own.nbytes for own in arrays.values()))
+    def __init__(self, config: dict[str, Any], graph: Graph, program: Rasp) -> None:
+        program.work.allow(sum(own.nbytes for node in graph.nodes for own in node.arrays.values()))
+        text = text_of(graph, program.causal)
+        require(config.keys() == {"machine", "heads", "groups", "meanings"}, "the net has other entries")
+        require(not text.record and not text.words, "the net reads on, and no program of RASP does")
         self.program, self.values = program, program.values
         self.meanings = [tuple(own) for own in config["meanings"]]
         self.groups = [(tuple(nodes), [np.array(own, np.int64) for own in labels])
                        for nodes, labels in config["groups"]]  # fmt: skip
         self.heads: list[int] = config["heads"]
-        self._in_bounds(config)
-        self.units, self.sums = (maps_of(arrays, name) for name in ("units", "sums"))
-        self.sides = [maps_of(arrays, name) for name in ("query", "key", "value")]
-        (self.embedding,), (self.unembedding,) = (maps_of(arrays, n) for n in ("embedding", "unembedding"))
-        self.counts = array(arrays, "heads", np.int32, (len(self.units),)).tolist()
-        require(min(self.counts) >= 0 and sum(self.counts) == len(self.heads), "layers have other heads")
-        require(all(len(side) == len(self.heads) for side in self.sides), "not every head has all its maps")
-        for own in (*self.units, *(m for side in self.sides for m in side), self.embedding, self.unembedding):
-            require(own.width == len(self.meanings), "a map has another width")
+        self.coordinates = text.coordinates
+        self._in_bounds()
+        self.units, self.sums = [own.units for own in text.layers], [own.sums for own in text.layers]
+        self.sides, self.heads_to = text.sides, [head.to for head in text.heads]
+        self.adds_to, self.placed = [own.to for own in text.layers], text.placed
+        self.embedding, self.unembedding = text.embedding, text.unembedding
+        self.counts = [len(layer.heads) for layer in text.layers]
+        require(len(self.counts) > 0 and sum(self.counts) == len(self.heads), "layers have other heads")
         for own in (*self.units, *self.sums, *(m for side in self.sides for m in side), self.embedding,
                     self.unembedding):  # fmt: skip
             require(not any(own.bias), "a map has a constant")
-        self.adds_to = _split(array(arrays, "adds_to", np.int32, (sum(map(len, self.sums)),)), self.sums)
-        self.heads_to = _split(
-            array(arrays, "heads_to", np.int32, (sum(map(len, self.sides[2])),)), self.sides[2]
-        )
         self.known: set[int] = {START, WORD, MIXED}
         self.at_start: dict[int, float] = {START: 1.0}
         """What is not 0 at the first position."""
@@ -73,7 +71,7 @@ class Tables:
         self._functions: dict[int, NDArray[np.int64]] = {}
         self._indicators: dict[int, NDArray[np.float64]] = {}
 
-    def _in_bounds(self, config: dict[str, Any]) -> None:
+    def _in_bounds(self) -> None:
         nodes = len(self.program.nodes)
         for own, labels in self.groups:
             require(len(own) == len(labels) > 0 and len(set(own)) == len(own), "a group is of no nodes")
@@ -90,17 +88,10 @@ class Tables:
             most = {"given": 1, "bit": len(self.groups), "raw": nodes, "number": nodes}.get(kind, 0)
             require(0 <= first < most and second >= 0, "a meaning is out of range")
         require(len(self.meanings) > MIXED, "coordinates are missing")
-        require(len(config["coordinates"]) == len(self.meanings), "coordinates have other names")
-        names = [tuple(own) for own in config["coordinates"]]
-        fits = all(len(own) == 2 and isinstance(own[0], str) and type(own[1]) is int for own in names)
-        require(fits and len(set(names)) == len(names), "coordinates have no names of their own")
+        require(len(self.coordinates) == len(self.meanings), "not every coordinate has a meaning")
         for node in self.heads:
             require(type(node) is int and 0 <= node < nodes, "a head is of no node")
             require(self.program.nodes[node].kind in ("width", "mean", "move"), "a head is of another node")
-        purposes = config["purposes"]
-        require(
-            isinstance(purposes, list) and all(isinstance(own, str) for own in purposes), "purposes are none"
-        )
 
     def indicator(self, place: int) -> tuple[Key, NDArray[np.float64]]:
         """A bit as a table over the values of its nodes."""
@@ -302,11 +293,3 @@ def _power(number: Fraction) -> Fraction:
     while power / 2 >= number:
         power /= 2
     return power
-
-
-def _split(flat: NDArray[np.int32], maps: Sequence[Map]) -> list[list[int]]:
-    found, first = [], 0
-    for own in maps:
-        found.append(flat[first : first + len(own)].tolist())
-        first += len(own)
-    return found

@@ -12,15 +12,16 @@ Words for what a head copies: `raw` is near a bit, and rounded by two units befo
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import Matrix, evaluated, exact, rounding, step_of
-from tapegrad_check.fields import array, texts, whole
+from tapegrad_check.fields import whole
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
+from tapegrad_check.graph import Graph
 from tapegrad_check.in_tokens import program_texts
 from tapegrad_check.in_tokens.records import (
     BASE,
@@ -38,11 +39,13 @@ from tapegrad_check.in_tokens.records import (
     ones,
     raw_of,
 )  # fmt: skip
-from tapegrad_check.in_tokens.token_nets import purposes, split
-from tapegrad_check.maps import Map, maps_of, row_of
+from tapegrad_check.in_tokens.token_nets import purposes
+from tapegrad_check.maps import Map, row_of
 from tapegrad_check.products import times
 from tapegrad_check.rasp import program as rasp
 from tapegrad_check.sources import Machine, Model, digest, model_of
+from tapegrad_check.texts import Text as Written
+from tapegrad_check.texts import named, text_of
 
 LOW, HIGH = 3 / 8, 5 / 8
 """Where bits are cut; a slope of 4 between."""
@@ -55,14 +58,18 @@ MOST_WORK = 1 << 32
 Terms = Mapping[Key, float]
 
 
-def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None) -> Checked:
+def check(
+    config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None, graph: Graph
+) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
     data = config["machine"]
     require(isinstance(data, dict), "the net has no machine")
+    require(not arrays, "there are arrays beside those of the graph")
     if data.get("kind") == "rasp":
-        return rasp.check(config, arrays, claims, source)
+        return rasp.check(config, claims, source, graph)
+    require(config.keys() == {"machine", "tokens"}, "the net has other entries")
     if data.get("kind") in program_texts.KINDS:
-        return program_texts.check(config, arrays, claims, source)
+        return program_texts.check(config, claims, source, graph)
     require(data.get("kind") == "tapes", "the net has no machine that there is")
     require(data.keys() == {"kind", "digits", "source"}, "the machine has other entries")
     machine = model_of(data["source"], {})
@@ -71,7 +78,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     require(source is None or digest(machine) == digest(source), "the machine is not the source")
     tokens = whole(config["tokens"], "the horizon", 2, MOST_TOKENS)
     text = Text(machine, whole(data["digits"], "the number of digits", 1, 16), tokens)
-    net = _Net(config, arrays, text)
+    net = _Net(text_of(graph, causal=True), text)
     net.check_embedding()
     net.check_heads()
     net.check_rounding()
@@ -118,33 +125,22 @@ def _claims(claims: dict[str, Any], text: "Text") -> None:
 class _Net:
     """The arrays of a net, with the names of coordinates."""
 
-    def __init__(self, config: dict[str, Any], arrays: Arrays, text: Text) -> None:
+    def __init__(self, net: Written, text: Text) -> None:
         self.text = text
-        require(
-            whole(config["bits"], "the bits of a record's number") == text.bits, "records have other bits"
-        )
-        require(config["coordinates"] == list(map(list, text.coordinates)), "coordinates have other names")
+        require(net.coordinates == named(text.coordinates), "coordinates have other names")
+        require(list(net.words) == text.words, "tokens have other words")
         self.at = {key: place for place, key in enumerate(text.coordinates)}
-        layers = 1 + len(text.layers)
-        counts = array(arrays, "heads", np.int32, (layers,)).tolist()
-        tapes = text.machine.tapes
+        net.check_records(text.record, text.bits, self.at["record", 0])
+        layers, tapes = 1 + len(text.layers), text.machine.tapes
+        counts = [len(layer.heads) for layer in net.layers]
         require(counts == [len(text.gathered), *[tapes] * len(text.layers)], "layers have other heads")
-        self.sides = [maps_of(arrays, side) for side in ("query", "key", "value")]
-        require(all(len(side) == sum(counts) for side in self.sides), "not every head has all its maps")
         wanted = [*text.gathered, *(self._named(t, n) for n in range(layers - 1) for t in range(tapes))]
-        require(list(texts(config["heads"], "the heads")) == wanted, "heads have other names")
-        require(config["purposes"] == purposes(layers), "layers have other purposes")
-        self.layers, sums = maps_of(arrays, "units"), maps_of(arrays, "sums")
-        require(len(self.layers) == len(sums) == layers, "not every layer has units and sums")
-        self.sums, self.units = sums, self.layers[-1]
-        (self.embedding,), (self.unembedding,) = (maps_of(arrays, n) for n in ("embedding", "unembedding"))
-        for own in (*chain(*self.sides), *self.layers, self.embedding, self.unembedding):
-            require(own.width == len(self.at), "a map has another width")
-        for own, out in zip(self.layers, sums, strict=True):
-            require(out.width == len(own), "sums and units do not fit")
-        heads_to = array(arrays, "heads_to", np.int32, (sum(map(len, self.sides[2])),)).tolist()
-        adds_to = array(arrays, "adds_to", np.int32, (sum(map(len, sums)),)).tolist()
-        self.heads_to, self.adds_to = split(heads_to, self.sides[2]), split(adds_to, sums)
+        require([head.name for head in net.heads] == wanted, "heads have other names")
+        require([layer.purpose for layer in net.layers] == purposes(layers), "layers have other purposes")
+        self.sides, self.heads_to = net.sides, [head.to for head in net.heads]
+        self.layers, self.sums = [own.units for own in net.layers], [own.sums for own in net.layers]
+        self.units, self.adds_to = self.layers[-1], [layer.to for layer in net.layers]
+        self.embedding, self.unembedding = net.embedding, net.unembedding
 
     def _named(self, tape: int, number: int) -> str:
         name = self.text.recall(tape)

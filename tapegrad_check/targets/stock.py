@@ -15,7 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from tapegrad_check.folder import CONFIG, MODEL, CheckError, Folder, Unchecked, bytes_of, parsed, require
+from tapegrad_check.folder import (
+    CONFIG,
+    MODEL,
+    OF_NETWORK,
+    CheckError,
+    Folder,
+    Unchecked,
+    bytes_of,
+    parsed,
+    require,
+)
+from tapegrad_check.graph import graph_of
 from tapegrad_check.in_tokens.records import Text
 from tapegrad_check.in_tokens.words import rv32_words, subleq_words
 from tapegrad_check.sources import Machine, model_of
@@ -48,7 +59,8 @@ def compare(path: str | os.PathLike[str], saved: Folder) -> list[str]:
     found = _json(folder, CONFIG)
     family = found.get("model_type")
     require(isinstance(family, str) and family in FAMILIES, "no export is a model of this type", ADVICE)
-    stock = FAMILIES[str(family)](net, saved.own)
+    assert saved.network is not None  # it is proved by now
+    stock = FAMILIES[str(family)](net, graph_of(saved.network, saved.part(OF_NETWORK)))
     _same_entries(CONFIG, found, stock.config())
     ends = {"bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": END}
     wanted = {"do_sample": False, "max_length": stock.tokens, **ends}

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.fields import array, whole
-from tapegrad_check.in_tokens.token_nets import split
-from tapegrad_check.maps import Map, maps_of
+from tapegrad_check.fields import whole
+from tapegrad_check.graph import Graph
+from tapegrad_check.maps import Map
+from tapegrad_check.texts import text_of
 
 EPSILON, GAIN = 2.0**60, 2.0**30
 LEAST_HEAD = 16
@@ -69,29 +70,29 @@ class StockNet(ABC):
     trusting: ClassVar[str] = ""
     """What has to be believed of the library, for this class in particular."""
 
-    def __init__(self, net: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        own = dict(arrays)
+    def __init__(self, net: Mapping[str, Any], graph: Graph) -> None:
+        text = text_of(graph, causal=True)
         self.tokens = whole(net["tokens"], "the horizon", 2, 1 << 23)
-        self.names: list[list[Any]] = net["coordinates"]
+        parted = (name.removesuffix("]").rpartition("[") for name in text.coordinates)
+        self.names = [(group, int(number)) for group, _, number in parted]
         self.record = sum(name == "slot" for name, _ in self.names)
         self.bits = sum(name == "record" for name, _ in self.names)
         self.width = len(self.names)
         """Coordinates in the residual stream, each counted once."""
-        counts: list[int] = array(own, "heads", np.int32, (None,)).tolist()
-        sides = [maps_of(own, side) for side in ("query", "key", "value")]
-        units, sums = maps_of(own, "units"), maps_of(own, "sums")
-        (self.embedding,), (self.unembedding,) = (maps_of(own, name) for name in ("embedding", "unembedding"))
+        self.embedding, self.unembedding = text.embedding, text.unembedding
         self.head = LEAST_HEAD
-        compared, copied = (max(map(len, side)) for side in sides[1:])
+        compared, copied = (max(map(len, side)) for side in text.sides[1:])
         while self.head < max(compared + self.rotated, copied):
             self.head *= 4
-        self.heads = max(counts)
-        to, adds = split(own["heads_to"].tolist(), sides[2]), split(own["adds_to"].tolist(), sums)
-        heads = [Head(maps, to[at], self.free) for at, maps in enumerate(zip(*sides, strict=True))]
-        ends = np.cumsum(counts).tolist()
+        self.heads = max(len(own.heads) for own in text.layers)
         self.own = [
-            Layer(heads[end - count : end], units[at], sums[at], adds[at])
-            for at, (count, end) in enumerate(zip(counts, ends, strict=True))
+            Layer(
+                [Head((one.query, one.key, one.value), one.to, self.free) for one in own.heads],
+                own.units,
+                own.sums,
+                own.to,
+            )
+            for own in text.layers
         ]
 
     @property
@@ -205,8 +206,8 @@ class Gpt2(StockNet):
     title, architecture, copies = "GPT-2", "GPT2LMHeadModel", 2
     table = "transformer.wpe.weight"
 
-    def __init__(self, net: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        super().__init__(net, arrays)
+    def __init__(self, net: Mapping[str, Any], graph: Graph) -> None:
+        super().__init__(net, graph)
         self.heads = max(self.heads, -(-2 * self.width // self.head))
 
     @property

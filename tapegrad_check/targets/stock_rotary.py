@@ -32,9 +32,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tapegrad_check.folder import require
+from tapegrad_check.graph import Graph
 from tapegrad_check.maps import Map
 from tapegrad_check.products import times
 from tapegrad_check.targets.stock_nets import EPSILON, GAIN, Floats, Head, Layer, StockNet, Tensor, dense
@@ -54,8 +54,8 @@ class Rotary(StockNet):
 
     trusting = ", if the library finds angles, sines and cosines up to some units in the last place"
 
-    def __init__(self, net: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        super().__init__(net, arrays)
+    def __init__(self, net: Mapping[str, Any], graph: Graph) -> None:
+        super().__init__(net, graph)
         self.halves = [(0, shift) for shift in range(self.record)]
         self.halves += [(bit, shift) for shift in (0, self.record - 1) for bit in range(1, self.bits)]
         self.width += len(self.halves)
@@ -232,8 +232,8 @@ class GptNeox(Rotary):
 
     title, architecture, copies = "GPT-NeoX", "GPTNeoXForCausalLM", 2
 
-    def __init__(self, net: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        super().__init__(net, arrays)
+    def __init__(self, net: Mapping[str, Any], graph: Graph) -> None:
+        super().__init__(net, graph)
         self.heads = max(self.heads, -(-2 * self.width // self.head))
 
     @property

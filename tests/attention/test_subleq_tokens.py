@@ -11,8 +11,7 @@ from tapegrad.attention.prompts import Blocks, digits_for
 from tapegrad.attention.subleq_tokens import PUT, SubleqTokens
 from tapegrad.attention.tokens import Interpreter
 from tapegrad.errors import Refused
-from tapegrad.networks.forms import of_language
-from tapegrad.networks.language import Reading
+from tapegrad.networks.texts import Reading, parts_of
 from tapegrad.programs.library import READY, random_subleq
 from tapegrad.programs.model import Program
 from tapegrad.programs.subleq import Subleq, read_subleq
@@ -97,8 +96,8 @@ def test_weights_give_the_same_tokens():
     program = READY["subleq-hello"].build()
     assert isinstance(program.machine, Subleq)
     words = words_of(program.machine)
-    model, _ = build(words.program, 3000)
-    assert len(model.layers) == 1 + len(scales_for(words.program, 3000).digits)
+    network = build(words.program, 3000)
+    assert len(parts_of(network).layers) == 1 + len(scales_for(words.program, 3000).digits)
     random = np.random.default_rng(1)
     text = words.prompt(program.start(), 3000)
     text += list(islice(Interpreter(words.program).run(text), 10 * words.record))
@@ -106,7 +105,7 @@ def test_weights_give_the_same_tokens():
     for place in random.integers(1, len(text), 60):
         if 64 <= text[place] < 128:
             text[place] = int(random.integers(64, 128))
-    reading, interpreter = Reading(of_language("text", model, (), ())), Interpreter(words.program)
+    reading, interpreter = Reading(network), Interpreter(words.program)
     for token in text:
         logits = reading.feed([token])
         assert logits.argmax() == interpreter.feed([token])

@@ -27,9 +27,8 @@ from tapegrad.machines.library import ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
 from tapegrad.networks.form import Dense
-from tapegrad.networks.forms import of_language
-from tapegrad.networks.language import LanguageModel, Positions, Reading
 from tapegrad.networks.numpy import affine, chain
+from tapegrad.networks.texts import Parts, Reading, Records, parts_of
 
 
 def told(words: TapeTokens, first: Configuration, records: int) -> tuple[list[int], list[int]]:
@@ -92,10 +91,10 @@ def test_weights_give_the_same_token_after_every_text(tapes, tokens):
     for seed in range(3):
         machine = random_machine(seed, tapes=tapes, symbols=2 + seed, states=3)
         words = TapeTokens.for_tokens(machine, tokens)
-        model, _ = build(words.program, tokens)
-        assert len(model.layers) == 1 + len(scales_for(words.program, tokens).digits)
+        network = build(words.program, tokens)
+        assert len(parts_of(network).layers) == 1 + len(scales_for(words.program, tokens).digits)
         text = random_text(words, random, 30)
-        reading, interpreter = Reading(of_language("text", model, (), ())), Interpreter(words.program)
+        reading, interpreter = Reading(network), Interpreter(words.program)
         digits = (len(words.program.tokens) - 1).bit_length()
         for token in text:
             logits = reading.feed([token])
@@ -107,9 +106,9 @@ def test_weights_give_the_same_token_after_every_text(tapes, tokens):
 
 def test_many_tokens_at_once_are_read_as_one_by_one():
     words = TapeTokens.for_tokens(ready("palindrome"), 1000)
-    model, _ = build(words.program, 1000)
+    network = build(words.program, 1000)
     text = random_text(words, np.random.default_rng(0), 120)
-    at_once, singly = Reading(of_language("text", model, (), ())), Reading(of_language("text", model, (), ()))
+    at_once, singly = Reading(network), Reading(network)
     for token in text[:-1]:
         singly.feed([token])
     assert np.array_equal(at_once.feed(text), singly.feed(text[-1:]))
@@ -118,13 +117,12 @@ def test_many_tokens_at_once_are_read_as_one_by_one():
 class Shifted:
     """A model in the form of stock ones: what is read is off by the mean that a layer norm finds."""
 
-    def __init__(self, model: LanguageModel, shift: float) -> None:
+    def __init__(self, model: Parts, shift: float) -> None:
         self.model, self.shift = model, shift
 
     def logits(self, text: list[int], random: np.random.Generator) -> np.ndarray:
-        model, table = self.model, self.model.positions
-        hidden = np.asarray(model.embedding.dense().weight)[text]
-        hidden[:, table.first : table.first + table.width] += table.rows(np.arange(len(text)))
+        model = self.model
+        hidden = np.asarray(model.embedding.dense().weight)[text] + model.table(len(text))
         later = np.arange(len(text)) > np.arange(len(text))[:, None]
 
         def read() -> np.ndarray:
@@ -145,7 +143,7 @@ class Shifted:
 
 def test_means_that_layer_norms_find_do_not_matter():
     words = TapeTokens.for_tokens(ready("palindrome"), 200_000)
-    model, _ = build(words.program, 200_000)
+    model = parts_of(build(words.program, 200_000))
     random = np.random.default_rng(5)
     text = random_text(words, random, 60)
     exact = Shifted(model, 0).logits(text, random)
@@ -256,7 +254,7 @@ def test_rounding_is_exact_for_every_float_near_a_bit():
 
 
 def test_positions():
-    rows = Positions(3, 2, 0).rows(np.arange(8))
+    rows = Records(3, 2, 0).rows(np.arange(8))
     numbers = [(row[:2] @ [1, 2], row[2:4] @ [1, 2], np.flatnonzero(row[4:]).tolist()) for row in rows]
     assert numbers == [
         (0, 0, []), (0, 0, [0]), (0, 0, [1]), (0, 0, [2]), (1, 0, [0]), (1, 0, [1]), (1, 1, [2]), (2, 1, [0]),

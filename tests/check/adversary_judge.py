@@ -25,6 +25,7 @@ from tapegrad.errors import InputError, Refused, TapegradError
 from tapegrad.interop.disguised import DisguisedNet, load_disguised
 from tapegrad.learners import Learner
 from tapegrad.machines.model import TuringMachine
+from tapegrad.networks.saving import to_json
 from tapegrad.programs.model import Program
 from tapegrad.rasp.program import RaspProgram
 from tapegrad.sklearn import EmulatedClassifier, RCNNClassifier
@@ -243,9 +244,17 @@ def _two_readings(folder: Path) -> str | None:
 
 def _same(a: Compiled, b: Compiled) -> bool:
     """Whether two compiled nets are the same, source and all."""
-    own = [(c.net.config(), *source_to_json(c.source)[:1], c.options) for c in (a, b)]
+    own = [
+        (
+            c.net.config(),
+            *source_to_json(c.source)[:1],
+            c.options,
+            to_json(c.net.network) if c.net.saves_network else None,
+        )
+        for c in (a, b)
+    ]
     arrays = [
-        c.net.arrays() | {f"source.{n}": one for n, one in source_to_json(c.source)[1].items()}
+        c.net.all_arrays() | {f"source.{n}": one for n, one in source_to_json(c.source)[1].items()}
         for c in (a, b)
     ]
     return json.dumps(own[0]) == json.dumps(own[1]) and _identical(*arrays)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
+PARTS = ("rows", "columns", "values", "bias")
+"""Of a map of a graph."""
 
 
 @dataclass
@@ -55,6 +57,11 @@ def opened(arrays: Arrays, config: Mapping[str, Any]) -> list[Rows]:
     """All that is known to be rows."""
     found: list[Rows] = [
         Maps(arrays, name.removesuffix("units.sizes")) for name in arrays if name.endswith("units.sizes")
+    ]
+    found += [
+        Affines(arrays, prefix)
+        for prefix in ("network.", "plain.")
+        if f"{prefix}layer_0.units.columns" in arrays
     ]
     if "offsets" in arrays:  # the constant, the inputs, a random bit and, but for one memory, a guess
         found.append(Graph(arrays, int(config["inputs"]) + (2 if "written" in arrays else 3)))
@@ -140,6 +147,44 @@ class Maps(Rows):
             arrays[null] = np.concatenate(
                 [np.pad(own, (0, extra)) for own, extra in zip(parts, more, strict=True)]
             )
+        return arrays
+
+
+class Affines(Rows):
+    """The maps of a graph, each by its node. Rows of what the heads of a layer ask and answer go in pairs."""
+
+    def __init__(self, arrays: Arrays, prefix: str) -> None:
+        super().__init__(arrays)
+        ends = tuple(f".{part}" for part in PARTS)
+        names = [
+            own.removesuffix(".rows") for own in arrays if own.startswith(prefix) and own.endswith(".rows")
+        ]
+        self.maps: dict[str, list[Row]] = {}
+        for name in names:
+            rows, columns, values, bias = (arrays[f"{name}{end}"] for end in ends)
+            cut = _cut(rows, len(bias), columns, values)
+            self.maps[name] = [Row(*both) for both in zip(cut, bias.tolist(), strict=True)]
+        for name, rows in self.maps.items():
+            width = 1 + max((column for row in rows for column, _ in row.entries), default=0)
+            readers = self.maps.get(f"{name.removesuffix('units')}sums", []) if name.endswith("units") else []
+            self.layers.append(Layer(rows, readers, 0, width, bool(readers)))
+            if name.endswith("queries"):
+                self.heads.append((rows, self.maps[f"{name.removesuffix('queries')}keys"]))
+
+    def write(self) -> Arrays:
+        arrays = dict(self.arrays)
+        for name, rows in self.maps.items():
+            entries = [entry for row in rows for entry in row.entries]
+            own = {
+                "rows": _joined(rows)[0],
+                "columns": [column for column, _ in entries],
+                "values": [value for _, value in entries],
+                "bias": [row.bias for row in rows],
+            }
+            arrays |= {
+                f"{name}.{part}": np.array(found, arrays[f"{name}.{part}"].dtype)
+                for part, found in own.items()
+            }
         return arrays
 
 

@@ -18,9 +18,9 @@ from tapegrad.targets.transformer.net import TransformerNet
 from tapegrad_check import checked_by
 from tapegrad_check.folder import OF_NETWORK, Checked
 from tapegrad_check.graph import graph_of
-from tapegrad_check.maps import maps_of
 from tapegrad_check.sources import GridMachine, Machine, Model, model_of
 from tests.check import of_heads
+from tests.check.listed_maps import maps_of
 
 
 @dataclass
@@ -191,7 +191,7 @@ class Maps(list[tuple[int, Rows]]):
             for row, (columns, values, _) in enumerate(rows)
             for column, value in zip(columns, values, strict=True)
         ]
-        rows, columns, values = zip(*entries, strict=True)
+        rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
         net.arrays |= {
             f"{name}.sizes": np.array(sizes, np.int64),
             f"{name}.rows": np.array(rows, np.int32),

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.attention.analysis import ROUNDING
-from tapegrad.attention.packed import SIDES, entries, joined
 from tapegrad.networks.form import Affine, Correction, Dense
 from tapegrad.networks.heads import Attention, Block, Decoder
 from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 from tapegrad_check.folder import OF_NETWORK
+from tests.check.listed_maps import SIDES, entries, joined
 from tests.networks.written import paper_arrays, written
 
 Arrays = dict[str, NDArray[Any]]

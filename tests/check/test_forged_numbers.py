@@ -26,6 +26,7 @@ from tests.check.adversary_rows import Steps
 from tests.check.altering import Maps
 from tests.check.forging import Saved
 from tests.check.small_sources import BB2, COUNT, COUNTER, ECHO
+from tests.check.texts import saved_text
 
 
 class Forge:
@@ -88,12 +89,13 @@ def test_a_gate_that_single_precision_loses(tmp_path: Path) -> None:
 
 def last_units(genuine: Saved, change: Callable[[list[int], list[float], float], Any]) -> Iterator[Saved]:
     """Forgeries of single units of the last layer."""
-    for place, row in enumerate(Maps.of(genuine, "units")[-1][1]):
-        forged, units = genuine.copy(), Maps.of(genuine, "units")
+    net = saved_text(genuine)
+    for place, row in enumerate(Maps.of(net, "units")[-1][1]):
+        forged, units = replace(net, arrays=dict(net.arrays)), Maps.of(net, "units")
         if (other := change(*row)) is not None:
             units[-1][1][place] = other
             units.write(forged, "units")
-            yield forged
+            yield forged.into(genuine)
 
 
 def test_a_choice_that_single_precision_loses(tmp_path: Path) -> None:
@@ -125,14 +127,16 @@ def test_two_entries_for_one_column(tmp_path: Path) -> None:
 def test_units_of_rasp_whose_sum_single_precision_loses(tmp_path: Path) -> None:
     """x + 2^24 - 2^24, unit by unit exact, is 0 where x is 1."""
     net = Forge(COUNT, "decoder", tmp_path / "net")
-    units, sums = (Maps.of(net.saved, name) for name in ("units", "sums"))
+    text = saved_text(net.saved)
+    units, sums = (Maps.of(text, name) for name in ("units", "sums"))
     large = len(units[1][1])
     units[1][1].extend([([WORD], [2.0**24], 0.0)] * 2)
     columns, values, bias = sums[1][1][0]
     sums[1][1][0] = [*columns, large, large + 1], [*values, 1.0, -1.0], bias
     sums[1] = large + 2, sums[1][1]
-    units.write(net.saved, "units")
-    sums.write(net.saved, "sums")
+    units.write(text, "units")
+    sums.write(text, "sums")
+    net.saved = text.into(net.saved)
     assert net.does_something_else(("aab",), ("bba",))
     net.is_refused("a sum of units is rounded")
 
@@ -140,12 +144,14 @@ def test_units_of_rasp_whose_sum_single_precision_loses(tmp_path: Path) -> None:
 def test_scores_of_rasp_that_single_precision_loses(tmp_path: Path) -> None:
     """A score of 256 is lost beside 2^33, which is taken away again."""
     net = Forge(COUNT, "decoder", tmp_path / "net")
+    text = saved_text(net.saved)
     for side, own in (("query", (2.0**33, -(2.0**33))), ("key", (1.0, 1.0))):
-        maps = Maps.of(net.saved, side)
+        maps = Maps.of(text, side)
         rows = maps[0][1]
         rows.insert(0, ([WORD], [own[0]], 0.0))
         rows.insert(len(rows) - 1, ([WORD], [own[1]], 0.0))
-        maps.write(net.saved, side)
+        maps.write(text, side)
+    net.saved = text.into(net.saved)
     assert net.does_something_else(("aab",))
     net.is_refused("scores are rounded")
 

@@ -14,8 +14,9 @@ from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.rasp import heads as rasp_heads
 from tapegrad_check.rasp import program as rasp
 from tapegrad_check.rasp import tables as rasp_tables
-from tests.check.altering import Change, Maps, add, maps, net_of, without_row
+from tests.check.altering import Change, Maps, add, maps, without_row
 from tests.check.test_refusals_of_rasp import PROGRAMS, altered, genuine
+from tests.check.texts import text_net
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ def test_too_many_cases_are_not_proved(
     monkeypatch.setattr(module, "MOST_WORK", enough)
     assert net.verdict("decoder") == COMPUTES_SOURCE
     monkeypatch.setattr(module, "MOST_WORK", enough - 1)
-    found = rasp.check(net.config, net.arrays, net.claims, net.source)
+    found = rasp.check(net.config, net.claims, net.source, net.graph())
     assert (found.verdict, said in found.statements[0]) == (OWN_TABLE, True)
 
 
@@ -49,7 +50,7 @@ def test_many_values_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None
     for name in PROGRAMS:
         assert genuine(name).verdict("decoder") == COMPUTES_SOURCE
     for seed in range(8):
-        assert net_of(random_program(seed), "decoder", {}).verdict("decoder") == COMPUTES_SOURCE
+        assert text_net(random_program(seed), "decoder", {}).verdict("decoder") == COMPUTES_SOURCE
     values = np.flatnonzero(genuine("count").arrays["units.rows"])[-8:]
     for place in values.tolist():
         with pytest.raises(CheckError):
@@ -69,32 +70,33 @@ def test_conditions_side_by_side_are_proved_one_by_one(
 ) -> None:
     """Together they have 36 cases, by themselves 4 and 9."""
     monkeypatch.setattr(rasp_heads, "MOST_WORK", 9)
-    assert net_of(read(WIDTH.format(selector)), "decoder", {}).verdict("decoder") == COMPUTES_SOURCE
+    assert text_net(read(WIDTH.format(selector)), "decoder", {}).verdict("decoder") == COMPUTES_SOURCE
 
 
 def test_and_is_not_or(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is seen in all 36 cases together; where they are too many, nothing is said."""
-    net, other = (net_of(read(WIDTH.format(selector)), "decoder", {}) for selector in (BOTH, EITHER))
+    net, other = (text_net(read(WIDTH.format(selector)), "decoder", {}) for selector in (BOTH, EITHER))
     net.config["machine"] = other.config["machine"]
     net.source = other.source
     monkeypatch.setattr(rasp_heads, "MOST_WORK", 36)
     with pytest.raises(CheckError, match="a head selects something else"):
         net.verdict("decoder")
     monkeypatch.setattr(rasp_heads, "MOST_WORK", 35)
-    found = rasp.check(net.config, net.arrays, net.claims, net.source)
+    found = rasp.check(net.config, net.claims, net.source, net.graph())
     assert (found.verdict, "a selector has too many" in found.statements[0]) == (OWN_TABLE, True)
 
 
 def test_selectors_that_do_not_depend_on_one_side() -> None:
     for predicate in (lambda key, query: query > 0, lambda key, query: key > 0):
         counted = language.SelectorWidth(language.Select(language.indices, language.indices, predicate))
-        net = net_of(language.program(counted, "ab", 3), "decoder", {})
+        net = text_net(language.program(counted, "ab", 3), "decoder", {})
         assert net.verdict("decoder") == COMPUTES_SOURCE
 
 
 def test_sums_that_are_exact() -> None:
     """Multiples of one power of two, and not above 2^24 times it; weights beyond 2^84 are too large."""
-    tables = rasp.RaspNet(genuine("count").config, genuine("count").arrays, genuine("count").source)  # type: ignore[arg-type]
+    own = genuine("count")
+    tables = rasp.RaspNet(own.config, own.graph(), own.source)  # type: ignore[arg-type]
     tables.quanta = {7: (Fraction(1, 4), Fraction(5))}
     assert tables.exact({0: 3.0, 1: -0.5}) == (Fraction(1, 2), Fraction(7, 2))
     assert tables.exact({0: 1.0, 7: -2.0}) == (Fraction(1, 2), 11)
@@ -123,7 +125,7 @@ def test_powers_of_two() -> None:
 def test_a_query_that_selects_several_positions_is_watched() -> None:
     """Though no position is selected by two queries: the first query selects them all."""
     every = language.Select(language.indices, language.indices, lambda key, query: query == 0)
-    net = net_of(language.program(language.Aggregate(every, language.tokens), "ab", 3), "decoder", {})
+    net = text_net(language.program(language.Aggregate(every, language.tokens), "ab", 3), "decoder", {})
     assert net.verdict("decoder") == COMPUTES_SOURCE
     (place,) = np.flatnonzero(net.arrays["adds_to"] == rasp_tables.MIXED)
     assert len(Maps.of(net, "sums")) == 1

@@ -12,7 +12,7 @@ from tapegrad.interop.disguise import disguise
 from tapegrad.interop.disguised import load_disguised, save_disguised
 from tapegrad.rasp.library import READY
 from tapegrad_check import CheckError, check
-from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL
+from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL, NETWORK
 from tapegrad_check.rasp.answer_key import KEY
 
 
@@ -21,7 +21,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of an adder that is proved."""
     folder = tmp_path_factory.mktemp("nets") / "adder"
     tg.save(tg.compile(tg.read("adder2"), "relu"), folder)
-    return {name: (folder / name).read_bytes() for name in (CONFIG, MODEL, CERTIFICATE)}
+    return {name: (folder / name).read_bytes() for name in (CONFIG, NETWORK, MODEL, CERTIFICATE)}
 
 
 def written(folder: Path, files: dict[str, bytes]) -> Path:

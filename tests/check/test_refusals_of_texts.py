@@ -21,7 +21,6 @@ from tapegrad_check.targets import decoder
 from tests.check.altering import (
     Change,
     Maps,
-    Net,
     another_row,
     both,
     claims,
@@ -29,12 +28,11 @@ from tests.check.altering import (
     form,
     maps,
     more,
-    net_of,
     put,
     put_all,
-    twice,
     without_row,
 )  # fmt: skip
+from tests.check.texts import TextNet, placed, said, text_net
 
 MACHINE = TuringMachine(
     {
@@ -48,15 +46,15 @@ MACHINE = TuringMachine(
 
 
 @cache
-def genuine(tokens: int = 50_000) -> Net:
-    return net_of(MACHINE, "decoder", {"tokens": tokens})
+def genuine(tokens: int = 50_000) -> TextNet:
+    return text_net(MACHINE, "decoder", {"tokens": tokens})
 
 
 @pytest.mark.parametrize("tapes", [1, 2, 3])
 def test_genuine_nets_pass(tapes: int) -> None:
     for seed, tokens in enumerate((2, 40, 255, 256, 5000, 100_000, 1 << 20)):
         machine = random_machine(seed, tapes=tapes, symbols=1 + seed % 4, states=1 + seed % 5)
-        assert net_of(machine, "decoder", {"tokens": tokens}).verdict("decoder") == COMPUTES_SOURCE
+        assert text_net(machine, "decoder", {"tokens": tokens}).verdict("decoder") == COMPUTES_SOURCE
 
 
 def in_machine(**entries: Any) -> Change:
@@ -85,27 +83,30 @@ BAD: list[tuple[str, Change]] = [
         "dtype", "tokens", "record", "layers", "largest_score", "score_gap", "mean_error", "temperature",
         "softmax_error", "logit_gap",
     )),
-    ("records have other bits", config(bits=13)),
-    ("coordinates have other names", lambda net: net.config["coordinates"][5].__setitem__(0, "down")),
+    ("the net has other entries", config(bits=14)),
+    ("records have other bits", placed(bits=13)),
+    ("records have other bits", placed(first=13)),
+    ("records have another number of tokens", placed(record=5)),
+    ("arrays beside those of the graph", lambda net: said(net).update(beside={"more": np.zeros(1)})),
+    ("coordinates have other names", lambda net: said(net)["coordinates"].__setitem__(5, "below[0]")),
+    ("tokens have other words", lambda net: said(net)["words"].__setitem__(5, "down")),
     ("layers have other heads", put_all("heads", [6, 2, 1])),
-    ("not every head has all its maps", twice("query")),
-    ("not every head has all its maps", twice("key")),
-    ("not every head has all its maps", twice("value")),
-    ("heads have other names", lambda net: net.config["heads"].__setitem__(0, "this tape")),
-    ("layers have other purposes", config(purposes=[])),
-    ("layer has units and sums", twice("units")),
-    ("layer has units and sums", twice("sums")),
-    *(
-        ("a map has another width", maps(of, lambda own: own.__setitem__(0, (own[0][0] + 1, own[0][1]))))
-        for of in ("query", "key", "value", "units", "embedding", "unembedding")
+    ("heads have other names", lambda net: said(net)["names"].__setitem__(0, "this tape")),
+    ("layers have other purposes", lambda net: said(net)["purposes"].__setitem__(0, "")),
+    ("other columns than names", maps("embedding", lambda own: own.__setitem__(0, (120, own[0][1])))),
+    (
+        "has entries outside its map",
+        maps("sums", lambda own: own[0][1].__setitem__(0, ([96, 1], [4.0, -4.0], 0.0))),
     ),
-    ("sums and units do not fit", maps("sums", lambda own: own.__setitem__(0, (own[0][0] + 1, own[0][1])))),
     ("there are other tokens", another_row("embedding", 0, {DIGIT_0: 1.0})),
-    ("there are other tokens", another_row("unembedding", 0, {DIGIT_0: 1.0})),
+    ("other columns than names", another_row("unembedding", 0, {DIGIT_0: 1.0})),
+    (
+        "tokens have other words",
+        both(another_row("unembedding", 0, {DIGIT_0: 1.0}), lambda net: said(net)["words"].append("more")),
+    ),
     ("token has other bits", more("embedding", 0, 5, {ON: 1.0})),
-    ("token has other bits", form("embedding", 0, 0, {}, 1.0)),
     ("head compares something else", both(without_row("query", 0, 15), without_row("key", 0, 15))),
-    ("head compares something else", without_row("query", 0, 15)),
+    ("multiplies matrices that do not fit", without_row("query", 0, 15)),
     ("head copies something else", both(without_row("value", 0, 0), put_all("heads_to", [*range(49, 81)]))),
     ("head copies something else", form("value", 0, 0, {DIGIT_0 + 1: 1.0})),
     ("asks something else", form("query", 0, 14, {SLOT: 128.0})),

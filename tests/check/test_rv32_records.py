@@ -1,6 +1,7 @@
 """The checker's page of RV32 records: it is the nets', it is RV32IM, and neither holds of anything else."""
 
 import copy
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -12,11 +13,13 @@ import pytest
 from tapegrad.attention import rv32_cells
 from tapegrad.attention.rv32_tokens import Rv32Tokens, _program
 from tapegrad.attention.rv32_words import BELOW, LESS
+from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad_check import CheckError
 from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.nodes import FALSE, Nodes
 from tapegrad_check.formulas.words import divide, multiply, number, padded
+from tapegrad_check.graph import graph_of
 from tapegrad_check.in_tokens import rv32_proof, rv32_rounds
 from tapegrad_check.in_tokens.page_formulas import Formulas
 from tapegrad_check.in_tokens.pages import MARK, PLUS, Rule, compare, table_of
@@ -35,7 +38,8 @@ Function = Callable[..., int | None]
 
 def net() -> TokenNet:
     built = DecoderNet.build(Rv32Tokens(MACHINE, COUNTED), 5_000)
-    return TokenNet(built.config(), built.arrays(), len(page().slots), TOKENS)
+    data, arrays = json.loads(json.dumps(to_json(built.network))), arrays_of(built.network)
+    return TokenNet(built.config(), graph_of(data, arrays), len(page().slots), TOKENS)
 
 
 @cache

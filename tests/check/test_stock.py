@@ -23,6 +23,8 @@ from tapegrad_check.targets import stock as checker
 from tapegrad_check.targets import stock_nets, stock_rotary
 from tapegrad_check.targets.stock import compare
 from tapegrad_check.targets.stock_rotary import GptNeox, Llama, Rotary
+from tests.check.forging import Saved
+from tests.check.texts import said, saved_text, text_net
 
 SETTINGS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 TITLES = {"gpt2": "GPT-2", "llama": "Llama", "gpt-neox": "GPT-NeoX"}
@@ -62,7 +64,7 @@ def test_an_export_is_its_net(genuine: Folders, request: pytest.FixtureRequest) 
 def test_a_head_that_is_just_large_enough(tmp_path: Path) -> None:
     """For 4,000 tokens heads compare 16 numbers, which is the size of the smallest head."""
     stock, net = exported(tmp_path, "increment", 4_000)
-    assert read_folder(net).own["key.sizes"][:, 0].max() == stock_nets.LEAST_HEAD
+    assert saved_text(Saved.of(net)).arrays["key.sizes"][:, 0].max() == stock_nets.LEAST_HEAD
     assert check(stock, net).verdict == COMPUTES_SOURCE
 
 
@@ -112,30 +114,28 @@ def test_other_targets_are_not_compared(genuine: Folders, tmp_path: Path) -> Non
 @pytest.mark.parametrize("family", [Llama, GptNeox])
 def test_positions_that_rotations_cannot_tell_apart_are_refused(family: type[Rotary]) -> None:
     """The exporter refuses them as well: this is for one that does not."""
-    net = tg.compile(tg.read("increment"), "decoder", tokens=300_000).net
+    net = text_net(tg.read("increment"), "decoder", {"tokens": 300_000})
     with pytest.raises(CheckError, match="so many positions"):
-        family(net.config(), net.arrays())
+        family(net.config, net.graph())
 
 
 def test_keys_that_depend_on_an_unfinished_record_are_refused() -> None:
     """There the rotary classes differ from the table of positions."""
-    net = tg.compile(tg.read("increment"), "decoder", tokens=60).net
-    config, arrays = net.config(), dict(net.arrays())
-    late = config["coordinates"].index(["the last rule: state", 0])
-    first = sum(size for _, _, size in arrays["key.sizes"].tolist()[:-1])
-    arrays["key.columns"] = arrays["key.columns"].copy()
-    Llama(config, arrays)
-    arrays["key.columns"][first] = late
+    net = text_net(tg.read("increment"), "decoder", {"tokens": 60})
+    late = said(net)["coordinates"].index("the last rule: state[0]")
+    first = sum(size for _, _, size in net.arrays["key.sizes"].tolist()[:-1])
+    Llama(net.config, net.graph())
+    net.put("key.columns", first, late)
     with pytest.raises(CheckError, match="not complete"):
-        Llama(config, arrays)
+        Llama(net.config, net.graph())
 
 
 def test_places_are_computed_for_every_position(monkeypatch: pytest.MonkeyPatch) -> None:
     """With units of another slope, the layers in front would not find them."""
-    net = tg.compile(tg.read("increment"), "decoder", tokens=60).net
+    net = text_net(tg.read("increment"), "decoder", {"tokens": 60})
     monkeypatch.setattr(stock_rotary, "SLOPE", 3.0)
     with pytest.raises(CheckError, match="place of every token"):
-        list(Llama(net.config(), net.arrays()).tensors())
+        list(Llama(net.config, net.graph()).tensors())
 
 
 def test_every_tensor_is_compared(genuine: Folders, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_long_text_is_that_of_the_fast_engine():
     from tapegrad.targets.decoder.fast import Fast, read_tables
 
     net, prompt, text = recorded(ready("busy-beaver-2x4"), 60_000)
-    assert Fast(read_tables(net.model, net.tokens)).advance(text[:prompt], 60_000) == text
+    assert Fast(read_tables(net.network, net.tokens)).advance(text[:prompt], 60_000) == text
 
 
 def compared(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -18,6 +18,7 @@ from tapegrad.interop.disguise import Options, disguise
 from tapegrad.interop.disguise_parts import BASES, basis, most_at_once
 from tapegrad.interop.disguised import checkpoint_files, load_disguised, save_disguised
 from tapegrad.interop.sequences import circuit, sequence_net
+from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.rasp.library import READY
 from tapegrad_check.arithmetic import product as bounded_product
 from tapegrad_check.arithmetic import rounding, step_of
@@ -77,14 +78,14 @@ def test_features_drift_no_further_than_proved(name, length, options):
     net = disguise(plain, **options)
     assert net.key is not None
     drift = proved(net.config(), dict(net.weights), (net.key.data, net.key.arrays)).drift
-    places = [feature for feature in drift.features if feature < plain.model.width and feature != 2]
+    places = [feature for feature in drift.features if feature < plain.parts.width and feature != 2]
     columns = [drift.place[place] for place in places]
     bound = (drift.whole + np.finfo(np.float32).eps)[columns]
     moved = 0.0
     for tokens in inputs(plain.program, longest=3):
         numbers = plain.numbers(tokens)
         found = net.hidden(numbers).astype(np.float64) @ drift.inverse.T
-        apart = np.abs(found[:, columns] - plain.evaluator.hidden(numbers)[:, places])
+        apart = np.abs(found[:, columns] - plain.step(plain.start(tokens)).hidden[:, places])
         assert (apart <= bound).all()
         moved = max(moved, float(apart.max()))
     assert moved > 0 or not drift.whole.any()
@@ -113,7 +114,7 @@ def test_a_matrix_that_is_off_is_accounted_for(name, trigrams):
             assert size > 1e-4
             continue
         drift = proof.drift
-        places = [place for place in drift.features if place < plain.model.width and place != 2]
+        places = [place for place in drift.features if place < plain.parts.width and place != 2]
         columns = [drift.place[place] for place in places]
         for tokens, (hidden, logits) in right.items():
             found = noisy.hidden(plain.numbers(tokens)).astype(np.float64) @ drift.inverse.T
@@ -131,8 +132,8 @@ def trigrams():
     plain = sequence_net(compiled("rasp-trigrams", 4))
     right = {}
     for tokens in inputs(plain.program, longest=3, more=6):
-        hidden = plain.evaluator.hidden(plain.numbers(tokens))
-        right[tuple(tokens)] = hidden, plain.evaluator.logits(hidden)[1:]
+        passed = plain.step(plain.start(tokens))
+        right[tuple(tokens)] = passed.hidden, passed.logits[1:]
     return plain, disguise(plain, basis="quads"), right
 
 
@@ -261,7 +262,10 @@ def _another_program(key, answers, *_):
     other = sequence_net(compiled("rasp-length", 6))
     key["plain"] = other.config()
     key["certificate"] = other.certificate()
-    answers |= {f"plain.{name}": own for name, own in other.arrays().items()}
+    key["network"] = to_json(other.network)
+    for name in [name for name in answers if name.startswith("plain.")]:
+        del answers[name]
+    answers |= {f"plain.{name}": own for name, own in arrays_of(other.network).items()}
 
 
 def _near_the_largest_float(key, answers, weights, *_):

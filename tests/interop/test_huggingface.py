@@ -70,14 +70,14 @@ def test_what_the_folder_holds():
     assert weights["transformer.wpe.weight"].shape == (TOKENS, config["n_embd"])
     for name in ("wte", "wpe"):
         rows = weights[f"transformer.{name}.weight"]
-        width = net.model.width
+        width = net.parts.width
         assert np.array_equal(rows[:, :width], -rows[:, width : 2 * width])
         assert not rows[:, 2 * width :].any()
     words = tokenizer["model"]["vocab"]
     assert list(words) == [token.word for token in net.words.program.tokens]
     labels = json.loads(folder["labels.json"])
     assert labels["heads"]["1.0"].startswith("last write to tape 0")
-    assert list(labels["coordinates"]) == list(net.stream.names)
+    assert list(labels["coordinates"]) == list(net.names)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

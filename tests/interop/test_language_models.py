@@ -9,7 +9,7 @@ import pytest
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
 from tapegrad.networks.backends.numpy import NumPy
-from tapegrad.networks.language import Reading
+from tapegrad.networks.texts import Reading
 from tapegrad.targets.decoder import DecoderNet
 from tests.interop.texts import CASES, Source, decoder, run_of
 
@@ -38,7 +38,7 @@ def test_onnx(machine, words, tokens):
     notes = {p.key: p.value for p in model.metadata_props}
     assert json.loads(notes["logits"])[:2] == ["<halt>", "<begin>"]
     sizes = {i.name: i.shape for i in run.get_inputs()}
-    nothing = {name: np.zeros((0, sizes[name][1]), np.float32) for name in ("keys", "values")}
+    nothing = {name: np.zeros((0, sizes[name][1]), np.float32) for name in sizes if name != "tokens"}
     prompt, wanted = run_of(net, machine, words)
     text = prompt + wanted
     at_once, *_ = run.run(None, {"tokens": np.array(text)} | nothing)
@@ -46,8 +46,8 @@ def test_onnx(machine, words, tokens):
     assert at_once[len(prompt) - 1 : -1].argmax(1).tolist() == wanted
     found, given, past = [], prompt, nothing
     while len(found) < len(wanted):
-        logits, keys, values = run.run(None, {"tokens": np.array(given)} | past)
-        past = {"keys": keys, "values": values}
+        logits, *state = run.run(None, {"tokens": np.array(given)} | past)
+        past = dict(zip(past, state, strict=True))
         given = [int(logits[-1].argmax())]
         found += given
     assert found == wanted
@@ -78,8 +78,8 @@ def test_pytorch(machine, words, tokens):
 def test_places_are_those_of_the_table_everywhere():
     """The network computes the rows that stock checkpoints have as a table."""
     net = decoder(ready("palindrome"), 100_000)
-    table, network = net.model.positions, net.network
-    [row] = [own.reads[1] for own in network.nodes if own.operation == "put" and own.reads[0] == "embedding"]
+    table, network = net.positions, net.network
+    [row] = [own.reads[1] for own in network.nodes if own.name == "placed"]
     every = np.arange(100_000)
     given_ = {"tokens": np.zeros(len(every), np.int64), **network.first_state()}
     found = next(value for node, value in NumPy(network).values(given_) if node.name == row)

@@ -50,7 +50,7 @@ def test_every_place_up_to_a_hundred_thousand(machine):
     turns = np.pi / (net.words.record << np.array([number for number, _ in stock.halves]))
     assert (np.abs(scores).min(axis=1) > (1 - lost(HORIZON)) * largest * np.sin(turns / 2)).all()
     half = dict(zip(stock.halves, scores > 0, strict=True))
-    table, record = net.model.positions, net.words.record
+    table, record = net.positions, net.words.record
     rows = table.rows(np.arange(HORIZON)).astype(bool)[:, : table.width]
     for bit in range(table.bits):
         assert np.array_equal(~half[bit, 0][1:], rows[1:, bit])
@@ -79,7 +79,7 @@ def test_places_in_pytorch(family, tmp_path):
 
     machine = ready("busy-beaver-4x2")
     net = decoder(machine, HORIZON)
-    finding = len(stock_of(net, family).layers) - len(net.model.layers)
+    finding = len(stock_of(net, family).layers) - len(net.parts.layers)
     model = transformers.AutoModelForCausalLM.from_pretrained(written(tmp_path / "net", net, machine, family))
     random = np.random.default_rng(0)
     places = np.unique(np.concatenate([np.arange(1, 64), random.integers(64, HORIZON, 1500), [HORIZON - 1]]))
@@ -87,7 +87,7 @@ def test_places_in_pytorch(family, tmp_path):
     tokens = torch.tensor([[BEGIN, 3]]).expand(len(places), -1)
     with torch.inference_mode():
         hidden = model(tokens, position_ids=positions, output_hidden_states=True).hidden_states[finding]
-    table = net.model.positions
+    table = net.positions
     rows = table.rows(places)
     rows[: net.words.record - 1, table.bits : 2 * table.bits] = 1  # a record that is not there
     found = hidden[:, :, table.first : table.first + table.width].numpy()

@@ -74,7 +74,7 @@ def test_transformer_lens(name):
     for tokens in inputs(net.program):
         numbers = net.numbers(tokens)
         found = lens(torch.tensor([[0, *numbers]]))[0, 1:].detach().numpy()
-        ours = net.evaluator.logits(net.evaluator.hidden(numbers))[1:]
+        ours = net.step(net.start(tokens)).logits[1:]
         exact = net.read[1] is None
         assert np.array_equal(found, ours) if exact else np.allclose(found, ours, atol=1e-6)
 
@@ -100,7 +100,7 @@ def test_edges_that_are_cut():
         if (source, target) not in edges:
             assert np.array_equal(before, after)
             continue
-        layer = int(target[1]) if target != "logits" else len(net.model.layers) - 1
+        layer = int(target[1]) if target != "logits" else len(net.parts.layers) - 1
         hook = f"blocks.{layer}." + {"m": "hook_mlp_in", "l": "hook_resid_post"}.get(
             target[0], f"hook_{target[-2]}_input"
         )
@@ -168,8 +168,8 @@ def test_stock_gpt2(name, attention, tmp_path: Path):
         given = tokenizer(" ".join(tokens), return_tensors="pt")["input_ids"]
         with torch.no_grad():
             found = model.eval()(given)
-        hidden = net.evaluator.hidden(net.numbers(tokens))
-        assert np.abs(found.logits[0].numpy() - net.evaluator.logits(hidden)).max() < bound
+        ours = net.step(net.start(tokens)).logits
+        assert np.abs(found.logits[0].numpy() - ours).max() < bound
         right = net.program.evaluate(tuple(tokens))[net.program.output]
         assert [values[place] for place in found.logits[0, 1:].argmax(1)] == right
 

@@ -83,5 +83,5 @@ def test_the_documented_heads_do_what_is_written(tmp_path, machine: TuringMachin
         if name.startswith("slot["):
             places = torch.arange(1, len(text))
             wanted = (places - 1) % net.words.record == int(name[5:-1])
-            stream = cache["resid_pre", model.cfg.n_layers - len(net.model.layers)]
+            stream = cache["resid_pre", model.cfg.n_layers - len(net.parts.layers)]
             assert torch.equal(stream[0, 1:, coordinate], wanted.float())

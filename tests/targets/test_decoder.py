@@ -1,7 +1,9 @@
 """Target `decoder`: machines as language models, by both engines, in files, on the command line, proved."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +17,15 @@ from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.library import READY, ready
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
+from tapegrad.networks.network import Network
+from tapegrad.networks.texts import network_of
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad.targets.decoder.net import words_of
 from tapegrad.targets.net import SHORT_RUN
-from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, CheckError
+from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, Checked, CheckError
 from tapegrad_check.sources import model_of
 from tapegrad_check.targets import decoder as checker
+from tests.check.texts import read_back
 
 
 def net_of(machine: TuringMachine, **options: int) -> DecoderNet:
@@ -55,7 +60,7 @@ def test_ready_machines_are_exact_and_proved(name, tmp_path):
 def test_both_engines_write_the_interpreters_text():
     net = net_of(ready("busy-beaver-4x2"), tokens=40_000)
     # More records than the last digit of their number counts: both rounds of the search matter.
-    assert len(net.model.layers) == 3
+    assert len(net.parts.layers) == 3
     first = ready("busy-beaver-4x2").start()
     texts = []
     for engine in DecoderNet.engines:
@@ -128,17 +133,17 @@ def test_on_the_command_line(tmp_path):
 
 def test_every_unit_is_explained_and_no_other():
     net = net_of(ready("increment"), tokens=500)
-    layers = len(net.model.layers)
+    layers = len(net.parts.layers)
     for unit in net.units():
         assert net.explain(unit).startswith(f"{unit}: ")
-    first, last = net.model.positions.first, net.model.positions.first + net.model.positions.width
+    first, last = net.parts.positions.first, net.parts.positions.first + net.parts.positions.width
     assert net._set_by(first - 1) == "a bit of the token's embedding"
     assert net._set_by(first).startswith("position embedding")
     assert net._set_by(last - 1).startswith("position embedding")
     assert not net._set_by(last).startswith("position embedding")
-    assert net._set_by(net.stream.names.index("record[0]")).endswith("of the number of this record")
-    assert net._set_by(net.stream.names.index("slot[0]")).endswith("the slot of this token")
-    end = f"head 0.{len(net.model.layers[0].heads)}"
+    assert net._set_by(net.names.index("record[0]")).endswith("of the number of this record")
+    assert net._set_by(net.names.index("slot[0]")).endswith("the slot of this token")
+    end = f"head 0.{len(net.parts.layers[0].heads)}"
     heads = (f"head {layers}.0", "head 0", "head 0.0.0", "heads 0.0", end, "head 0.٠")
     for unit in (*heads, f"units {layers}", "units 0.0", "units", "token nothing", "word <begin>"):
         with pytest.raises(InputError, match="no unit"):
@@ -171,7 +176,7 @@ def test_text_is_a_record_a_line():
 
 def test_only_weights_are_counted(monkeypatch):
     net = net_of(ready("increment"), tokens=500)
-    floats = [array for array in net.arrays().values() if array.dtype == np.float32]
+    floats = [array for array in net.network.arrays.values() if array.dtype == np.float32]
     assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)
     assert net.short_run == min(SHORT_RUN, 1 + (1 << 28) // (net.parameters * net.words.record))
     weights = (1 << 28) // (7 * net.words.record)
@@ -184,10 +189,9 @@ def test_how_far_logits_are_from_the_number_of_their_signs():
     machine = ready("increment")
     net = net_of(machine, tokens=500)
     assert net.deviation(net.advance(net.start(machine.start("11")), 3)) < 1e-3
-    arrays = {name: array.copy() for name, array in net.arrays().items()}
+    arrays = {name: array.copy() for name, array in net.network.arrays.items()}
     arrays["unembedding.values"] *= np.float32(1.25)
-    arrays["unembedding.bias"] *= np.float32(1.25)
-    shifted = DecoderNet.from_saved(net.config(), arrays)
+    shifted = DecoderNet.from_saved(net.config(), {}, replace(net.network, arrays=arrays))
     signs = (arrays["unembedding.values"] != 0).sum() / len(net.words.program.tokens)
     assert shifted.deviation(shifted.start(machine.start("11"))) == pytest.approx(signs / 4, rel=1e-3)
 
@@ -200,49 +204,61 @@ def test_heads_are_described_by_names_of_groups():
     )
 
 
-BAD = {
-    "fewer coordinates": lambda config, arrays: config["coordinates"].pop(),
-    "more coordinates": lambda config, arrays: config["coordinates"].append(["more", 0]),
-    "one coordinate twice": lambda config, arrays: config["coordinates"].__setitem__(
-        -1, config["coordinates"][-2]
-    ),
-    "numbers of records elsewhere": lambda config, arrays: config["coordinates"].insert(
-        0, config["coordinates"].pop(config["coordinates"].index(["record", 0]))
-    ),
-    "no numbers of records": lambda config, arrays: config.update(
-        coordinates=[
-            [f"{name}'" if name in ("record", "before", "slot") else name, number]
-            for name, number in config["coordinates"]
-        ]
-    ),
-    "a longer horizon": lambda config, arrays: config.update(tokens=config["tokens"] * 64),
-    "other bits": lambda config, arrays: config.update(bits=config["bits"] + 1),
-    "a machine with other tokens": lambda config, arrays: config["machine"].update(
-        source=net_of(ready("busy-beaver-4x2"), tokens=500).config()["machine"]["source"]
-    ),
+def of_parts(**changes: Any) -> Callable[[DecoderNet], Network]:
+    """The network with other parts."""
+    return lambda net: network_of(net.parts._replace(**changes), "decoder", net.names, words(net))
+
+
+def words(net: DecoderNet) -> list[str]:
+    return [token.word for token in net.words.program.tokens]
+
+
+def placed(**changes: int) -> Callable[[DecoderNet], Network]:
+    return lambda net: of_parts(positions=replace(net.positions, **changes))(net)
+
+
+def named(**columns: Any) -> Callable[[DecoderNet], Network]:
+    """With these names of columns alone."""
+    return lambda net: replace(net.network, columns=columns)
+
+
+BAD: dict[str, Callable[[DecoderNet], Network]] = {
+    "no words": lambda net: named(embedding=net.names)(net),
+    "other words": lambda net: named(embedding=net.names, unembedding=net.names[: len(words(net))])(net),
+    "no coordinates": lambda net: named(unembedding=tuple(words(net)))(net),
+    "records of other sizes": lambda net: placed(record=net.positions.record - 1)(net),
+    "other bits": lambda net: placed(bits=net.positions.bits - 1)(net),
+    "one layer": lambda net: of_parts(layers=net.parts.layers[:1])(net),
+    "a machine with other tokens": lambda net: net_of(ready("busy-beaver-4x2"), tokens=500).network,
+    "no graph": lambda net: None,  # type: ignore[dict-item,return-value]
 }
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_layers_of_another_machine_are_not_loaded(what):
     net = net_of(ready("increment"), tokens=500)
-    config, arrays = json.loads(json.dumps(net.config())), net.arrays()
-    assert DecoderNet.from_saved(config, arrays).parameters == net.parameters
-    BAD[what](config, arrays)
-    with pytest.raises((BrokenNet, ValueError, IndexError)):
-        DecoderNet.from_saved(config, arrays)
+    config = json.loads(json.dumps(net.config()))
+    assert DecoderNet.from_saved(config, {}, net.network).parameters == net.parameters
+    with pytest.raises(BrokenNet):
+        DecoderNet.from_saved(config, {}, BAD[what](net))
+
+
+def test_another_horizon_is_not_loaded():
+    net = net_of(ready("increment"), tokens=500)
+    with pytest.raises(BrokenNet):
+        DecoderNet.from_saved(net.config() | {"tokens": 500 * 64}, {}, net.network)
 
 
 def test_where_coordinates_come_from():
     """Bits of the embedding, places, what heads bring, what units set."""
     net = net_of(ready("increment"), tokens=500)
-    names = net.stream.names
+    names = net.names
     said = {name: net._set_by(place) for place, name in enumerate(names)}
     raw = next(name for name in names if name.startswith("raw "))
     assert "of the token that head 0." in said[raw]
     assert said[raw].endswith("finds, not rounded")
     assert said[raw.removeprefix("raw ")].startswith("units 0 set it to ")
-    assert said["next[0]"].startswith(f"units {len(net.model.layers) - 1} set it to ")
+    assert said["next[0]"].startswith(f"units {len(net.parts.layers) - 1} set it to ")
     assert said["before[0]"] == (
         "position embedding: a bit of the number of the last record that is complete at the next token"
     )
@@ -262,17 +278,16 @@ def test_room_up_to_the_horizon():
 # Weights that were changed
 
 
-def changed(net: DecoderNet, name: str, place: int, value: float) -> DecoderNet:
-    arrays = {key: array.copy() for key, array in net.arrays().items()}
-    arrays[name][place] = value
-    return DecoderNet.from_saved(net.config(), arrays)
+def checked(net: DecoderNet, source: Any, network: Network) -> Checked:
+    """What the checker says of a net with this network."""
+    return checker.check(net.config(), {}, net.certificate(), source, read_back(network))
 
 
-WEIGHTS = [
-    f"{part}.{kind}"
-    for part in ("embedding", "query", "key", "value", "units", "sums", "unembedding")
-    for kind in ("values", "bias", "columns")
-]
+def changed(net: DecoderNet, name: str, place: int, value: float) -> Network:
+    arrays = dict(net.network.arrays)
+    arrays[name] = arrays[name].copy()
+    arrays[name].flat[place] = value
+    return replace(net.network, arrays=arrays)
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
@@ -282,18 +297,27 @@ def test_the_checker_refuses_every_weight_that_is_changed_and_fast_refuses_it_or
     data = net.config()["machine"]["source"]
     random = np.random.default_rng(0)
     refused = 0
-    for name in WEIGHTS:
-        array = net.arrays()[name]
-        for place in random.permutation(len(array))[:count].tolist():
-            value = float(array[place] + 1)
+    weights = [
+        name for name in net.network.arrays if name.endswith((".values", ".bias", ".columns", ".table"))
+    ]
+    assert len(weights) > 18
+    for name in weights:
+        array = net.network.arrays[name]
+        for place in random.permutation(array.size)[:count].tolist():
+            value = float(array.flat[place] + 1)
             if name.endswith("columns"):
-                value %= net.model.width
+                value %= net.parts.width
+            network = changed(net, name, place, value)
             try:
-                other = changed(net, name, place, value)
+                other = DecoderNet.from_saved(net.config(), {}, network)
             except BrokenNet:
+                with pytest.raises(CheckError):
+                    read_back(network)
                 continue
             with pytest.raises(CheckError):
-                checker.check(net.config(), other.arrays(), net.certificate(), model_of(data, {}))
+                checker.check(
+                    net.config(), {}, net.certificate(), model_of(data, {}), read_back(other.network)
+                )
             begun = net.start(machine.start("1"))
             try:
                 fast = other.advance(begun, 4, "fast").tokens
@@ -327,9 +351,9 @@ def test_other_rules_are_noticed(change):
     net = net_of(machine, tokens=500)
     source = model_of(net.config()["machine"]["source"], {})
     with pytest.raises(CheckError):
-        checker.check(net.config(), wrong.arrays(), net.certificate(), source)
+        checked(net, source, wrong.network)
     with pytest.raises(CheckError, match="not the source"):
-        checker.check(wrong.config(), wrong.arrays(), wrong.certificate(), source)
+        checker.check(wrong.config(), {}, wrong.certificate(), source, read_back(wrong.network))
 
 
 def test_a_longer_horizon_is_not_believed():
@@ -338,15 +362,15 @@ def test_a_longer_horizon_is_not_believed():
     for tokens in (501, 5000, 1 << 40):
         config, claims = net.config() | {"tokens": tokens}, net.certificate() | {"tokens": tokens}
         with pytest.raises(CheckError):
-            checker.check(config, net.arrays(), claims, source)
-    assert checker.check(net.config(), net.arrays(), net.certificate(), source).verdict == COMPUTES_SOURCE
+            checker.check(config, {}, claims, source, read_back(net.network))
+    assert checked(net, source, net.network).verdict == COMPUTES_SOURCE
 
 
 def test_tables_too_large_to_compare_are_not_said_to_be_proved(monkeypatch):
     net = net_of(ready("increment"), tokens=500)
     monkeypatch.setattr(checker, "MOST_WORK", 10)
     source = model_of(net.config()["machine"]["source"], {})
-    assert checker.check(net.config(), net.arrays(), net.certificate(), source).verdict == OWN_TABLE
+    assert checked(net, source, net.network).verdict == OWN_TABLE
 
 
 def test_too_many_rules_are_refused(monkeypatch):

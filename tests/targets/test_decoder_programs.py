@@ -13,7 +13,7 @@ from tapegrad.attention.subleq_tokens import SubleqTokens
 from tapegrad.cli import app
 from tapegrad.commands.output import UNFINISHED
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.networks.language import Reading
+from tapegrad.networks.texts import Reading
 from tapegrad.programs.library import READY, random_subleq
 from tapegrad.programs.model import ProgramState
 from tapegrad.programs.subleq import Subleq
@@ -22,6 +22,7 @@ from tapegrad.targets.decoder.fast import Fast, read_tables
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
 from tapegrad_check.sources import model_of
 from tapegrad_check.targets import decoder as checker
+from tests.check.texts import read_back
 
 
 def net_of(name: str, **options: int) -> DecoderNet:
@@ -49,7 +50,7 @@ def test_machines_of_all_sizes_are_proved(words, width):
     machine = Subleq(words * width // 8, width=width)
     for tokens, counted in ((600, 3), (100_000, 4)):
         net = DecoderNet.build(SubleqTokens(machine, counted), tokens)
-        checked = checker.check(net.config(), net.arrays(), net.certificate(), None)
+        checked = checker.check(net.config(), {}, net.certificate(), None, read_back(net.network))
         assert checked.verdict == COMPUTES_SOURCE  # of every program on this machine
         assert any(f"the horizon is {tokens:,} tokens" in statement for statement in checked.statements)
 
@@ -78,45 +79,43 @@ def test_a_net_for_another_machine_is_not_this_source(tmp_path):
     data, arrays = source_to_json(source)
     model = model_of(data, arrays)
     own = compiled.net
-    assert checker.check(own.config(), own.arrays(), own.certificate(), model).verdict == COMPUTES_SOURCE
+    assert (
+        checker.check(own.config(), {}, own.certificate(), model, read_back(own.network)).verdict
+        == COMPUTES_SOURCE
+    )
     with pytest.raises(CheckError, match="not that of the source"):
-        checker.check(other.config(), other.arrays(), other.certificate(), model)
+        checker.check(other.config(), {}, other.certificate(), model, read_back(other.network))
     with pytest.raises(CheckError):
-        checker.check(own.config(), other.arrays(), own.certificate(), model)
+        checker.check(own.config(), {}, own.certificate(), model, read_back(other.network))
     claims = own.certificate()
     for name in claims:
         with pytest.raises(CheckError, match="claims"):
-            checker.check(own.config(), own.arrays(), claims | {name: 3}, model)
-
-
-WEIGHTS = [
-    f"{part}.{kind}"
-    for part in ("embedding", "query", "key", "value", "units", "sums", "unembedding")
-    for kind in ("values", "bias", "columns")
-]
+            checker.check(own.config(), {}, claims | {name: 3}, model, read_back(own.network))
 
 
 @pytest.mark.parametrize("count", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_the_checker_refuses_every_weight_that_is_changed_and_fast_refuses_it_or_does_the_same(count):
     net = net_of("subleq-echo", tokens=20_000)
-    assert len(net.model.layers) == 3
+    assert len(net.parts.layers) == 3
     first = READY["subleq-echo"].build().start(b"H")
     prompt = net.words.prompt(first, net.tokens)
     last = len(prompt) + net.words.record
     random = np.random.default_rng(0)
     refused = 0
-    for name in (*WEIGHTS, "heads_to", "adds_to"):
-        array = net.arrays()[name]
-        for place in random.permutation(len(array))[:count].tolist():
-            arrays = {key: own.copy() for key, own in net.arrays().items()}
-            arrays[name][place] += 1
+    kinds = (".values", ".bias", ".columns", ".table", ".to", ".index")
+    for name in [name for name in net.network.arrays if name.endswith(kinds)]:
+        array = net.network.arrays[name]
+        for place in random.permutation(array.size)[:count].tolist():
+            arrays = {**net.network.arrays, name: array.copy()}
+            arrays[name].flat[place] += 1
             if name.endswith("columns"):
-                arrays[name][place] %= net.model.width
+                arrays[name][place] %= net.parts.width
+            network = replace(net.network, arrays=arrays)
             with pytest.raises(CheckError):
-                checker.check(net.config(), arrays, net.certificate(), None)
+                checker.check(net.config(), {}, net.certificate(), None, read_back(network))
             try:
-                other = DecoderNet.from_saved(net.config(), arrays)
-                text = Fast(read_tables(other.model, other.tokens)).advance(prompt, last)
+                other = DecoderNet.from_saved(net.config(), {}, network)
+                text = Fast(read_tables(other.network, other.tokens)).advance(prompt, last)
             except (BrokenNet, Refused):
                 refused += 1
                 continue
@@ -145,7 +144,7 @@ def test_a_case_that_is_left_out_or_added_is_noticed(slot):
     words.__dict__["program"] = wrong
     net = DecoderNet.build(words, 600)
     with pytest.raises(CheckError):
-        checker.check(net.config(), net.arrays(), net.certificate(), None)
+        checker.check(net.config(), {}, net.certificate(), None, read_back(net.network))
 
 
 def test_a_head_that_looks_elsewhere_is_noticed():
@@ -164,7 +163,7 @@ def test_a_head_that_looks_elsewhere_is_noticed():
         )
         net = DecoderNet.build(words, 600)
         with pytest.raises(CheckError):
-            checker.check(net.config(), net.arrays(), net.certificate(), None)
+            checker.check(net.config(), {}, net.certificate(), None, read_back(net.network))
 
 
 @pytest.mark.slow

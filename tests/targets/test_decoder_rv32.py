@@ -11,7 +11,7 @@ import tapegrad as tg
 from tapegrad.attention.rv32_tokens import Rv32Tokens
 from tapegrad.attention.tokens import END, Interpreter
 from tapegrad.errors import Refused
-from tapegrad.networks.language import Reading
+from tapegrad.networks.texts import Reading
 from tapegrad.programs.instructions import INSTRUCTIONS
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32

@@ -7,7 +7,6 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
@@ -17,6 +16,8 @@ from tapegrad.attention import sequences
 from tapegrad.attention.codes import Group
 from tapegrad.attention.steps import BETA, ROUNDOFF, UNDERFLOW, Scalar, TooNear
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.networks.form import Affine
+from tapegrad.networks.texts import network_of
 from tapegrad.rasp import library as lib
 from tapegrad.rasp.library import READY
 from tapegrad.rasp.nodes import Indices, Tokens
@@ -27,6 +28,7 @@ from tapegrad.targets.decoder import sequences as decoder_sequences
 from tapegrad.targets.decoder.sequences import SequenceNet, _listed, _positions
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
 from tapegrad_check.rasp.program import check as rasp_check
+from tests.check.texts import read_back
 from tests.rasp.oracles import ORACLES
 
 
@@ -57,7 +59,7 @@ def test_random_programs(seed):
     compiled, random = tg.compile(program, "decoder"), np.random.default_rng(seed)
     net: Any = compiled.net
     config = json.loads(json.dumps(net.config()))
-    assert rasp_check(config, net.arrays(), net.certificate(), None).verdict == COMPUTES_SOURCE
+    assert rasp_check(config, net.certificate(), None, read_back(net.network)).verdict == COMPUTES_SOURCE
     for _ in range(8):
         places = random.integers(0, len(program.vocabulary), random.integers(1, program.length + 1))
         tokens = tuple(program.vocabulary[place] for place in places)
@@ -81,13 +83,13 @@ def test_conditions_that_score_together(selector):
     text = f"rasp x\nvocabulary 0 1 2 3\nlength 5\ncausal\noutput = mean({selector}, tokens, 1)\n"
     net = tg.compile(read(text.encode()), "decoder").net
     config = json.loads(json.dumps(net.config()))
-    assert rasp_check(config, net.arrays(), net.certificate(), None).verdict == COMPUTES_SOURCE
-    query = net.arrays()
-    name = next(own for own in query if own.startswith("query") and query[own].dtype == np.float32)
-    query[name] = query[name].copy()
-    query[name][np.flatnonzero(query[name] == BETA)[0]] = 0
+    assert rasp_check(config, net.certificate(), None, read_back(net.network)).verdict == COMPUTES_SOURCE
+    name = next(own for own in net.network.arrays if own.endswith("queries.values"))
+    values = net.network.arrays[name].copy()
+    values[np.flatnonzero(values == BETA)[0]] = 0
+    other = replace(net.network, arrays={**net.network.arrays, name: values})
     with pytest.raises(CheckError):
-        rasp_check(config, query, net.certificate(), None)
+        rasp_check(config, net.certificate(), None, read_back(other))
 
 
 def test_a_thousand_tokens():
@@ -202,7 +204,7 @@ def test_expressions_are_shared_and_heads_stand_side_by_side():
     assert len(once.heads) == len(twice.heads) == 1
     pattern = net_of(lib.detect_pattern(rasp.tokens, "abab"), "ab", 8).net
     assert isinstance(pattern, SequenceNet)
-    assert len(pattern.model.layers[0].heads) == len(pattern.heads) == 3
+    assert len(pattern.parts.layers[0].heads) == len(pattern.heads) == 3
 
 
 def test_verify():
@@ -244,20 +246,20 @@ def test_words():
     with pytest.raises(InputError, match="no unit 'x'"):
         net.explain("x")
     cost = tg.estimate(compiled.source, "decoder")
-    assert (cost.width, cost.parameters) == (net.model.width, net.parameters)
+    assert (cost.width, cost.parameters) == (net.parts.width, net.parameters)
     weights = net.watch(list("cab"))[-1].weights
     assert weights[1:].argmax(axis=1).tolist() == [2, 3, 1]
 
 
 def test_units_that_are_not_there():
     net: Any = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
-    layers = len(net.model.layers)
+    layers = len(net.parts.layers)
     heads = (
         f"head {layers}.0",
         "head 0",
         "head 0.0.0",
         "heads 0.0",
-        f"head 0.{len(net.model.layers[0].heads)}",
+        f"head 0.{len(net.parts.layers[0].heads)}",
         "head 0.٠",
     )
     for unit in (*heads, f"units {layers}", "units 0.0", "units", "unit 0"):
@@ -282,7 +284,7 @@ def test_how_far_logits_are_from_bits():
     compiled = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4)
     carry = compiled.net.advance(compiled.net.start(compiled.source.start(list("cab"))), 1)
     assert compiled.net.deviation(carry) < 1e-3
-    shifted = replace(carry, hidden=carry.hidden * np.float32(1.25))
+    shifted = replace(carry, logits=carry.logits * np.float32(1.25))
     assert compiled.net.deviation(shifted) == pytest.approx(0.25, abs=1e-3)
 
 
@@ -295,10 +297,10 @@ def test_how_far_a_mean_is_from_its_centre():
     assert net.deviation(carry) < 1e-5
     _, centres = net.read
     assert centres is not None
-    logits = net.evaluator.logits(carry.hidden)[1:, 0]
+    logits = carry.logits[1:, 0]
     wanted = [1, 1 / 2, 1 / 3, 1 / 2]
     assert np.abs(logits - wanted).max() < 1e-5
-    shifted = replace(carry, hidden=carry.hidden * np.float32(1 + 1 / 64))
+    shifted = replace(carry, logits=carry.logits * np.float32(1 + 1 / 64))
     off = [min(abs(own * (1 + 1 / 64) - centre) for centre in centres) for own in wanted]
     assert net.deviation(shifted) == pytest.approx(max(off), abs=1e-5)
     assert net.decode(shifted) == net.decode(carry)
@@ -319,86 +321,60 @@ def test_the_greatest_length_is_named(fits, monkeypatch):
 
 
 BAD_FILES = {
-    "another kind": lambda config, arrays: config["machine"].update(kind="tapes"),
-    "a head of no node": lambda config, arrays: config["heads"].__setitem__(0, 99),
-    "a head before all nodes": lambda config, arrays: config["heads"].__setitem__(0, -1),
-    "a group of no node": lambda config, arrays: config["groups"][0].__setitem__(0, [99]),
-    "a group before all nodes": lambda config, arrays: config["groups"][0].__setitem__(0, [-1]),
-    "a group of nothing": lambda config, arrays: config["groups"].append([[], []]),
-    "a group with more labels": lambda config, arrays: config["groups"][0][1].append([0]),
-    "labels that are too few": lambda config, arrays: config["groups"][0][1][0].pop(),
-    "a meaning of no kind": lambda config, arrays: config["meanings"][4].__setitem__(0, "x"),
-    "a meaning of no group": lambda config, arrays: config["meanings"][-1].__setitem__(1, 99),
-    "a meaning before all groups": lambda config, arrays: config["meanings"][-1].__setitem__(1, -1),
-    "a given one elsewhere": lambda config, arrays: config["meanings"][4].__setitem__(
-        slice(0, 2), ["given", 0]
-    ),
-    "fewer meanings": lambda config, arrays: config["meanings"].pop(),
-    "fewer coordinates": lambda config, arrays: config["coordinates"].pop(),
-    "the same coordinate twice": lambda config, arrays: config["coordinates"].__setitem__(
-        4, config["coordinates"][5]
-    ),
-    "fewer purposes": lambda config, arrays: config["purposes"].pop(),
-    "negative counts": lambda config, arrays: arrays.update(heads=np.array([2, -1], np.int32)),
-    "negative counts, as many in all": lambda config, arrays: arrays.update(
-        heads=np.array([arrays["heads"].sum() + 1, -1, *[0] * (len(arrays["heads"]) - 2)], np.int32)
-    ),
-    "counts one in a row": lambda config, arrays: arrays.update(heads=arrays["heads"][:, None]),
-    "a given one of another kind": lambda config, arrays: config["meanings"][0].__setitem__(1, 1),
-    "counts that are no numbers": lambda config, arrays: arrays.update(
-        heads=arrays["heads"].astype(np.float32)
-    ),
-    "counts in a square": lambda config, arrays: arrays.update(heads=arrays["heads"][None]),
-    "fewer heads": lambda config, arrays: arrays.update(heads=arrays["heads"] * 0),
+    "another kind": lambda config: config["machine"].update(kind="tapes"),
+    "a head of no node": lambda config: config["heads"].__setitem__(0, 99),
+    "a head before all nodes": lambda config: config["heads"].__setitem__(0, -1),
+    "a group of no node": lambda config: config["groups"][0].__setitem__(0, [99]),
+    "a group before all nodes": lambda config: config["groups"][0].__setitem__(0, [-1]),
+    "a group of nothing": lambda config: config["groups"].append([[], []]),
+    "a group with more labels": lambda config: config["groups"][0][1].append([0]),
+    "labels that are too few": lambda config: config["groups"][0][1][0].pop(),
+    "a meaning of no kind": lambda config: config["meanings"][4].__setitem__(0, "x"),
+    "a meaning of no group": lambda config: config["meanings"][-1].__setitem__(1, 99),
+    "a meaning before all groups": lambda config: config["meanings"][-1].__setitem__(1, -1),
+    "a given one elsewhere": lambda config: config["meanings"][4].__setitem__(slice(0, 2), ["given", 0]),
+    "fewer meanings": lambda config: config["meanings"].pop(),
+    "a given one of another kind": lambda config: config["meanings"][0].__setitem__(1, 1),
 }
 
 
 def another_row(name):
-    def change(config, arrays):
-        sizes = arrays[f"{name}.sizes"].copy()
-        sizes[0, 0] += 1
-        bias = np.insert(arrays[f"{name}.bias"], int(sizes[0, 0]) - 1, 0)
-        arrays |= {f"{name}.sizes": sizes, f"{name}.bias": bias}
+    def change(parts):
+        own = getattr(parts, name)
+        more = Affine(own.rows, own.columns, own.values, np.append(own.bias, np.float32(0)), own.width)
+        return parts._replace(**{name: more})
 
     return change
 
 
-def wider(name):
-    def change(config, arrays):
-        arrays[f"{name}.sizes"] = arrays[f"{name}.sizes"].copy()
-        arrays[f"{name}.sizes"][0, 1] += 1
-
-    return change
-
-
-def another_map(name):
-    def change(config, arrays):
-        arrays[f"{name}.sizes"] = np.append(arrays[f"{name}.sizes"], np.array([[0, 3, 0]], np.int64), axis=0)
-
-    return change
-
-
-MAPS = ("query", "key", "value", "units", "sums", "embedding", "unembedding")
-BAD_FILES |= {f"another row of {name}": another_row(name) for name in MAPS}
-BAD_FILES |= {f"{name} for more coordinates": wider(name) for name in MAPS}
-BAD_FILES |= {f"one map more of {name}": another_map(name) for name in MAPS}
-BAD_FILES |= {
-    f"{name} that add to {word}": lambda config, arrays, name=name, at=at: arrays.update(
-        {name: np.where(np.arange(len(arrays[name])) == 0, at, arrays[name]).astype(arrays[name].dtype)}
-    )
-    for name in ("heads_to", "adds_to")
-    for word, at in (("nothing before", -1), ("nothing behind", 10_000))
+BAD_PARTS = {
+    "another row of embedding": another_row("embedding"),
+    "another row of unembedding": another_row("unembedding"),
+    "a head less": lambda parts: parts._replace(
+        layers=(*parts.layers[:-1], parts.layers[-1]._replace(heads=parts.layers[-1].heads[:-1]))
+    ),
+    "no layers": lambda parts: parts._replace(layers=()),
+    "fewer positions": lambda parts: parts._replace(
+        positions=replace(parts.positions, width=parts.positions.width - 1)
+    ),
+    "positions elsewhere": lambda parts: parts._replace(positions=replace(parts.positions, first=0)),
+    "no later positions": lambda parts: parts._replace(causal=True),
 }
 
 
-@pytest.mark.parametrize("what", BAD_FILES)
+@pytest.mark.parametrize("what", [*BAD_FILES, *BAD_PARTS])
 def test_bad_files_are_not_loaded(what):
     net: Any = net_of(lib.make_stable_sort(rasp.tokens, rasp.tokens), "abc", 4).net
-    config, arrays = json.loads(json.dumps(net.config())), dict(net.arrays())
-    assert SequenceNet.from_saved(config, arrays).parameters == net.parameters
-    BAD_FILES[what](config, arrays)
+    config, network = json.loads(json.dumps(net.config())), net.network
+    assert SequenceNet.from_saved(config, {}, network).parameters == net.parameters
+    if what in BAD_FILES:
+        BAD_FILES[what](config)
+    else:
+        network = network_of(BAD_PARTS[what](net.parts), "decoder", net.names)
     with pytest.raises((BrokenNet, ValueError)):
-        SequenceNet.from_saved(config, arrays)
+        SequenceNet.from_saved(config, {}, network)
+    with pytest.raises(BrokenNet):
+        SequenceNet.from_saved(net.config(), {}, None)
 
 
 @pytest.mark.parametrize(
@@ -409,14 +385,14 @@ def test_what_is_read_out_is_a_number_or_a_value(expression, mean):
     """One logit of a mean, and one for each value of anything else; not one more."""
     compiled = net_of(expression, "ab", 4)
     net: Any = compiled.net
-    config, arrays = json.loads(json.dumps(net.config())), dict(net.arrays())
-    loaded = SequenceNet.from_saved(config, arrays)
-    assert len(loaded.model.unembedding) == (1 if mean else len(net.program.values[net.program.output]))
+    config = json.loads(json.dumps(net.config()))
+    loaded = SequenceNet.from_saved(config, {}, net.network)
+    assert len(loaded.parts.unembedding) == (1 if mean else len(net.program.values[net.program.output]))
     carry = loaded.advance(loaded.start(compiled.source.start(list("abb"))), 1)
     assert loaded.decode(carry) == compiled.run(list("abb")).state
-    another_row("unembedding")(config, arrays)
+    other = network_of(another_row("unembedding")(net.parts), "decoder", net.names)
     with pytest.raises((BrokenNet, ValueError)):
-        SequenceNet.from_saved(config, arrays)
+        SequenceNet.from_saved(config, {}, other)
 
 
 def test_a_mean_of_nothing_is_read_out_apart_from_every_number():
@@ -437,17 +413,16 @@ def test_positions_stand_one_after_the_other():
     other, own = Group((9,), ((0,),)), Group((node,), ((0, 1, 2, 3),))
     given, bit, beside = [("given", 0, 0)] * 3, ("bit", 1, 1), ("bit", 0, 1)
     ladder = _positions(program, (other, own), (*given, beside, bit, bit, bit, bit))
-    assert (ladder.first, ladder.count) == (4, 3)
+    assert (ladder.first, ladder.width) == (4, 3)
     for meanings in ((*given, bit, bit), (*given, bit, beside, bit, bit), tuple(given)):
         with pytest.raises((BrokenNet, ValueError)):
             _positions(program, (other, own), meanings)
     none = replace(program, nodes=(Tokens(),), output=0)
-    assert _positions(none, (other, own), (*given, bit)).count == 0
+    assert _positions(none, (other, own), (*given, bit)).width == 0
 
 
 def test_only_weights_are_counted():
     net: Any = net_of(lib.make_hist(), "ab", 4).net
-    floats = [array for array in net.arrays().values() if array.dtype == np.float32]
+    floats = [array for array in net.network.arrays.values() if array.dtype == np.float32]
     assert 0 < net.parameters == sum(int((array != 0).sum()) for array in floats)
     assert (net.counts.trainable, net.counts.fixed) == (0, net.parameters)
-    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(net))  # words and numbers are none

@@ -40,6 +40,10 @@ class NumPy(Backend[Array]):
         self._layers: dict[str, list[_Layer]] = {}
         self._repeats: dict[str, bool] = {}
         self._levels: dict[str, Levels] = {}
+        self._taken: dict[str, slice | Array] = {}
+        self._grown: dict[str, tuple[Array, Array]] = {}
+        """Arrays with room for what is joined to a state, row by row, and their rows so far."""
+        self._handed_on = {own.next for own in network.state.values()}
 
     def constant_of(self, array: Array) -> Array:
         return np.asarray(array)
@@ -126,7 +130,13 @@ class NumPy(Backend[Array]):
         return x.sum(axis=tuple(range(-node.whole("axes"), 0)))
 
     def take(self, node: Node, x: Array) -> Array:
-        return x[..., self.part(node, "index")]
+        """Columns side by side are looked at where they are."""
+        if node.name not in self._taken:
+            index = self.part(node, "index")
+            first = int(index[0]) if index.ndim == 1 and len(index) else 0
+            own = slice(first, first + index.size)
+            self._taken[node.name] = own if np.array_equal(index, range(first, own.stop)) else index
+        return x[..., self._taken[node.name]]
 
     def put(self, node: Node, x: Array, y: Array) -> Array:
         if x.shape[:-1] == y.shape[:-1]:
@@ -146,10 +156,24 @@ class NumPy(Backend[Array]):
     def join(self, node: Node, x: Array, y: Array) -> Array:
         axis = node.whole("axis")
         own = -max(2, -axis)  # axes in front are batches
+        if x.ndim == y.ndim == 2 == -axis and node.name in self._handed_on:
+            return self._behind(node, x, y)
         if x.shape[:own] == y.shape[:own]:
             return np.concatenate([x, y], axis)
         batch = np.broadcast_shapes(x.shape[:own], y.shape[:own])
         return np.concatenate([np.broadcast_to(part, (*batch, *part.shape[own:])) for part in (x, y)], axis)
+
+    def _behind(self, node: Node, x: Array, y: Array) -> Array:
+        """Rows behind those of a state. If it is the one that was given back last, its array has room for
+        them; and one that was given back before keeps its rows."""
+        room, newest = self._grown.get(node.name, (x, None))
+        rows = len(x) + len(y)
+        if x is not newest or rows > len(room):
+            room = np.empty((2 * rows, x.shape[1]), np.result_type(x, y))
+            room[: len(x)] = x
+        room[len(x) : rows] = y
+        self._grown[node.name] = room, room[:rows]
+        return self._grown[node.name][1]
 
     @quietly
     def product(self, node: Node, x: Array, y: Array) -> Array:
@@ -159,7 +183,11 @@ class NumPy(Backend[Array]):
         rows, places = x.shape[-2:]
         if rows == 1:  # the last place: none comes after it
             return x
-        return np.where(np.triu(np.ones((rows, places), bool), 1 + places - rows), -np.inf, x).astype(x.dtype)
+        made, last = x.copy(), max(0, places - rows)
+        made[..., last:][
+            ..., np.triu(np.ones((rows, places - last), bool), 1 + places - rows - last)
+        ] = -np.inf
+        return made
 
     def hardmax(self, node: Node, x: Array) -> Array:
         best = (x == x.max(-1, keepdims=True)).astype(x.dtype)
@@ -168,9 +196,12 @@ class NumPy(Backend[Array]):
     @quietly
     def softmax(self, node: Node, x: Array) -> Array:
         """The greatest score is subtracted first, as libraries do: exactness needs it."""
-        x = x * x.dtype.type(node.number("temperature"))
-        made = np.exp(x - x.max(-1, keepdims=True))
-        return made / made.sum(-1, keepdims=True)
+        if (temperature := x.dtype.type(node.number("temperature"))) != 1:
+            x = x * temperature
+        made = x - x.max(-1, keepdims=True)
+        np.exp(made, out=made)
+        made /= made.sum(-1, keepdims=True)
+        return made
 
     def embed(self, node: Node, n: Array) -> Array:
         return self.part(node, "table")[n]

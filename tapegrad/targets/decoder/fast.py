@@ -19,7 +19,8 @@ from tapegrad.attention.language import LARGEST, ROUNDING, STRAY, slot_bits
 from tapegrad.attention.tokens import BEGIN, END
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine
-from tapegrad.networks.language import LanguageModel, Layer, LookBack
+from tapegrad.networks.network import Network
+from tapegrad.networks.texts import Head, Layer, Parts, Records, parts_of
 from tapegrad_check.arithmetic import exact, step_of
 
 MOST_CELLS = 1 << 26
@@ -110,12 +111,14 @@ class Fast:
         return text[:count].tolist()
 
 
-def read_tables(model: LanguageModel, tokens: int) -> Tables:
+def read_tables(network: Network, tokens: int) -> Tables:
     """What the weights say, or a refusal. No text is longer than so many tokens."""
-    layers = list(model.layers)
+    model = parts_of(network)
+    layers, positions = list(model.layers), model.positions
+    assert isinstance(positions, Records)
     _require(len(layers) >= 2 and not np.asarray(model.unembedding.bias).any())
     gathering, *searching, choosing = layers
-    reader = _Reader(model, tokens)
+    reader = _Reader(model, positions, tokens)
     gathers = [reader.gather(head) for head in gathering.heads]
     gathered = reader.rounded(gathering, {to for *_, copies in gathers for _, to in copies})
     recalls = reader.recalls(searching, choosing, set(gathered.values()))
@@ -134,15 +137,15 @@ def read_tables(model: LanguageModel, tokens: int) -> Tables:
     taken = reader.own | reader.set | recalled
     _require(not taken & set(digits.tolist()) and len(set(digits.tolist())) == len(digits))
     return Tables(
-        model.positions.record,
-        model.positions.first,
-        model.positions.bits,
+        positions.record,
+        positions.first,
+        positions.bits,
         np.ascontiguousarray(model.embedding.dense().weight.astype(np.uint8)),
-        np.array([slots for slots, *_ in gathers], np.int64).reshape(-1, model.positions.record),
+        np.array([slots for slots, *_ in gathers], np.int64).reshape(-1, positions.record),
         np.array([before for _, before, _ in gathers], np.uint8),
         _lists([[place for at, to in copies for place in (at, gathered[to])] for *_, copies in gathers]),
-        _sides([own.asks for own in recalls], model.positions.record),
-        _sides([own.answers for own in recalls], model.positions.record),
+        _sides([own.asks for own in recalls], positions.record),
+        _sides([own.answers for own in recalls], positions.record),
         _lists([[part for pair in own.must for part in pair] for own in recalls]),
         _lists([[place for pair in own.copies for place in pair] for own in recalls]),
         cells.astype(np.int64),
@@ -159,13 +162,14 @@ def read_tables(model: LanguageModel, tokens: int) -> Tables:
 class _Reader:
     """What heads and units compute, from their weights."""
 
-    def __init__(self, model: LanguageModel, tokens: int) -> None:
-        self.model, self.tokens, table = model, tokens, model.positions
+    def __init__(self, model: Parts, table: Records, tokens: int) -> None:
+        self.embedding, self.tokens = model.embedding, tokens
         self.record = range(table.first, table.first + table.bits)
         self.before = range(self.record.stop, self.record.stop + table.bits)
         self.slots = range(self.before.stop, self.before.stop + table.record)
         _require(tokens // table.record < 1 << table.bits)
         embedding = model.embedding.dense().weight
+        self.first = embedding[BEGIN]
         self.features = set(range(table.first))
         self.own = self.features | set(self.record) | set(self.before) | set(self.slots)
         alone = [at for at in self.features if np.array_equal(np.flatnonzero(embedding[:, at]), [BEGIN])]
@@ -176,10 +180,10 @@ class _Reader:
 
     def bits_of_tokens(self) -> bool:
         """Whether embeddings are bits, apart from positions."""
-        embedding = self.model.embedding
-        return bool((embedding.values == 1).all() and (embedding.columns < self.record.start).all())
+        own = self.embedding
+        return bool((own.values == 1).all() and (own.columns < self.record.start).all())
 
-    def gather(self, head: LookBack) -> tuple[list[int], bool, list[tuple[int, int]]]:
+    def gather(self, head: Head) -> tuple[list[int], bool, list[tuple[int, int]]]:
         """For each slot the one looked at; in which record; and what is copied where."""
         query, key, bits = _by_row(head.query), _by_row(head.key), len(self.record)
         coded = len(query) == bits + slot_bits(len(self.slots)) + 1 and len(key[bits][0]) == len(self.slots)
@@ -270,7 +274,7 @@ class _Reader:
             rest -= digit
         raise AssertionError("the last layer is among them")
 
-    def _recall(self, head: LookBack, gathered: set[int], found: Mapping[int, int]) -> tuple[Recalled, int]:
+    def _recall(self, head: Head, gathered: set[int], found: Mapping[int, int]) -> tuple[Recalled, int]:
         """What a head looks for and copies, and how many bits its digit has."""
         query, key = _by_row(head.query), _by_row(head.key)
         compared, rest = len(query) - 2, len(self.record) - len(found)
@@ -294,7 +298,7 @@ class _Reader:
             ask = self._side(asked, bias, beta)
             bits = gathered | self.features | {-1}
             _require({ask.at, answer.at} <= bits)
-            _require(answer.at < 0 or not self.model.embedding.dense().weight[BEGIN, answer.at])
+            _require(answer.at < 0 or not self.first[answer.at])
             if ask.at < 0 and len(set(ask.slots)) == 1 and answer.at >= 0:
                 must.append((answer.at, ask.slots[0]))
             else:
@@ -321,7 +325,7 @@ class _Reader:
         _require(softmax_error(self.tokens, beta / 2) <= STRAY)
         return beta
 
-    def _copies(self, head: LookBack) -> list[tuple[int, int]]:
+    def _copies(self, head: Head) -> list[tuple[int, int]]:
         pairs = []
         for (terms, bias), to in zip(_by_row(head.value), np.asarray(head.to).tolist(), strict=True):
             _require(bias == 0 and len(terms) == 1 and set(terms.values()) == {1.0})

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from tapegrad._sources import source_from_json
 from tapegrad._trees import static, tree
 from tapegrad.attention.analysis import largest_score, softmax_error
-from tapegrad.attention.build import Stream
 from tapegrad.attention.language import MEAN, build, scales_for, temperature_for
-from tapegrad.attention.packed import packed_model, unpacked_model
 from tapegrad.attention.rv32_tokens import RISC_V, Rv32Tokens
 from tapegrad.attention.subleq_tokens import SUBLEQ, SubleqTokens
 from tapegrad.attention.tape_tokens import TAPES, TapeTokens
@@ -25,9 +23,8 @@ from tapegrad.attention.tokens import END, TokenProgram
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import TuringMachine
 from tapegrad.networks.form import Affine, formula
-from tapegrad.networks.forms import of_language
-from tapegrad.networks.language import LanguageModel, LookBack, Positions, Reading
 from tapegrad.networks.network import Network
+from tapegrad.networks.texts import EMBEDDING, UNEMBEDDING, Head, Parts, Reading, Records, parts_of
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.source import State
@@ -106,9 +103,9 @@ class DecoderNet(Net):
 
     target: ClassVar[str] = "decoder"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+    saves_network: ClassVar[bool] = True
 
-    model: LanguageModel
-    stream: Stream = static()
+    network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]
     words: Words = static()
     tokens: int = static()
     """The horizon: most tokens of a text."""
@@ -116,15 +113,26 @@ class DecoderNet(Net):
     @classmethod
     def build(cls, words: Words, tokens: int) -> Self:
         """The net for texts of at most so many tokens."""
-        return cls(*build(words.program, tokens), words, tokens)
+        return cls(build(words.program, tokens), words, tokens)
 
     # Running
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of coordinates."""
+        return self.network.columns[EMBEDDING]
+
     @cached_property
-    def network(self) -> Network:
-        """Tokens to logits."""
-        words = [token.word for token in self.words.program.tokens]
-        return of_language(self.target, self.model, self.stream.names, words)
+    def parts(self) -> Parts:
+        """Heads and units of the network."""
+        return parts_of(self.network)
+
+    @property
+    def positions(self) -> Records:
+        """What is known of positions."""
+        own = self.parts.positions
+        assert isinstance(own, Records)
+        return own
 
     def given(self, carry: Generation) -> dict[str, NDArray[Any]]:
         return {"tokens": np.array(carry.tokens, np.int64)}
@@ -177,7 +185,8 @@ class DecoderNet(Net):
         if isinstance(running, Fast):
             return replace(carry, tokens=running.advance(carry.tokens, last))
         tokens, stray = carry.tokens, carry.stray
-        ideal = float((self.model.unembedding.values != 0).sum() / len(self.model.unembedding))
+        signs = self.parts.unembedding
+        ideal = float((signs.values != 0).sum() / len(signs))
         while len(tokens) < last and (len(tokens) == carry.prompt or tokens[-1] != END):
             logits = running.feed(tokens[running.count :])
             stray = float(np.maximum(stray, abs(float(logits.max()) - ideal)))  # NaN stays
@@ -200,7 +209,7 @@ class DecoderNet(Net):
 
     @cached_property
     def _tables(self) -> Tables:
-        return read_tables(self.model, self.tokens)
+        return read_tables(self.network, self.tokens)
 
     def done(self, carry: Generation) -> bool:
         """Whether the last token ends the run."""
@@ -227,8 +236,8 @@ class DecoderNet(Net):
 
     def units(self) -> Iterator[str]:
         """Coordinates, heads, layers of units, and tokens."""
-        yield from self.stream.names
-        for number, layer in enumerate(self.model.layers):
+        yield from self.names
+        for number, layer in enumerate(self.parts.layers):
             yield from (f"head {number}.{head}" for head in range(len(layer.heads)))
             yield f"units {number}"
         yield from (f"token {token.word}" for token in self.words.program.tokens)
@@ -236,7 +245,7 @@ class DecoderNet(Net):
     def explain(self, unit: str) -> str:
         """A coordinate by what sets it, a head by what it compares and copies, a token by its bits."""
         kind, _, rest = unit.partition(" ")
-        layers, program = self.model.layers, self.words.program
+        layers, program = self.parts.layers, self.words.program
         if kind == "token" and rest in program.numbers:
             bits = ", ".join(sorted(program.tokens[program.numbers[rest]].bits))
             return f"{unit}: number {program.numbers[rest]}; bits that are 1: {bits or 'none'}"
@@ -245,15 +254,15 @@ class DecoderNet(Net):
             if head:
                 return f"{unit}: {self.described(layer.heads[head[0]])}"
             return f"{unit}: {len(layer.units)} ReLU units; the layer {layer.purpose}"
-        if unit not in self.stream.names:
+        if unit not in self.names:
             raise InputError(
                 f"the net has no unit {unit!r}",
                 advice="Try a coordinate such as 'slot[0]', 'head 0.0', 'units 1' or 'token <begin>'.",
             )
-        return f"{unit}: {self._set_by(self.stream.names.index(unit))}"
+        return f"{unit}: {self._set_by(self.names.index(unit))}"
 
     def _set_by(self, coordinate: int) -> str:
-        names, table = self.stream.names, self.model.positions
+        names, table = self.names, self.positions
         if coordinate < table.first:
             return "a bit of the token's embedding"
         if coordinate < table.first + table.width:
@@ -263,7 +272,7 @@ class DecoderNet(Net):
                 "before": "a bit of the number of the last record that is complete at the next token",
                 "slot": "whether this is the slot of this token",
             }.get(group, "a bit")
-        for number, layer in enumerate(self.model.layers):
+        for number, layer in enumerate(self.parts.layers):
             for place, head in enumerate(layer.heads):
                 if coordinate in head.to:
                     row = int(np.flatnonzero(np.asarray(head.to) == coordinate)[0])
@@ -275,9 +284,9 @@ class DecoderNet(Net):
                 return f"units {number} set it to {formula(terms, float(layer.sums.bias[row]))}"
         return "not used"
 
-    def described(self, head: LookBack) -> str:
+    def described(self, head: Head) -> str:
         """A head by what it asks, answers and copies."""
-        names = self.stream.names
+        names = self.names
 
         def listed(side: Affine) -> str:
             groups = (names[column].rpartition("[")[0] for column in side.columns.tolist())
@@ -293,29 +302,22 @@ class DecoderNet(Net):
     @property
     def counts(self) -> Counts:
         """All weights are fixed."""
-        return Counts(0, self.parameters, bytes_of(self.arrays().values()))
+        return Counts(0, self.parameters, bytes_of(self.all_arrays().values()))
 
     @property
     def parameters(self) -> int:
         """Weights and biases that are not 0: indices of entries do not count, nor does the table of
         positions."""
-        weights = [array for array in self.arrays().values() if array.dtype == np.float32]
+        weights = [array for array in self.network.arrays.values() if array.dtype == np.float32]
         return sum(int(np.count_nonzero(array)) for array in weights)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All maps by their entries."""
-        return packed_model(self.model)
+        """None beside those of the network."""
+        return {}
 
     def config(self) -> dict[str, Any]:
-        """The machine, its sizes and names."""
-        return {
-            "machine": self.words.to_json(),
-            "tokens": self.tokens,
-            "bits": self.model.positions.bits,
-            "purposes": [layer.purpose for layer in self.model.layers],
-            "heads": [head.name for layer in self.model.layers for head in layer.heads],
-            "coordinates": [list(key) for key in self.stream.listed],
-        }
+        """The machine and the horizon."""
+        return {"machine": self.words.to_json(), "tokens": self.tokens}
 
     @classmethod
     def from_saved(
@@ -324,22 +326,23 @@ class DecoderNet(Net):
         arrays: Mapping[str, NDArray[Any]],
         network: Network | None = None,
     ) -> Self:
-        """The net from its arrays."""
-        words = words_of(config["machine"])
-        stream = Stream(tuple((str(group), int(number)) for group, number in config["coordinates"]))
-        tokens, bits = int(config["tokens"]), int(config["bits"])
-        named = stream.group("record", "before", "slot")
-        positions = Positions(words.record, bits, named[0] if named else 0)
-        model = unpacked_model(arrays, config["purposes"], config["heads"], positions)
+        """The net from its network."""
+        words, tokens = words_of(config["machine"]), int(config["tokens"])
+        if network is None:
+            raise BrokenNet("the graph of the network is missing")
+        parts, said = parts_of(network), [token.word for token in words.program.tokens]
+        sizes = words.record, scales_for(words.program, tokens).time
         fits = (
-            model.width == stream.width == len(stream.listed)
-            and len(model.embedding) == len(words.program.tokens)
-            and named == list(range(positions.first, positions.first + positions.width))
-            and bits == scales_for(words.program, tokens).time
+            isinstance(parts.positions, Records)
+            and (parts.positions.record, parts.positions.bits) == sizes
+            and [len(parts.embedding), len(parts.unembedding)] == [len(said)] * 2
+            and list(network.columns.get(UNEMBEDDING, ())) == said
+            and len(network.columns.get(EMBEDDING, ())) == parts.width
+            and len(parts.layers) > 1
         )
         if not fits:
             raise BrokenNet("the layers of the network are not those of its machine")
-        return cls(model, stream, words, tokens)
+        return cls(network, words, tokens)
 
     def certificate(self) -> dict[str, Any]:
         """Why every token is right in single precision: see `tapegrad.attention.language`."""
@@ -350,7 +353,7 @@ class DecoderNet(Net):
             "dtype": "float32",
             "tokens": self.tokens,
             "record": self.words.record,
-            "layers": len(self.model.layers),
+            "layers": len(self.parts.layers),
             "largest_score": max(
                 float(largest_score(compared + sum(digits[:number]), digit))
                 for number, digit in enumerate(digits)
@@ -366,10 +369,10 @@ class DecoderNet(Net):
     def estimate(cls, words: Words, tokens: int) -> Estimate:
         """What it costs: the layers are laid out, which takes a fraction of a second, and counted."""
         net = cls.build(words, tokens)
-        heads = [len(layer.heads) for layer in net.model.layers]
+        heads = [len(layer.heads) for layer in net.parts.layers]
         return Estimate(
-            width=net.stream.width,
-            depth=len(net.model.layers),
+            width=net.parts.width,
+            depth=len(net.parts.layers),
             **asdict(net.counts),
             parameters=net.parameters,
             steps=None,

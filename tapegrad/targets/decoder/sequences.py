@@ -15,17 +15,13 @@ from numpy.typing import NDArray
 
 from tapegrad._sources import source_from_json, source_to_json
 from tapegrad._trees import static, tree
-from tapegrad.attention.build import Stream
 from tapegrad.attention.codes import MIXED, Group, Meaning
-from tapegrad.attention.packed import SIDES, maps_of, packed_model, require, split
 from tapegrad.attention.sequences import Built, build
 from tapegrad.attention.steps import BETA, TooNear
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.networks.form import Affine
-from tapegrad.networks.forms import of_sequence
-from tapegrad.networks.language import Layer, LookBack
+from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.network import Network
-from tapegrad.networks.sequences import BEGIN, Evaluator, Ladder, Looked, SequenceModel
+from tapegrad.networks.texts import BEGIN, EMBEDDING, Ladder, Parts, Seen, looks, parts_of
 from tapegrad.rasp.functions import Value, shown
 from tapegrad.rasp.nodes import Aggregate, Indices
 from tapegrad.rasp.program import RaspProgram, State
@@ -40,11 +36,12 @@ MANY_LISTED = 8
 
 @dataclass(frozen=True)
 class Pass:
-    """The tokens, and the residual stream once they have been read."""
+    """The tokens, and once they have been read the residual stream and the logits at every position."""
 
     tokens: State
     steps: int = 0
     hidden: Float32[np.ndarray, "positions width"] | None = None
+    logits: Float32[np.ndarray, "positions values"] | None = None
 
 
 @tree
@@ -52,9 +49,9 @@ class SequenceNet(Net):
     """A transformer of a few layers that reads a sequence once."""
 
     target: ClassVar[str] = "decoder"
+    saves_network: ClassVar[bool] = True
 
-    model: SequenceModel
-    stream: Stream = static()
+    network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]
     program: RaspProgram = static()
     heads: tuple[int, ...] = static()
     """The node of each head."""
@@ -68,14 +65,19 @@ class SequenceNet(Net):
             made = build(program)
         except TooNear as error:
             raise TooNear(error.name, error.gap, _advice(program)) from error
-        return cls(made.model, made.stream, program, made.heads, made.groups, made.meanings)
+        return cls(made.network, program, made.heads, made.groups, made.meanings)
 
     # Running
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of coordinates."""
+        return self.network.columns[EMBEDDING]
+
     @cached_property
-    def network(self) -> Network:
-        """All tokens, that at the beginning first, to logits at each."""
-        return of_sequence(self.target, self.model, self.stream.names)
+    def parts(self) -> Parts:
+        """Heads and units of the network."""
+        return parts_of(self.network)
 
     def given(self, carry: Pass) -> dict[str, NDArray[Any]]:
         return {"tokens": np.array([BEGIN, *self.numbers(carry.tokens)], np.int64)}
@@ -88,7 +90,8 @@ class SequenceNet(Net):
         """The pass."""
         if self.done(carry):
             return carry
-        return Pass(carry.tokens, 1, self.evaluator.hidden(self.numbers(carry.tokens)))
+        outputs, _ = self._backend.run(self.given(carry))
+        return Pass(carry.tokens, 1, outputs["hidden"], outputs["logits"])
 
     def numbers(self, tokens: Sequence[Value]) -> list[int]:
         """The numbers of tokens; that of the one at the beginning is 0."""
@@ -96,19 +99,16 @@ class SequenceNet(Net):
         return [known[token] for token in self.program.start(tokens)]
 
     @cached_property
-    def evaluator(self) -> Evaluator:
-        """The network, ready to run."""
-        return Evaluator(self.network)
+    def _backend(self) -> NumPy:
+        return NumPy(self.network)
 
-    def watch(self, tokens: Sequence[Value]) -> list[Looked]:
+    def watch(self, tokens: Sequence[Value]) -> list[Seen]:
         """Where every head looks."""
-        looked: list[Looked] = []
-        self.evaluator.hidden(self.numbers(tokens), looked)
-        return looked
+        return list(looks(self._backend.values(self.given(Pass(tuple(tokens)))), self.network))
 
     def decode(self, carry: Pass) -> State:
         """The output at every token."""
-        if carry.hidden is None:
+        if carry.hidden is None or carry.logits is None:
             return carry.tokens
         if (carry.hidden[:, MIXED] > 0.5).any():
             raise Refused(
@@ -116,7 +116,7 @@ class SequenceNet(Net):
                 f"in one of {', '.join(repr(self.program.title(node)) for node in self.moves())}",
                 advice="If their mean is meant, make the aggregate numerical.",
             )
-        logits = self.evaluator.logits(carry.hidden)[1:]
+        logits = carry.logits[1:]
         values, centres = self.read
         if centres is None:
             return tuple(values[place] for place in logits.argmax(axis=1).tolist())
@@ -146,9 +146,9 @@ class SequenceNet(Net):
 
     def deviation(self, carry: Pass) -> float:
         """How far logits are from bits, or a number that is read from its centre."""
-        if carry.hidden is None or len(carry.tokens) == 0:
+        if carry.logits is None or len(carry.tokens) == 0:
             return 0.0
-        logits = self.evaluator.logits(carry.hidden)[1:].astype(np.float64)
+        logits = carry.logits[1:].astype(np.float64)
         centres = self.read[1]
         if centres is None:
             return float(np.abs(logits - np.round(logits)).max())
@@ -158,26 +158,26 @@ class SequenceNet(Net):
 
     def units(self) -> Iterator[str]:
         """Coordinates, heads, and layers of units."""
-        yield from self.stream.names
-        for number, layer in enumerate(self.model.layers):
+        yield from self.names
+        for number, layer in enumerate(self.parts.layers):
             yield from (f"head {number}.{head}" for head in range(len(layer.heads)))
             yield f"units {number}"
 
     def explain(self, unit: str) -> str:
         """A coordinate by what it says, a head by what it is of."""
-        layers = self.model.layers
+        layers = self.parts.layers
         heads = [len(layer.heads) for layer in layers]
         if part := part_of(unit, heads):
             layer, *head = layers[part[0]], *part[1:]
             if head:
                 return f"{unit}: {self._does(self.heads[sum(heads[: part[0]]) + head[0]])}"
             return f"{unit}: {len(layer.units)} ReLU units, for {layer.purpose}"
-        if unit not in self.stream.names:
+        if unit not in self.names:
             raise InputError(
                 f"the net has no unit {unit!r}",
                 advice="Try a coordinate such as 'word[0]', 'head 0.0' or 'units 0'.",
             )
-        return f"{unit}: {self.meaning(self.stream.names.index(unit))}"
+        return f"{unit}: {self.meaning(self.names.index(unit))}"
 
     def _does(self, node: int) -> str:
         own, title = self.program.nodes[node], self.program.title(node)
@@ -209,27 +209,25 @@ class SequenceNet(Net):
     @property
     def counts(self) -> Counts:
         """All weights are fixed."""
-        return Counts(0, self.parameters, bytes_of(self.arrays().values()))
+        return Counts(0, self.parameters, bytes_of(self.all_arrays().values()))
 
     @property
     def parameters(self) -> int:
         """Weights that are not 0; the table of positions does not count."""
-        weights = [array for array in self.arrays().values() if array.dtype == np.float32]
+        weights = [array for array in self.network.arrays.values() if array.dtype == np.float32]
         return sum(int(np.count_nonzero(array)) for array in weights)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All maps by their entries."""
-        return packed_model(self.model)  # type: ignore[arg-type]
+        """None beside those of the network."""
+        return {}
 
     def config(self) -> dict[str, Any]:
         """The program, and what every coordinate means."""
         return {
             "machine": {"kind": KIND, "source": source_to_json(self.program)[0]},
-            "purposes": [layer.purpose for layer in self.model.layers],
             "heads": list(self.heads),
             "groups": [[list(group.nodes), [list(own) for own in group.labels]] for group in self.groups],
             "meanings": [list(meaning) for meaning in self.meanings],
-            "coordinates": [list(key) for key in self.stream.listed],
         }
 
     @classmethod
@@ -239,12 +237,13 @@ class SequenceNet(Net):
         arrays: Mapping[str, NDArray[Any]],
         network: Network | None = None,
     ) -> Self:
-        """The net from its arrays."""
+        """The net from its network."""
+        if network is None:
+            raise BrokenNet("the graph of the network is missing")
         program = source_from_json(config["machine"]["source"], {})
         if config["machine"].get("kind") != KIND or not isinstance(program, RaspProgram):
             raise BrokenNet("the net is not that of a RASP program")
         heads = tuple(int(node) for node in config["heads"])
-        stream = Stream(tuple((str(name), int(number)) for name, number in config["coordinates"]))
         meanings = tuple((str(kind), int(first), int(second)) for kind, first, second in config["meanings"])
         groups = tuple(
             Group(tuple(map(int, nodes)), tuple(tuple(map(int, own)) for own in labels))
@@ -260,9 +259,16 @@ class SequenceNet(Net):
             most = {"given": 1, "bit": len(groups)}.get(kind, len(program.nodes))
             require(kind in ("given", "bit", "raw", "number") and 0 <= first < most)
             require((kind == "given") == (number <= MIXED))
-        model = _unpacked(arrays, program, config["purposes"], heads, groups, meanings)
-        require(model.width == stream.width == len(stream.listed) == len(meanings) and model.width > MIXED)
-        return cls(model, stream, program, heads, groups, meanings)
+        parts, names = parts_of(network), network.columns.get(EMBEDDING, ())
+        require(parts.width == len(names) == len(meanings) > MIXED)
+        require(parts.positions == _positions(program, groups, meanings))
+        require(len(parts.embedding) == len(program.vocabulary) + 1)
+        require(len(heads) == sum(len(layer.heads) for layer in parts.layers) and len(parts.layers) > 0)
+        require(parts.causal == program.causal or not heads)
+        output = program.nodes[program.output]
+        one = isinstance(output, Aggregate) and output.mean
+        require(len(parts.unembedding) == (1 if one else len(program.values[program.output])))
+        return cls(network, program, heads, groups, meanings)
 
     def certificate(self) -> dict[str, Any]:
         """Why every value is right in single precision: see `tapegrad.attention.steps`."""
@@ -271,7 +277,7 @@ class SequenceNet(Net):
             "dtype": "float32",
             "length": self.program.length,
             "causal": self.program.causal,
-            "layers": len(self.model.layers),
+            "layers": len(self.parts.layers),
             "heads": len(self.heads),
             "temperature": BETA,
             "steps": steps,
@@ -283,8 +289,8 @@ class SequenceNet(Net):
         """What it costs: the layers are laid out, and counted."""
         net = cls.build(program)
         return Estimate(
-            width=net.model.width,
-            depth=len(net.model.layers),
+            width=net.parts.width,
+            depth=len(net.parts.layers),
             **asdict(net.counts),
             parameters=net.parameters,
             steps=1,
@@ -337,47 +343,6 @@ def _advice(program: RaspProgram) -> str:
     return f"A length of {low:,} will do." if low else "There is no length that will do."
 
 
-def _unpacked(
-    arrays: Mapping[str, NDArray[Any]],
-    program: RaspProgram,
-    purposes: Sequence[str],
-    nodes: tuple[int, ...],
-    groups: tuple[Group, ...],
-    meanings: tuple[Meaning, ...],
-) -> SequenceModel:
-    """The model again, from its arrays; all that is used as an index is checked."""
-    query, key, value = (maps_of(side, arrays) for side in SIDES)
-    units, sums = (maps_of(part, arrays) for part in ("units", "sums"))
-    (embedding,), (unembedding,) = (_one(maps_of(part, arrays)) for part in ("embedding", "unembedding"))
-    counts, width = arrays["heads"], embedding.width
-    require(counts.ndim == 1 and counts.dtype.kind == "i" and (counts >= 0).all())
-    require(len(query) == len(key) == len(value) == len(nodes) == counts.sum())
-    require(len(units) == len(sums) == len(counts) == len(purposes))
-    require(all(own.width == width for own in (*query, *key, *value, *units, unembedding)))
-    require(len(embedding) == len(program.vocabulary) + 1 and width == len(meanings))
-    require(all(len(asks) == len(answers) for asks, answers in zip(query, key, strict=True)))
-    require(all(out.width == len(own) for own, out in zip(units, sums, strict=True)))
-    heads_to = split(arrays["heads_to"].astype(np.int64), [len(own) for own in value], width)
-    adds_to = split(arrays["adds_to"].astype(np.int64), [len(own) for own in sums], width)
-    output = program.nodes[program.output]
-    one = isinstance(output, Aggregate) and output.mean
-    require(len(unembedding) == (1 if one else len(program.values[program.output])))
-    titles = [program.title(node) for node in nodes]
-    heads = iter([LookBack(*parts) for parts in zip(titles, query, key, value, heads_to, strict=True)])
-    layers = tuple(
-        Layer(str(purpose), tuple(next(heads) for _ in range(count)), own, out, to)
-        for purpose, count, own, out, to in zip(purposes, counts.tolist(), units, sums, adds_to, strict=True)
-    )
-    return SequenceModel(
-        embedding, _positions(program, groups, meanings), layers, unembedding, program.causal
-    )
-
-
-def _one(maps: list[Affine]) -> list[Affine]:
-    require(len(maps) == 1)
-    return maps
-
-
 def _positions(program: RaspProgram, groups: tuple[Group, ...], meanings: tuple[Meaning, ...]) -> Ladder:
     """Where the bits of indices stand: one after the other, as the first group of that node."""
     node = next((n for n, own in enumerate(program.nodes) if isinstance(own, Indices)), None)
@@ -392,4 +357,10 @@ def _positions(program: RaspProgram, groups: tuple[Group, ...], meanings: tuple[
         if count
         else True
     )
-    return Ladder(places[0] if count else 0, count)
+    return Ladder(count, places[0] if count else 0)
+
+
+def require(holds: bool) -> None:
+    """Refuses a network that is not that of its program."""
+    if not holds:
+        raise BrokenNet("the layers of the network are not those of its program")
