@@ -32,8 +32,8 @@ from tapegrad.circuits import Array, UInt, trace
 from tapegrad.circuits.formats import blif, read
 from tapegrad.circuits.model import Circuit
 from tapegrad.interop.exporting import to_torch
-from tapegrad.networks.form import Stack
-from tapegrad.targets.relu import CompactNet, ReluNet
+from tapegrad.networks.wiring import Wiring
+from tapegrad.targets.relu import CompactNet, LayeredNet
 
 LEAST_SECONDS = 0.5
 PATTERNS = 1024
@@ -59,11 +59,11 @@ def patterns_a_second(run: Callable[[np.ndarray], Any], batch: np.ndarray) -> fl
     return runs * len(batch) / (time.process_time() - begin)
 
 
-def rival(stack: Stack) -> Callable[[np.ndarray], Any]:
-    """The layers of a stack as sparse matrices."""
+def rival(chain: Wiring) -> Callable[[np.ndarray], Any]:
+    """The layers of a chain as sparse matrices."""
     matrices = []
-    for layer in range(stack.layers):
-        own = stack.layer(layer)
+    for layer in range(chain.layers):
+        own = chain.layer(layer)
         starts = np.searchsorted(own.rows, np.arange(len(own) + 1))
         columns, values = (torch.tensor(np.asarray(part)) for part in (own.columns, own.values))
         with warnings.catch_warnings():
@@ -226,7 +226,7 @@ def measured(name: str, circuit: Circuit) -> list[dict[str, Any]]:
     speed = patterns_a_second(lambda batch: net.outputs(batch, "fast"), bits)
     found.append(row("reference", patterns_a_second(net.outputs, bits[:64]), "patterns/s"))
     if without <= LARGEST_RIVAL:
-        beside = rival(net.stack())
+        beside = rival(net.chain())
         assert np.array_equal(beside(bits), net.outputs(bits, "fast"))
         theirs = patterns_a_second(beside, bits)
         words = f"the same gates in PyTorch (CSR), {theirs:,.0f} patterns/s"
@@ -254,10 +254,9 @@ def in_pytorch(name: str, circuit: Circuit) -> list[dict[str, Any]]:
         if estimate(circuit, "relu", form=form, **options).parameters > LARGEST_RIVAL:
             continue
         net = compile(circuit, "relu", form=form).net
-        assert isinstance(net, ReluNet | CompactNet)
+        assert isinstance(net, LayeredNet)
         module = to_torch(net)
-        stack = net.stack if isinstance(net, ReluNet) else net.stack()
-        bare, slow = rival(stack), to_torch(net)
+        bare, slow = rival(net.chain()), to_torch(net)
         slow.differentiable = True
         with torch.no_grad():
             assert np.array_equal(module(rows).numpy() > 0, bare(bits) > 0)

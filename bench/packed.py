@@ -43,9 +43,9 @@ def _multiplier(bits: int) -> Iterator[dict[str, Any]]:
     circuit = multiplier(bits)
     net = compile(circuit, "relu").net
     assert isinstance(net, CompactNet)
-    name = f"{bits} x {bits} multiplier, {circuit.size:,} gates, {len(net.own.biases):,} units"
+    name = f"{bits} x {bits} multiplier, {circuit.size:,} gates, {len(net.holds):,} units"
     budget = MEMORY.get(jax.default_backend(), LARGE_MEMORY)
-    patterns = max(64, budget // (4 * net.slots.total) // 64 * 64)
+    patterns = max(64, budget // (4 * net.node.whole("slots")) // 64 * 64)
     batch = np.random.default_rng(0).integers(0, 2, (patterns, 2 * bits)).astype(bool)
 
     network = Jax(net.network)

@@ -66,7 +66,7 @@ def rows(engines: Sequence[str] = ReluNet.engines) -> list[dict[str, Any]]:
             )
         assert isinstance(net, ReluNet)
         gates, inputs = len(net.gates.kinds), len(circuit.inputs)
-        size = sum(array.nbytes for array in net.arrays().values())
+        size = sum(array.nbytes for array in net.all_arrays().values())
         found.append({"what": f"{name}: gates in layers", "value": gates, "unit": "gates"})
         found.append({"what": f"{name}: memory a gate in layers", "value": size / gates, "unit": "bytes"})
         rival = 0.0

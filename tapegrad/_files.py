@@ -232,7 +232,7 @@ def write_net(
     files = {CONFIG: _json({"version": VERSION, "tapegrad": metadata.version("tapegrad"), **config})}
     if network is not None:
         files[NETWORK] = _json(network)
-    files[MODEL] = tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    files[MODEL] = tensors_to_bytes({name: np.asarray(array, order="C") for name, array in arrays.items()})
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     certificate = {"version": VERSION, "target": config["target"], "claims": claims, "sha256": sums}
     write_folder(path, {**files, CERTIFICATE: _json(certificate)}, replaces=LIMITS)

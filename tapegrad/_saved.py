@@ -18,7 +18,7 @@ from tapegrad._sources import source_from_json, source_to_json
 from tapegrad._witness import compare, digest, witnesses
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.errors import BrokenNet
-from tapegrad.networks.saving import arrays_of, from_json, to_json
+from tapegrad.networks.saving import from_json, to_json
 from tapegrad.source import Arrays, Rewriting
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
@@ -44,17 +44,14 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "net": compiled.net.config(),
         "source": source,
     }
-    arrays = compiled.net.arrays() | _with(_SOURCE, source_arrays)
+    arrays = compiled.net.all_arrays() | _with(_SOURCE, source_arrays)
     position = _position_of_lowered(compiled.passes)
     if position is not None:
         config["lowered"], lowered_arrays = source_to_json(compiled.passes[position].after)
         arrays |= _with(_LOWERED, lowered_arrays)
         for number, rewriting in enumerate(compiled.passes[: position + 1]):
             arrays |= _for_the_checker(rewriting, number, config["passes"][number], number < position)
-    network = None
-    if compiled.net.saves_network:
-        network = to_json(compiled.net.network)
-        arrays |= _with(OF_NETWORK, arrays_of(compiled.net.network))
+    network = to_json(compiled.net.network) if compiled.net.saves_network else None
     write_net(path, config, arrays, compiled.net.certificate(), network)
 
 

@@ -141,7 +141,7 @@ def not_finite(compiled: Compiled) -> str | None:
     """Words about the first array of a net that holds NaN or infinity, if one does. No net that is compiled
     or loaded has one. A run need not show it: an engine that looks for the steepest edge, or leaves out what
     it need not add, passes over a weight that is no number."""
-    for name, array in compiled.net.arrays().items():
+    for name, array in compiled.net.all_arrays().items():
         if not np.isfinite(array).all():
             return f"the array {name!r} holds numbers that are not finite"
     return None

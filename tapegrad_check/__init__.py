@@ -16,7 +16,6 @@ from tapegrad_check.folder import (
     COMPUTES_SOURCE,
     CONFIG,
     MODEL,
-    OF_NETWORK,
     OWN_TABLE,
     Arrays,
     Checked,
@@ -26,7 +25,7 @@ from tapegrad_check.folder import (
     read_folder,
     tested_on,
 )
-from tapegrad_check.graph import Graph, graph_of
+from tapegrad_check.graph import Graph, graph_in
 from tapegrad_check.passes import Bound, bound_source
 from tapegrad_check.rasp import answer_key
 from tapegrad_check.sources import Model
@@ -52,7 +51,7 @@ None, because the way to it is not proved, the net is checked against its own ta
 CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None, Graph], Checked]
 """The same for a target whose nets are saved as graphs."""
 
-GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {}
+GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {"rcnn": rcnn.check, "relu": relu.check}
 """Of the targets `WITH_NETWORK`."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
@@ -60,13 +59,11 @@ NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 `__main__`."""
 
 CHECKERS: dict[str, Checker] = {
-    "relu": relu.check,
     "transformer": transformer.check,
     "decoder": decoder.check,
     "simplex": simplex.check,
     "tape": tape.check,
     "emulator": emulator.check,
-    "rcnn": rcnn.check,
     "extended": extended.check,
 }
 
@@ -143,7 +140,7 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
                     folder.own,
                     folder.certificate["claims"],
                     bound.source,
-                    None if folder.network is None else graph_of(folder.network, folder.part(OF_NETWORK)),
+                    graph_in(folder),
                 )
             same = [] if of is None else stock.compare(exported, folder)
             beside = classifiers.check(folder)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ OLDER = {
     2: ": format 2 has arrays of a form of its own for each target, in place of the network's graph",
 }
 
-WITH_NETWORK: frozenset[str] = frozenset()
+WITH_NETWORK: frozenset[str] = frozenset({"rcnn", "relu"})
 """Targets whose folders hold the graph of the network."""
 
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")
@@ -87,6 +87,8 @@ class Folder:
     certificate: dict[str, Any]
     network: dict[str, Any] | None = None
     """The graph, of a net whose target has one; its arrays are `part(OF_NETWORK)`."""
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What has been read of it so far, so that it is not read twice."""
 
     @property
     def pass_names(self) -> list[str]:

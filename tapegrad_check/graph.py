@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.fields import number, text, texts, whole
-from tapegrad_check.folder import NETWORK, Arrays, require
+from tapegrad_check.folder import NETWORK, OF_NETWORK, Arrays, Folder, require
 
 Size = int | str
 """Of an axis; one that is known only when the net runs has a name."""
@@ -158,6 +158,13 @@ def graph_of(data: Mapping[str, Any], arrays: Arrays) -> Graph:
         used == set(arrays), f"no node of {NETWORK} has the array {min(set(arrays) - used, default='')!r}"
     )
     return graph
+
+
+def graph_in(folder: Folder) -> Graph | None:
+    """The graph of a folder that has one."""
+    if folder.network is not None and "graph" not in folder.known:
+        folder.known["graph"] = graph_of(folder.network, folder.part(OF_NETWORK))
+    return folder.known.get("graph")
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.form import Affine, Dense
 from tapegrad.targets.relu.build import lay_out, layer_sizes
-from tapegrad.targets.relu.compact.build import made, stack_of
+from tapegrad.targets.relu.compact.build import made
 
 DTYPE = "float32"
 CORRECTION = "none"
@@ -91,14 +91,14 @@ _ABOVE_ONE = np.array([0, -1, 0], DTYPE)
 def _laid_out(circuit: Circuit, form: str) -> list[Dense]:
     """The layers of a circuit up to its outputs, which the last of them holds as bits."""
     if form == COMPACT:
-        whole = stack_of(made(circuit, skips=False), np.dtype(DTYPE))
-        layers = [whole.layer(number) for number in range(whole.layers)]
+        chain = made(circuit, skips=False).wiring
+        layers = [chain.layer(number) for number in range(chain.layers)]
         signs = layers.pop()  # 2 z - 1 or 1 - 2 z; half of it and a half is the bit
         half = Affine(signs.rows, signs.columns, signs.values / 2, (signs.bias + 1) / 2, signs.width)
         return [Dense(_beside(own), "relu") for own in (*layers, half)]
     steps: LayeredCircuit = layered(circuit).after  # type: ignore[assignment]
-    stack = lay_out(steps, CORRECTION, DTYPE)
-    return [Dense(_beside(stack.layer(number)), "relu") for number in range(stack.layers - 1)]
+    chain = lay_out(steps, CORRECTION, DTYPE)
+    return [Dense(_beside(chain.layer(number)), "relu") for number in range(chain.layers - 1)]
 
 
 def _bounded(layers: Sequence[Dense]) -> None:
@@ -151,7 +151,7 @@ def _beside(own: Affine) -> Affine:
     return Affine(
         np.append(own.rows, len(own)),
         np.append(own.columns, own.width),
-        np.append(own.values, np.ones(1, DTYPE)),
-        np.append(own.bias, np.zeros(1, DTYPE)),
+        np.append(own.values, 1).astype(DTYPE),
+        np.append(own.bias, 0).astype(DTYPE),
         own.width + 1,
     )

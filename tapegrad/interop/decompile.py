@@ -7,9 +7,9 @@ bits; running the tree on all four cases gives its truth table. No gadget needs 
 this works for any weights that compute gates in this shape, and it says so where they do not.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +19,7 @@ from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
 from tapegrad.interop.decompile_compact import decompiled
 from tapegrad.interop.exporting import net_of
-from tapegrad.networks.form import Stack
+from tapegrad.networks.wiring import Wiring
 from tapegrad.targets.net import Net
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.relu.compact.net import CompactNet
@@ -33,6 +33,30 @@ CHUNK = 1 << 14
 
 _CASES = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
 """Bits a and b in the order of a gate's truth table."""
+
+
+class _Units(NamedTuple):
+    """Units with two inputs each, in the layer before; one that is not used is 0 and has weight 0."""
+
+    inputs: NDArray[np.int64]
+    weights: NDArray[np.floating]
+    biases: NDArray[np.floating]
+    bounds: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, wiring: Wiring) -> "_Units":
+        counts = np.diff(wiring.starts)
+        if counts.max(initial=0) > 2:
+            raise Refused("a unit reads more than two values of the layer before, so it is part of no gate")
+        inputs, weights = (
+            np.zeros((len(counts), 2), np.int64),
+            np.zeros((len(counts), 2), wiring.values.dtype),
+        )
+        for layer, (begin, end) in enumerate(pairwise(wiring.bounds.tolist())):
+            own = wiring.layer(layer)
+            side = np.arange(len(own.rows)) - (wiring.starts[begin:end] - wiring.starts[begin])[own.rows]
+            inputs[begin + own.rows, side], weights[begin + own.rows, side] = own.columns, own.values
+        return cls(inputs, weights, wiring.biases, wiring.bounds)
 
 
 class _Tables(NamedTuple):
@@ -52,7 +76,7 @@ def decompile(compiled: Compiled | Net, name: str = "decompiled") -> Circuit:
         return decompiled(net, name)
     if not isinstance(net, ReluNet):
         raise Refused(f"only nets of target 'relu' are circuits, and this one is of {net.target!r}")
-    units = jax.tree.map(np.asarray, net.stack)
+    units = _Units.of(net.wiring)
     make = CircuitBuilder(simplify=True)
     wires = [make.input(given) for given in net.input_names]
     each = relu_layers(net.correction)
@@ -64,7 +88,7 @@ def decompile(compiled: Compiled | Net, name: str = "decompiled") -> Circuit:
     return make.circuit(name)
 
 
-def _block(units: Stack, first: int, layers: int, width: int) -> _Tables:
+def _block(units: _Units, first: int, layers: int, width: int) -> _Tables:
     """The truth tables of the units in the last layer of a block."""
     begin, end = units.bounds[first + layers - 1], units.bounds[first + layers]
     parts = [
@@ -75,7 +99,7 @@ def _block(units: Stack, first: int, layers: int, width: int) -> _Tables:
     return _Tables(*(np.concatenate([empty, *column]) for column in zip(*parts, strict=True)))
 
 
-def _trees(units: Stack, first: int, layers: int, roots: NDArray[np.int64], width: int) -> _Tables:
+def _trees(units: _Units, first: int, layers: int, roots: NDArray[np.int64], width: int) -> _Tables:
     """Unfolds the tree of every root, finds the values it reads, and runs it on the four cases."""
     levels = [roots[:, None]]  # numbers of units, one row for each root, twice as many at each level down
     reached = np.ones(levels[0].shape, bool)
@@ -123,7 +147,7 @@ _ONE_NEGATED = {0b0010: Gate.AND, 0b1011: Gate.OR, 0b1101: Gate.NAND, 0b0100: Ga
 """Tables that no `Gate` has: b alone, and gates of not-a and b."""
 
 
-def _outputs(units: Stack, wires: list[Wire], make: CircuitBuilder) -> list[Wire]:
+def _outputs(units: _Units, wires: list[Wire], make: CircuitBuilder) -> list[Wire]:
     """The last layer is linear; an output is 1 where it is positive, so only its sign counts."""
     found = []
     for unit in range(int(units.bounds[-2]), int(units.bounds[-1])):

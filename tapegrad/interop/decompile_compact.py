@@ -29,14 +29,18 @@ class _Traced(NamedTuple):
 
 def decompiled(net: CompactNet, name: str) -> Circuit:
     """The circuit that a compact net computes."""
-    make = CircuitBuilder(simplify=True)
+    make, wiring, units = CircuitBuilder(simplify=True), net.wiring, len(net.holds)
+    numbers = np.concatenate([wiring.values, wiring.biases])
+    if (numbers != np.rint(numbers)).any():
+        raise Refused("a weight or a bias of the network is no whole number")
     wires: dict[int, Wire] = {place: make.input(given) for place, given in enumerate(net.input_names)}
     traced: dict[int, _Traced] = {}
     copies: dict[int, int] = {}
     """Units that hand a bit on to the next layer, and the bit: it must be known that they are the same."""
-    for unit, bias in enumerate(net.own.biases.tolist()):
-        place = net.own.inputs + unit
-        reads = [(copies.get(read, read), weight) for read, weight in net.reads(unit)]
+    biases = wiring.biases.astype(np.int64).tolist()
+    for unit, bias in enumerate(biases[:units]):
+        place = wiring.inputs + unit
+        reads = [(copies.get(read, read), int(weight)) for read, weight in wiring.reads(unit)]
         if bias == 0 and len(reads) == 1 and reads[0][1] == 1 and reads[0][0] in wires:
             copies[place], wires[place] = reads[0][0], wires[reads[0][0]]
             continue
@@ -49,16 +53,19 @@ def decompiled(net: CompactNet, name: str) -> Circuit:
         if found is None:
             raise Refused(f"unit {unit} depends on more than {MOST_LEAVES} bits, so it is part of no gate")
         traced[place] = found
-    outputs = zip(net.own.out_places, net.own.out_weights, net.own.out_biases, strict=True)
-    for output, (place, weight, bias) in zip(net.output_names, outputs, strict=True):
-        low, high = bool(bias > 0), bool(int(bias) + int(weight) > 0)
+    for output, (name_of, bias) in enumerate(zip(net.output_names, biases[units:], strict=True)):
+        reads = wiring.reads(units + output)
+        if len(reads) > 1:
+            raise Refused("an output of the network reads more than one value")
+        place, weight = reads[0] if reads else (0, 0.0)
+        low, high = bias > 0, bias + weight > 0
         if low == high:
-            make.output(output, make.constant(low))
-        elif int(place) not in wires:
+            make.output(name_of, make.constant(low))
+        elif place not in wires:
             raise Refused("an output of the network reads a value that is no bit")
         else:
-            wire = wires[int(place)]
-            make.output(output, wire if high else make.not_(wire))
+            wire = wires[place]
+            make.output(name_of, wire if high else make.not_(wire))
     return make.circuit(name)
 
 

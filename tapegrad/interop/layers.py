@@ -30,7 +30,7 @@ from tapegrad.errors import InputError, Refused, described
 from tapegrad.networks.backends.jax import Jax
 from tapegrad.networks.form import Affine, Dense
 from tapegrad.networks.network import Network
-from tapegrad.targets.relu import CompactNet, ReluNet
+from tapegrad.targets.relu import LayeredNet
 from tapegrad.targets.transformer.memory_net import MemoryNet
 
 GRADIENTS = ("flips", "none")
@@ -47,7 +47,7 @@ def layer_network(compiled: Compiled, gradient: str) -> Network:
             f"a layer is made of a compiled net, and this is {described(compiled)}",
             advice='Compile it first, with tg.compile(source, "relu").',
         )
-    if isinstance(compiled.net, CompactNet | ReluNet):
+    if isinstance(compiled.net, LayeredNet):
         return compiled.net.network
     if isinstance(compiled.net, MemoryNet) and (made := compiled.net.one_step()) is not None:
         return made
@@ -58,11 +58,11 @@ def layer_network(compiled: Compiled, gradient: str) -> Network:
     )
 
 
-def dense_layers(net: CompactNet | ReluNet) -> list[Dense]:
+def dense_layers(net: LayeredNet) -> list[Dense]:
     """A network of target `relu` as layers that each read the one before, from bits to bits: of the last
     layer, which gives -1 and +1, half and a half."""
-    stack = net.stack if isinstance(net, ReluNet) else net.stack()
-    *maps, last = (stack.layer(number) for number in range(stack.layers))
+    chain = net.chain()
+    *maps, last = (chain.layer(number) for number in range(chain.layers))
     bits = Affine(last.rows, last.columns, last.values / 2, (last.bias + 1) / 2, last.width)
     return [*(Dense(own, "relu") for own in maps), Dense(bits, "linear")]
 

@@ -14,7 +14,7 @@ from tapegrad.networks.backends.onnx import model_of
 from tapegrad.networks.form import Dense
 from tapegrad.networks.onnx_writer import LARGEST, GraphWriter
 from tapegrad.targets.net import Net
-from tapegrad.targets.relu import CompactNet, ReluNet
+from tapegrad.targets.relu import LayeredNet
 
 
 def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
@@ -22,7 +22,7 @@ def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
     of `transformer`, one application of the filter of `rcnn`, more tokens of a text of `decoder`. What is
     handed on goes in and comes out."""
     net = net_of(compiled)
-    if sum(array.nbytes for array in net.arrays().values()) > LARGEST:
+    if sum(array.nbytes for array in net.all_arrays().values()) > LARGEST:
         raise Refused("the net has more parameters than an ONNX file in one piece can hold (2 GiB)")
     network = net.network
     notes = {
@@ -40,7 +40,7 @@ def to_plain_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
     """A net of target `relu` in the operators that every verifier of networks knows, on one pattern; a
     compact one has identities in place of its skip connections."""
     net = net_of(compiled)
-    if not isinstance(net, ReluNet | CompactNet):
+    if not isinstance(net, LayeredNet):
         raise Refused(
             f"target {net.target!r} is no chain of ReLU layers",
             advice="Use target relu, or to=onnx, which has other operators too.",

@@ -20,14 +20,13 @@ from tapegrad.interop.exporting import net_of
 from tapegrad.interop.layers import Words, dense_layers, flipped, layer_network, rows_of, takes_numbers
 from tapegrad.networks.backends.pytorch import NetworkModule
 from tapegrad.networks.form import Matrix
-from tapegrad.networks.forms import of_recurrence
 from tapegrad.targets.descent.loss import NoPrimary, SquaredError
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.rcnn.network import Rcnn
-from tapegrad.targets.relu import CompactNet, ReluNet
+from tapegrad.targets.relu import LayeredNet
 from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.build import GAMMA
@@ -297,7 +296,7 @@ def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any
 def plain_layers(net: Net) -> nn.Sequential | None:
     """The same network of PyTorch's own layers alone, if it is a chain of ReLU layers or a filter of
     channels: it loads without this package."""
-    if isinstance(net, ReluNet | CompactNet):
+    if isinstance(net, LayeredNet):
         layers = dense_layers(net)
         if sum(len(layer.map) * layer.map.width for layer in layers) > LARGEST_DENSE:
             raise Refused("the matrices of this net are too large to be written out", advice="Use to=onnx.")
@@ -305,13 +304,13 @@ def plain_layers(net: Net) -> nn.Sequential | None:
         return nn.Sequential(*parts[:-1])
     if not isinstance(net, RcnnNet):
         return None
-    convolution = net.filter.convolution
-    maps = [layer.map for layer in convolution.layers if isinstance(layer.map, Matrix)]
-    if convolution.padding != 0 or len(maps) < len(convolution.layers) or len(convolution.cells) < 9:
+    filter = net.filter
+    if filter.padding != 0 or len(filter.cells) < 9:
         return None
     parts = []
-    for layer, own in zip(convolution.layers, maps, strict=True):
-        size, channels = (1, own.width) if parts else (3, convolution.channels)
+    for layer in filter.layers:
+        own = layer.map.dense()
+        size, channels = (1, own.width) if parts else (3, filter.channels)
         made = nn.Conv2d(channels, len(own), size, padding=size // 2, bias=bool(np.asarray(own.bias).any()))
         made.weight = nn.Parameter(torch.tensor(np.asarray(own.weight)).reshape(made.weight.shape))
         if made.bias is not None:
@@ -334,10 +333,11 @@ class RcnnModule(nn.Module):
     def __init__(self, network: Rcnn) -> None:
         super().__init__()
         self.memory = nn.Parameter(torch.tensor(network.empty_memory()))
-        self.network = NetworkModule(of_recurrence("rcnn", network.form, network.rows, network.columns))
+        self.network = NetworkModule(network.network)
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.network(self.memory, z)
+        output, _ = self.network(self.memory, z, z.new_zeros(()))
+        return output
 
 
 class TorchLayer(nn.Module):

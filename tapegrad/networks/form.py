@@ -1,9 +1,8 @@
 """Layers as data: what a network is, apart from how it is evaluated.
 
 An affine map is kept by its nonzero entries (`Affine`) or written out (`Matrix`); a `Dense` layer is a map
-and an activation. `Attention`, `Block` and `Decoder` make transformers, `Convolution` and `Recurrence`
-networks on grids, `Stack` deep networks whose units read few inputs each. All are pytrees; what is no array
-is static.
+and an activation. `Attention`, `Block` and `Decoder` make transformers. All are pytrees; what is no array is
+static.
 """
 
 import json
@@ -19,7 +18,6 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 
 from tapegrad._trees import static, tree
-from tapegrad.errors import BrokenNet
 
 MOST_TERMS = 8
 """Terms of a formula that are written out."""
@@ -306,102 +304,6 @@ class Decoder:
     """The coordinates to which the bits of the step's number are added, lowest first."""
     temperature: float | None = static()
     """By how much softmax magnifies scores; None for hard-max."""
-
-
-@tree
-class Convolution:
-    """Dense layers on the 3x3 patch of every cell of a grid, with a value for the cells outside. Inputs are
-    numbered channel by channel, and for each by the cells of the patch that are read."""
-
-    layers: tuple[Dense, ...]
-    channels: int = static()
-    padding: float = static()
-    cells: tuple[int, ...] = static(default=tuple(range(9)))
-    """The cells of the patch that are read, counted row by row."""
-
-    def corners(self) -> list[tuple[int, int]]:
-        """Row and column, in a grid with one cell more on every side, where the shift of each cell begins."""
-        return [divmod(cell, 3) for cell in self.cells]
-
-
-@tree
-class Recurrence:
-    """A network on a grid with a memory `W` that is trained (Goel et al., Definition 5). Cell by cell, the
-    grid begins as `direct(v) + units(v)` of the products `v` of every row of `W` with the input; around it is
-    a frame of cells that are all alike. A convolution is applied again and again. Then the heads of all cells
-    of the main grid, the frame left out, add up to the output."""
-
-    direct: Affine | Matrix
-    units: tuple[Dense, ...]
-    around: Float[Numbers, " channels"]
-    """A cell of the frame."""
-    convolution: Convolution
-    head: tuple[Dense, ...]
-    frame: tuple[int, int, int, int] = static()
-    """Rows above and below the main grid, columns on its left and right."""
-    layers: int = static()
-    """How often the convolution is applied."""
-
-    def main(self, grid: Any) -> Any:
-        """The main grid without its frame, of the last two axes of an array of any kind."""
-        top, bottom, left, right = self.frame
-        return grid[..., top : grid.shape[-2] - bottom, left : grid.shape[-1] - right]
-
-
-@tree
-class Stack:
-    """Layers one after the other, each unit with the same small number of inputs: unit u of a layer is
-    `relu(sum of weights[u, k] * x[inputs[u, k]] + biases[u])` where x is the layer before. Units of layer i
-    stand from `bounds[i]` to `bounds[i + 1]`; the last layer is linear. An input that is not used is 0 and
-    has weight 0."""
-
-    inputs: Int[Numbers, "units fan_in"]
-    weights: Float[Numbers, "units fan_in"]
-    biases: Float[Numbers, " units"]
-    bounds: Int[np.ndarray, " ends"]
-    width: int = static()
-    """How many values the first layer reads."""
-
-    @property
-    def layers(self) -> int:
-        """How many there are, the linear one included."""
-        return len(self.bounds) - 1
-
-    def size(self, layer: int) -> int:
-        """Units of a layer; layer -1 are the inputs."""
-        return self.width if layer < 0 else int(self.bounds[layer + 1] - self.bounds[layer])
-
-    def layer(self, number: int) -> Affine:
-        """The map of one layer by its entries; two inputs from one place make one entry."""
-        own = slice(int(self.bounds[number]), int(self.bounds[number + 1]))
-        weights, inputs = np.asarray(self.weights)[own], np.asarray(self.inputs)[own]
-        rows, sides = np.nonzero(weights)
-        width = max(self.size(number - 1), 1)
-        places, which = np.unique(rows * width + inputs[rows, sides], return_inverse=True)
-        values = np.zeros(len(places), weights.dtype)
-        np.add.at(values, which, weights[rows, sides])
-        biases, width_before = np.asarray(self.biases)[own], self.size(number - 1)
-        return Affine(places // width, places % width, values, biases, width_before)
-
-    def check(self) -> "Stack":
-        """Itself, if every input of every unit exists in the layer before: backends rely on it."""
-        bounds, total = self.bounds, len(self.biases)
-        if (
-            bounds.ndim != 1
-            or len(bounds) < 2
-            or bounds[0] != 0
-            or bounds[-1] != total
-            or (np.diff(bounds) < 0).any()
-        ):
-            raise BrokenNet("the layers of the network do not follow one another")
-        if self.inputs.ndim != 2 or len(self.inputs) != total or self.weights.shape != self.inputs.shape:
-            raise BrokenNet("not every unit has as many inputs as weights")
-        sizes = np.diff(bounds)
-        # A layer of constants may follow an empty one; its units then name place 0 with weight 0.
-        room = np.maximum(np.append(self.width, sizes[:-1]), 1)
-        if ((self.inputs < 0) | (self.inputs >= np.repeat(room, sizes)[:, None])).any():
-            raise BrokenNet("a unit reads from outside the layer before it")
-        return self
 
 
 class Coordinates(ABC):

@@ -8,63 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.networks.builder import Builder, Layer, Value
-from tapegrad.networks.form import Affine, Block, Convolution, Decoder, Dense, Recurrence, Stack
+from tapegrad.networks.form import Affine, Block, Decoder, Dense
 from tapegrad.networks.language import LanguageModel
 from tapegrad.networks.language import Layer as Heads
 from tapegrad.networks.network import Network
 from tapegrad.networks.sequences import SequenceModel
-from tapegrad.networks.skips import Slots, Units
-
-
-def of_stack(name: str, stack: Stack, inputs: Sequence[str], outputs: Sequence[str]) -> Network:
-    """Layers that each read the one before. They take turns with two halves of the slots."""
-    half = max(stack.width, max((stack.size(layer) for layer in range(stack.layers)), default=0))
-    layers = []
-    for number in range(stack.layers):
-        own, reads, writes = stack.layer(number), number % 2 * half, (number + 1) % 2 * half
-        moved = Affine(own.rows, own.columns + reads, own.values, own.bias, 2 * half)
-        layers.append(Layer(moved, writes + np.arange(len(own)), number < stack.layers - 1))
-    out = stack.layers % 2 * half + np.arange(len(outputs))
-    graph = Builder(name, np.asarray(stack.weights).dtype)
-    bits = graph.input("bits", "patterns", len(inputs), columns=inputs, about="0 or 1")
-    made = graph.layers(bits, layers, 2 * half, out, "units")
-    return _with_signs(graph, made, outputs)
-
-
-def of_units(
-    name: str, units: Units, slots: Slots, dtype: np.dtype[Any], inputs: Sequence[str], outputs: Sequence[str]
-) -> Network:
-    """Units that read any earlier ones; the outputs are one more layer, which is linear."""
-    starts, layers, total = units.starts, [], slots.total
-    for begin, end in zip(units.bounds[:-1].tolist(), units.bounds[1:].tolist(), strict=True):
-        part = slice(int(starts[begin]), int(starts[end]))
-        own = Affine(
-            np.repeat(np.arange(end - begin), units.counts[begin:end]),
-            slots.of_place[units.places[part]],
-            units.weights[part].astype(dtype),
-            units.biases[begin:end].astype(dtype),
-            total,
-        )
-        layers.append(Layer(own, slots.of_place[units.inputs + np.arange(begin, end)], True))
-    used = np.flatnonzero(units.out_weights)
-    signs = Affine(
-        used,
-        slots.of_place[units.out_places[used]],
-        units.out_weights[used].astype(dtype),
-        units.out_biases.astype(dtype),
-        total,
-    )
-    out = total + np.arange(len(outputs))
-    graph = Builder(name, dtype)
-    bits = graph.input("bits", "patterns", len(inputs), columns=inputs, about="0 or 1")
-    made = graph.layers(bits, [*layers, Layer(signs, out, False)], total + len(outputs), out, "units")
-    return _with_signs(graph, made, outputs)
-
-
-def _with_signs(graph: Builder, signs: Value, outputs: Sequence[str]) -> Network:
-    bits = signs * 0.5 + 0.5
-    graph.output("outputs", graph.columns(bits, outputs))
-    return graph.network()
 
 
 def of_decoder(name: str, decoder: Decoder, coordinates: Sequence[str], token: Sequence[str]) -> Network:
@@ -288,50 +236,6 @@ def of_sequence(name: str, model: SequenceModel, coordinates: Sequence[str]) -> 
         h = _fed(graph, h, layer, f"layer_{number}")
     graph.output("logits", graph.affine(h, model.unembedding, "unembedding"))
     graph.output("hidden", graph.columns(h, coordinates))
-    return graph.network()
-
-
-def of_convolution(name: str, own: Convolution) -> Network:
-    """A grid to the grid after one application of the filter: (channels, rows, columns)."""
-    dtype = np.asarray(own.layers[0].map.bias).dtype
-    graph = Builder(name, dtype)
-    grid = graph.state("grid", np.zeros((own.channels, 1, 1), dtype), own.channels, "rows", "columns")
-    after = _filter(graph, graph.node("transpose", grid, order=(1, 2, 0)), own)
-    after = graph.node("transpose", after, order=(2, 0, 1))
-    graph.hand_on("grid", after)
-    return graph.network()
-
-
-def _filter(graph: Builder, grid: Value, own: Convolution) -> Value:
-    """Dense layers on the patch of every cell."""
-    patches = graph.node("patches", grid, cells=own.cells, padding=float(own.padding), name="patches")
-    return graph.dense(patches, own.layers, "filter")
-
-
-def of_recurrence(name: str, own: Recurrence, rows: int, columns: int) -> Network:
-    """A network with a memory (Goel et al., Definition 5): memory and one input to the output."""
-    dtype = np.asarray(own.around).dtype
-    graph, channels = Builder(name, dtype), len(own.around)
-    memory = graph.input("memory", rows, columns, about="what is trained")
-    products = memory * graph.input("z", columns)
-    cell = graph.take(products, np.arange(columns)[:, None])
-    cells = graph.affine(cell, own.direct, "direct")
-    if own.units:
-        cells = cells + graph.dense(cell, own.units, "units")
-    top, bottom, left, right = own.frame
-    height, width = top + rows + bottom, left + columns + right
-
-    def work(*shape: int) -> Value:
-        return graph.constant(np.broadcast_to(own.around, (*shape, channels)))
-
-    grid = graph.join(work(rows, left), cells, work(rows, right), axis=-2)
-    grid = graph.join(work(top, width), grid, work(bottom, width), axis=-3)
-    body = Builder("layer", dtype)
-    before = body.state("grid", np.zeros((height, width, channels), dtype))
-    body.hand_on("grid", _filter(body, before, own.convolution))
-    grid = graph.node("repeat", grid, body=body.network(), count=own.layers, name="layers")
-    main = np.pad(np.ones((rows, columns, 1), dtype), ((top, bottom), (left, right), (0, 0)))
-    graph.output("output", (graph.dense(grid, own.head, "head") * main).total(3))
     return graph.network()
 
 

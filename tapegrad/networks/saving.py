@@ -53,6 +53,21 @@ def from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Ne
     return network
 
 
+def same_network(one: Network, other: Network) -> bool:
+    """Whether both have the same graph, and in every array the same bits."""
+    ours, theirs = arrays_of(one), arrays_of(other)
+    return (
+        to_json(one) == to_json(other)
+        and ours.keys() == theirs.keys()
+        and all(_same(own, theirs[name]) for name, own in ours.items())
+    )
+
+
+def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    alike = one.dtype == other.dtype and one.shape == other.shape
+    return one is other or (alike and one.tobytes() == other.tobytes())
+
+
 def _network(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Network:
     _require_keys(data, {"name", "inputs", "state", "nodes", "outputs"}, {"columns"})
     state = {}

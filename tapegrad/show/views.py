@@ -9,7 +9,7 @@ from tapegrad.source import imported
 from tapegrad.targets import Carry
 
 VIEWS = {
-    "relu": "tapegrad.show.views_relu:ReluView",
+    "relu": "tapegrad.show.views_relu:LayersView",
     "transformer": "tapegrad.show.views_transformer:TransformerView",
     "decoder": "tapegrad.show.views_decoder:DecoderView",
     "rcnn": "tapegrad.show.views_rcnn:RcnnView",
@@ -20,11 +20,6 @@ VIEWS = {
 """One line for each target with a view of its own: a class made from the net and its first carry. Imported on
 first use, for its module loads the target."""
 OTHERS = {
-    "CompactNet": (
-        "tapegrad.show.views_compact:CompactView",
-        "the forward pass of a ReLU network with skip connections, layer by layer",
-        "Wei, Chen, Ma, section 3",
-    ),
     "MemoryNet": (
         "tapegrad.show.views_memory:MemoryView",
         "a decoder step is an instruction, a cycle or a step of the source; attention finds what it reads",
@@ -111,5 +106,5 @@ def net_view(compiled: Compiled, carry: Carry) -> NetView:
 
 def described(compiled: Compiled) -> tuple[str, str]:
     """What the net is, and after whom."""
-    usual = "", compiled.target.summary, compiled.target.paper
+    usual = "", compiled.net.summary or compiled.target.summary, compiled.target.paper
     return OTHERS.get(type(compiled.net).__name__, usual)[1:]

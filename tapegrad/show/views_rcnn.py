@@ -99,8 +99,8 @@ class RcnnView:
     def live(self) -> dict[str, Any] | None:
         """The filter, what cells hold and how a word stands on the grid, if symbol by symbol."""
         net, source = self.net, self.compiled.source
-        convolution, cells = net.filter.convolution, net.encoding.cells
-        layers = [(layer.map.entries(), layer.activation) for layer in convolution.layers]
+        filter, cells = net.filter, net.encoding.cells
+        layers = [(layer.map.entries(), layer.activation) for layer in filter.layers]
         weights = sum(int(np.count_nonzero(own.values)) for own, _ in layers)
         if weights > MOST_LIVE_WEIGHTS or not self._symbol_by_symbol():
             return None
@@ -123,12 +123,12 @@ class RcnnView:
             "states": list(net.states),
             "start": net.states.index(self.compiled.encode(source.start()).state),
             "margin": net.margin,
-            "channels": convolution.channels,
-            "padding": convolution.padding,
-            "patch": list(convolution.cells),
+            "channels": filter.channels,
+            "padding": filter.padding,
+            "patch": list(filter.cells),
             "layers": [[a, own] for a, own in zip(activations, rows, strict=True)],
-            "deciding": len(activations) - activations[::-1].index("relu"),
-            "rules": net.filter.rule_units.tolist(),
+            "deciding": filter.deciding,
+            "rules": filter.rule_units.tolist(),
             "contents": [
                 [*map(int, cells.facts[number]), net.encoding.table()[number].tolist()] for number in possible
             ],

@@ -17,6 +17,7 @@ from tapegrad.errors import BrokenNet, DataError
 from tapegrad.learners import Learner
 from tapegrad.learners.data import bits_of, classes_of, numbers_of, thresholds_of
 from tapegrad.machines.model import GridMachine
+from tapegrad.networks.saving import to_json
 from tapegrad.targets.net import Net
 from tapegrad_check.folder import Folder
 
@@ -89,7 +90,7 @@ class CompiledClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """The folder of a net, with what was trained among the arrays and the settings in `config.json`."""
         described, source_arrays = source_to_json(source)
-        arrays = net.arrays() | {_SOURCE + name: array for name, array in source_arrays.items()}
+        arrays = net.all_arrays() | {_SOURCE + name: array for name, array in source_arrays.items()}
         thresholds = None if self.thresholds_ is None else self.thresholds_.tolist()
         common = {"threshold": self.threshold, "classes": self.classes_.tolist(), "thresholds": thresholds}
         config = {
@@ -99,7 +100,8 @@ class CompiledClassifier(ClassifierMixin, BaseEstimator):
             "source": described,
             "estimator": {**settings, **common},
         }
-        write_net(path, config, {**arrays, **trained}, net.certificate())
+        network = to_json(net.network) if net.saves_network else None
+        write_net(path, config, {**arrays, **trained}, net.certificate(), network)
 
     def _take_over(self, settings: Mapping[str, Any], features: int) -> None:
         """Classes, thresholds and the number of features from a folder."""

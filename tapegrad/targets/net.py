@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.network import Network
+from tapegrad.networks.saving import arrays_of
 from tapegrad.source import State
 from tapegrad.targets.target import Carry, Counts
+from tapegrad_check.folder import OF_NETWORK
 
 LOOKS = 100
 """At a run of millions of steps."""
@@ -39,6 +41,8 @@ class Net(ABC):
     target: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = ("reference",)
     """`reference` is the definition; any other engine gives the same carries faster."""
+    summary: ClassVar[str] = ""
+    """What a net of this class is, where the target's summary is about more than this."""
     saves_network: ClassVar[bool] = False
     """Whether a saved net is its graph: `from_saved` is then given that as well, and `arrays` and `config`
     hold only what the graph does not say."""
@@ -136,7 +140,8 @@ class Net(ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Every weight and table needed to run the net: what goes into `model.safetensors`."""
+        """Every weight and table needed to run the net, beside those of a network that is saved: what goes
+        into `model.safetensors`."""
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -158,14 +163,19 @@ class Net(ABC):
         """The claims that can be checked from the arrays alone (bounds, gaps, margins), as plain JSON.
         `tapegrad_check` re-derives them without this class."""
 
+    def all_arrays(self) -> dict[str, NDArray[Any]]:
+        """Every array of a folder of it: its own, and those of the network where that is saved."""
+        own = arrays_of(self.network) if self.saves_network else {}
+        return self.arrays() | {OF_NETWORK + name: array for name, array in own.items()}
+
     @property
     def counts(self) -> Counts:
         """Trainable weights, fixed weights, memory: of a net that nothing trains while it runs."""
-        arrays = self.arrays().values()
+        arrays = self.all_arrays().values()
         fixed = sum(int(np.size(array)) for array in arrays if np.asarray(array).dtype.kind == "f")
         return Counts(0, fixed, bytes_of(arrays))
 
     @property
     def parameters(self) -> int:
         """How many numbers the saved net consists of, places of weights among them."""
-        return sum(int(np.size(array)) for array in self.arrays().values())
+        return sum(int(np.size(array)) for array in self.all_arrays().values())

@@ -26,8 +26,10 @@ from numpy.typing import NDArray
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import require
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Likely, Nodes
+from tapegrad_check.graph import graph_in
 from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import MOVES, Circuit, Function, GridMachine, Learner, Machine, Model, digest_of
+from tapegrad_check.targets import relu
 
 Cell = tuple[int, ...]
 NODES_PER_GATE, NODES_AT_LEAST = 64, 1 << 17
@@ -53,15 +55,15 @@ def _in_the_net(before: Model, step: Step) -> Model:
 
 def _layers_of_the_net(circuit: Circuit, step: Step) -> None:
     """The sum and the options of the last pass speak of the layers that the net has."""
-    own, net = step.folder.own, step.folder.config["net"]
-    widths = np.diff(own["units.layers"])[1 : -1 : 2 if net["correction"] == "none" else 4]
-    arrays = {name: own[f"gates.{name}"] for name in ("kinds", "left", "right", "wires")}
-    arrays["bounds"] = np.concatenate([[0], np.cumsum(widths)])
+    net, graph = step.folder.config["net"], graph_in(step.folder)
+    require(graph is not None, "the net has no layers")
+    assert graph is not None
+    found = relu.layered(net, step.folder.own, graph)
     names = {"inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
-    same = step.sha256 == digest_of({"kind": "layered circuit", **names}, arrays)
+    same = step.sha256 == digest_of({"kind": "layered circuit", **names}, found.circuit())
     require(same, "the layers are not those that the pass gave")
-    depth = net["relu_layers"] if step.name == "identity layers" else None
-    own_values = {"correction": net["correction"], "dtype": net["dtype"], "width": net["padded_width"]}
+    depth = len(found.net.bounds) - 2 if step.name == "identity layers" else None
+    own_values = {"correction": net["correction"], "dtype": found.net.dtype, "width": net["padded_width"]}
     for name, value in (own_values | {"depth": depth}).items():
         chosen = step.target_option(name, value)
         same = chosen == value or (name, chosen, value) == ("correction", None, "thirds")

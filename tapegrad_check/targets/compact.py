@@ -1,7 +1,7 @@
 """The independent checker of compact `relu` nets: units as truth tables, wires against the circuit.
 
 A unit either holds a wire of the circuit, or its negation, or is a step on the way to one. All weights are
-whole numbers of one byte. So over the bits that a unit can be traced back to, at most six of them, its value
+small whole numbers. So over the bits that a unit can be traced back to, at most six of them, its value
 is a table of whole numbers, which is worked out case by case. For a unit that holds a wire the table must be
 one of bits, and the one that the circuit's own gates give between these bits and that wire. Going through the
 units in order, all wires that are held are then what they are said to be, and so are the outputs.
@@ -13,35 +13,29 @@ There are a few ways to choose, and whichever gives a proof will do.
 
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import SINGLE
-from tapegrad_check.fields import number, texts, whole
+from tapegrad_check.fields import array, number, whole
 from tapegrad_check.folder import Arrays, Checked, NotProved, require
 from tapegrad_check.formulas.folded import Folded
 from tapegrad_check.formulas.sweep import columns
+from tapegrad_check.graph import Graph
 from tapegrad_check.sources import Circuit, Model
+from tapegrad_check.targets.layers import Wired, wired
 
-ENTRIES = {"form", "inputs", "outputs", "dtype", "skips", "relu_layers"}
+ENTRIES = {"form", "skips"}
 CLAIMS = {"statement", "units", "held", "largest_sum", "at_outputs"}
 STATEMENT = (
     "for every input, every unit that holds a wire of the circuit has the wire's bit or its negation, every "
     "output is -1 or +1 as the circuit's bit is 0 or 1, and no sum exceeds largest_sum, so nothing is rounded"
 )
-ARRAYS = {
-    "units.counts": np.uint8,
-    "units.places": np.int32,
-    "units.weights": np.int8,
-    "units.biases": np.int8,
-    "units.holds": np.int32,
-    "units.layers": np.int64,
-    "outputs.places": np.int32,
-    "outputs.weights": np.int8,
-    "outputs.biases": np.int8,
-}
+ARRAYS = {"holds"}
+LARGEST_WEIGHT = 127
 WHOLE = 1 << SINGLE.digits
 """Up to here float32 has every whole number."""
 LEAVES, FREE, CONE, SWEEPS = 6, 4, 64, 32
@@ -53,30 +47,32 @@ Table = tuple[int, ...]
 
 
 def check(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+    config: dict[str, Any], own: Arrays, certificate: dict[str, Any], source: Model | None, graph: Graph
 ) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     require(config.keys() == ENTRIES and config["form"] == "compact", "the net is of no known form")
-    require(arrays.keys() == ARRAYS.keys(), "arrays are others")
-    inputs = _shape(config, arrays)
+    require(own.keys() == ARRAYS, "arrays are others")
+    net = wired(graph)
+    _shape(net, config["skips"])
+    holds = array(own, "holds", np.int32, (net.units,))
     circuit = None
     if source is not None:
         require(isinstance(source, Circuit), "a relu net is that of a circuit")
         assert isinstance(source, Circuit)
-        named = (list(source.inputs), list(source.outputs)) == (config["inputs"], config["outputs"])
+        named = (source.inputs, source.outputs) == (net.inputs, net.outputs)
         require(named, "inputs or outputs have other names than in the circuit")
         circuit = _Wires(source)
-    proof = _Proof(inputs, arrays, circuit)
+    proof = _Proof(net, holds, circuit)
     proof.units()
     proof.outputs(circuit)
     largest = proof.largest_sum()
-    _claims(certificate, arrays, largest)
+    _claims(certificate, holds, largest)
     kept = "any earlier layer" if config["skips"] else "the layer before them"
     statements = [
-        f"all {len(arrays['units.biases']):,} units read places that exist in {kept}",
-        f"the truth tables of all {int((arrays['units.holds'] >= 0).sum()):,} units that hold a wire, worked "
+        f"all {net.units:,} units read places that exist in {kept}",
+        f"the truth tables of all {int((holds >= 0).sum()):,} units that hold a wire, worked "
         f"out from the weights over at most {LEAVES} bits each, have nothing but 0 and 1",
-        f"no sum exceeds {largest:,}, all weights are whole numbers, and {config['dtype']} has all of these: "
+        f"no sum exceeds {largest:,}, all weights are whole numbers, and {net.dtype} has all of these: "
         "nothing is rounded, for any input",
     ]
     if circuit is not None:
@@ -87,41 +83,26 @@ def check(
     return Checked(statements)
 
 
-def _shape(config: dict[str, Any], arrays: Arrays) -> int:
-    """Everything that is read exists; how many inputs there are."""
-    require(config["dtype"] in ("float32", "float64"), "the precision is unknown")
-    require(type(config["skips"]) is bool, "it is not said whether there are skip connections")
-    inputs, outputs = texts(config["inputs"], "the inputs"), texts(config["outputs"], "the outputs")
-    for name, kind in ARRAYS.items():
-        array = arrays[name]
-        require(array.dtype == kind and array.ndim == 1, f"the array {name!r} is not a list of {kind}")
-    total, bounds = len(arrays["units.biases"]), arrays["units.layers"]
-    for name in ("units.counts", "units.holds"):
-        require(len(arrays[name]) == total, f"the array {name!r} has not one entry for each unit")
-    for name in ("outputs.places", "outputs.weights", "outputs.biases"):
-        require(len(arrays[name]) == len(outputs), f"the array {name!r} has not one entry for each output")
-    follow = len(bounds) > 0 and bounds[0] == 0 and bounds[-1] == total and (np.diff(bounds) > 0).all()
-    require(follow, "layers do not follow one another")
-    require(config["relu_layers"] == len(bounds) - 1, "the depth is another")
-    counts, places = arrays["units.counts"].astype(np.int64), arrays["units.places"]
-    fits = counts.sum() == len(places) == len(arrays["units.weights"])
-    require(fits, "the units do not read as many places as there are")
-    begins = np.repeat(np.repeat(bounds[:-1], np.diff(bounds)), counts) + len(inputs)
-    require(((places >= 0) & (places < begins)).all(), "a unit reads what is in no earlier layer")
-    if not config["skips"]:
-        before = np.concatenate([[-len(inputs)], bounds])[:-2]
-        earliest = np.repeat(np.repeat(before, np.diff(bounds)), counts) + len(inputs)
-        require((places >= earliest).all(), "a unit reads past the layer before it, without skip connections")
-    out, used = arrays["outputs.places"], arrays["outputs.weights"] != 0
-    inside = np.where(used, (out >= 0) & (out < len(inputs) + total), out == 0)
-    require(inside.all(), "an output reads what is not there")
-    return len(inputs)
+def _shape(net: Wired, skips: Any) -> None:
+    """Small whole numbers, and layers of units that read what they may."""
+    require(type(skips) is bool, "it is not said whether there are skip connections")
+    require((np.diff(net.bounds[:-1]) > 0).all(), "a layer has no units")
+    for numbers in (net.values, net.biases):
+        small = (np.abs(numbers) <= LARGEST_WEIGHT) & (numbers == np.rint(numbers))
+        require(small.all(), f"a weight or a bias is no whole number of at most {LARGEST_WEIGHT}")
+    if not skips:
+        inputs = len(net.inputs)
+        earliest = net.of_entries(net.of_layers(np.concatenate([[0], inputs + net.bounds])[:-2]))
+        require(
+            (net.places >= earliest).all(), "a unit reads past the layer before it, without skip connections"
+        )
+    require((np.diff(net.starts[net.units :]) <= 1).all(), "an output reads more than one value")
 
 
-def _claims(claims: dict[str, Any], arrays: Arrays, largest: int) -> None:
+def _claims(claims: dict[str, Any], holds: NDArray[np.int32], largest: int) -> None:
     require(claims.keys() == CLAIMS and claims["statement"] == STATEMENT, "the certificate has other claims")
-    require(claims["units"] == len(arrays["units.biases"]), "the certificate counts other units")
-    held = int((arrays["units.holds"] >= 0).sum())
+    require(claims["units"] == len(holds), "the certificate counts other units")
+    held = int((holds >= 0).sum())
     require(claims["held"] == held, "the certificate counts other units that hold a wire")
     claimed = whole(claims["largest_sum"], "the largest sum", 0, WHOLE)
     require(largest <= claimed, f"a sum can be {largest:,}, more than the certificate says")
@@ -216,21 +197,19 @@ class _Traced(NamedTuple):
 class _Proof:
     """What is known of the units so far, place by place."""
 
-    def __init__(self, inputs: int, arrays: Arrays, circuit: _Wires | None) -> None:
-        self.inputs, self.arrays, self.circuit = inputs, arrays, circuit
-        self.starts = np.concatenate([[0], np.cumsum(arrays["units.counts"], dtype=np.int64)])
-        own = arrays["units.holds"]
-        require((own >= -1).all(), "a unit holds no wire and no negation of one")
-        self.holds: list[int] = [*range(0, 2 * inputs, 2), *own.tolist()]
+    def __init__(self, net: Wired, holds: NDArray[np.int32], circuit: _Wires | None) -> None:
+        self.net, self.circuit, self.inputs = net, circuit, len(net.inputs)
+        self.weights, self.biases = (part.astype(np.int64) for part in (net.values, net.biases))
+        require((holds >= -1).all(), "a unit holds no wire and no negation of one")
+        self.holds: list[int] = [*range(0, 2 * self.inputs, 2), *holds.tolist()]
         self.traced: dict[int, _Traced] = {}
         self.sweeps = 0
 
     def units(self) -> None:
         """Every unit in order, but for those that pass on what they read, and say no more than that."""
-        places, weights = self.arrays["units.places"], self.arrays["units.weights"].tolist()
-        biases, starts = self.arrays["units.biases"].tolist(), self.starts.tolist()
+        weights, biases, starts = self.weights.tolist(), self.biases.tolist(), self.net.starts.tolist()
         copies = self._copies()
-        first = self._passed_on(copies)[places].tolist()
+        first = self._passed_on(copies)[self.net.places].tolist()
         for unit in np.flatnonzero(~copies).tolist():
             part = slice(starts[unit], starts[unit + 1])
             self._unit(self.inputs + unit, first[part], weights[part], biases[unit])
@@ -238,16 +217,17 @@ class _Proof:
     def _copies(self) -> NDArray[np.bool_]:
         """Units that are relu(x) of a place that holds the same, or like them nothing: no value is negative,
         so that this is x."""
-        one = (self.arrays["units.counts"] == 1) & (self.arrays["units.biases"] == 0)
-        at, holds = self.starts[:-1][one], np.array(self.holds)
-        same = holds[self.arrays["units.places"][at]] == holds[self.inputs :][one]
-        one[one] = (self.arrays["units.weights"][at] == 1) & same
+        net, units = self.net, self.net.units
+        one = (np.diff(net.starts[: units + 1]) == 1) & (self.biases[:units] == 0)
+        at, holds = net.starts[:units][one], np.array(self.holds)
+        same = holds[net.places[at]] == holds[self.inputs :][one]
+        one[one] = (self.weights[at] == 1) & same
         return one
 
     def _passed_on(self, copies: NDArray[np.bool_]) -> NDArray[np.int64]:
         """For each place the one that it has its value from: the first of a row of copies."""
         first = np.arange(len(self.holds))
-        first[self.inputs :][copies] = self.arrays["units.places"][self.starts[:-1][copies]]
+        first[self.inputs :][copies] = self.net.places[self.net.starts[: self.net.units][copies]]
         while (first[first] != first).any():
             first = first[first]
         return first
@@ -344,9 +324,10 @@ class _Proof:
 
     def outputs(self, circuit: _Wires | None) -> None:
         """Each is 2 z - 1 or 1 - 2 z of a bit, or a constant."""
-        names = ("outputs.places", "outputs.weights", "outputs.biases")
-        found = []
-        for place, weight, bias in zip(*(self.arrays[name].tolist() for name in names), strict=True):
+        found, net = [], self.net
+        ends = zip(pairwise(net.starts[net.units :].tolist()), self.biases[net.units :].tolist(), strict=True)
+        for (first, end), bias in ends:
+            weight, place = (int(self.weights[first]), int(net.places[first])) if end > first else (0, 0)
             require(
                 (weight, bias) in ((2, -1), (-2, 1), (0, -1), (0, 1)), "an output is not -1 and +1 of a bit"
             )
@@ -358,15 +339,16 @@ class _Proof:
             circuit.nodes.require_same(found, circuit.outputs, "the outputs are not those of the circuit")
 
     def largest_sum(self) -> int:
-        """What no sum can exceed in magnitude, whatever the order in which it is added up."""
-        most = np.ones(len(self.holds))
+        """What no sum of a unit can exceed in magnitude, whatever the order in which it is added up."""
+        most, units = np.ones(len(self.holds)), self.net.units
         for place, own in self.traced.items():
             if self.holds[place] < 0:
                 most[place] = max(own.table)
         most = most[self._passed_on(self._copies())]
-        terms = np.abs(self.arrays["units.weights"].astype(np.float64)) * most[self.arrays["units.places"]]
+        ends = self.net.starts[: units + 1]
+        terms = np.abs(self.weights[: ends[-1]]) * most[self.net.places[: ends[-1]]]
         sums = np.concatenate([[0], np.cumsum(terms)])
-        own = np.diff(sums[self.starts]) + np.abs(self.arrays["units.biases"].astype(np.float64))
+        own = np.diff(sums[ends]) + np.abs(self.biases[:units])
         return int(own.max(initial=1))
 
 

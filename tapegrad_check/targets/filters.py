@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import exact
-from tapegrad_check.fields import array
-from tapegrad_check.folder import Arrays, Unchecked, require
+from tapegrad_check.folder import Unchecked, require
+from tapegrad_check.graph import Graph, Node
 from tapegrad_check.products import times
 
 Offset = tuple[int, int]
@@ -25,8 +25,8 @@ NEIGHBOURS: tuple[Offset, ...] = ((-1, 0), (1, 0), (0, -1), (0, 1))
 CELLS: tuple[Offset, ...] = (HERE, *NEIGHBOURS)
 LEAST_MARGIN = 0.2
 """How far a sum must stay from the threshold of a unit."""
-MOST_ENTRIES = 1 << 26
-"""Numbers in one table, of 8 bytes each."""
+MOST_ENTRIES, MOST_WEIGHTS = 1 << 26, 1 << 27
+"""Numbers in one table, of 8 bytes each, and weights of a filter of channels written out, of 4 each."""
 BLOCK = 1 << 21
 """Numbers of the practical filter that are looked at together."""
 CLOSE = 1e-6
@@ -266,13 +266,102 @@ WORK, COMPUTING, MEMORISING, TRACE = range(4)
 """Channels, before those of the symbols and states."""
 
 
-def channel_filter(arrays: Arrays, contents: Contents, certificate: dict[str, Any]) -> Filter:
+class Form(NamedTuple):
+    """What a filter looks like in an encoding: its precision, the number outside the grid, and after which of
+    its maps there is a ReLU."""
+
+    dtype: Any
+    padding: float
+    rectified: tuple[bool, ...]
+
+
+CHANNELS = Form(np.float32, 0.0, (True, False))
+
+
+class Map(NamedTuple):
+    """`x -> A x + b`, by the entries of A, row by row, each place once."""
+
+    rows: Places
+    columns: Places
+    values: NDArray[Any]
+    bias: NDArray[Any]
+
+    def dense(self, width: int) -> NDArray[Any]:
+        """The matrix."""
+        found = np.zeros((len(self.bias), width), self.values.dtype)
+        found[self.rows, self.columns] = self.values
+        return found
+
+
+class Layers(NamedTuple):
+    """All that the graph of a filter holds."""
+
+    maps: tuple[Map, ...]
+    rules: Places
+    """The units of the last ReLU layer that say whether a rule applies."""
+
+
+def layers_of(graph: Graph, contents: Contents, form: Form) -> Layers:
+    """The maps of a graph that is a filter in this form, and nothing else: node by node, the grid by cells,
+    the patch of each, the maps with their ReLUs, the grid again; and how many units of rules are above 1/2.
+    """
+    nodes = iter(graph.nodes)
+
+    def following(operation: str, *reads: str, **settings: Any) -> Node:
+        node = next(nodes, None)
+        require(node is not None, "the network ends before its filter does")
+        assert node is not None
+        fits = (node.operation, node.reads, dict(node.settings)) == (operation, reads, settings)
+        node.refused(fits, f"is not the {operation} that a filter has there")
+        return node
+
+    state = graph.state.get("grid")
+    require(state is not None and len(graph.state) == 1 and not graph.inputs, "the network is no filter")
+    assert state is not None
+    sizes = state.port.sizes
+    named = len(sizes) == 3 and isinstance(sizes[1], str) and isinstance(sizes[2], str)
+    require(named and sizes[1] != sizes[2], "the grid is not of any height and any width")
+    require(sizes[0] == contents.width, "a cell has another number of channels")
+    require(state.port.dtype == np.dtype(form.dtype).name, "the grid is of another type")
+    require(not state.first.any() and not graph.columns, "the grid begins as something else, or has names")
+    value = following("transpose", "grid", order=(1, 2, 0)).name
+    deciding = value = following("patches", value, cells=tuple(range(9)), padding=form.padding).name
+    maps, width = [], 9 * contents.width
+    for rectified in form.rectified:
+        node = following("affine", value)
+        maps.append(_map(node, width))
+        value, width = node.name, len(maps[-1].bias)
+        if rectified:
+            deciding = value = following("relu", value).name
+    require(width == contents.width, "the filter gives another number of channels")
+    taken = following("take", deciding)
+    taken.refused(taken.arrays["index"].ndim == 1, "has units of rules in several rows")
+    half = following("constant")
+    half.refused(half.arrays["value"].ndim == 0 and half.arrays["value"] == 0.5, "is not 1/2")
+    above = following("greater", taken.name, half.name)
+    running = following("total", above.name, axes=1)
+    after = following("transpose", value, order=(2, 0, 1))
+    require(next(nodes, None) is None, "the network has more than a filter")
+    require(graph.outputs == {"running": running.name}, "the network says something else")
+    require(state.next == after.name, "the grid is handed on as something else")
+    return Layers(tuple(maps), taken.arrays["index"].astype(np.int64))
+
+
+def _map(node: Node, width: int) -> Map:
+    rows, columns = (node.arrays[part].astype(np.int64) for part in ("rows", "columns"))
+    node.refused(len(np.unique(rows * width + columns)) == len(rows), "has two entries at one place")
+    return Map(rows, columns, node.arrays["values"], node.arrays["bias"])
+
+
+def channel_filter(layers: Layers, contents: Contents, certificate: dict[str, Any]) -> Filter:
     """The practical filter, whose weights must be whole numbers."""
-    require(arrays.keys() == {"kernel", "bias", "mix", "rule_units", "rules"}, "there are other arrays")
-    (units,) = array(arrays, "bias", np.float32, (None,)).shape
-    kernel = array(arrays, "kernel", np.float32, (units, contents.width, 3, 3))
-    mix = array(arrays, "mix", np.float32, (contents.width, units))
-    bias = arrays["bias"].astype(np.float64)
+    first, second = layers.maps
+    units, width = len(first.bias), contents.width
+    if units * (10 * width + 1) > MOST_WEIGHTS:
+        raise Unchecked(f"a filter of {units:,} units for {width:,} channels is too large to be checked")
+    kernel, mix = first.dense(9 * width).reshape(units, width, 3, 3), second.dense(units)
+    require(not second.bias.any(), "the last map has a bias")
+    bias = first.bias.astype(np.float64)
     integers = all((weights == np.rint(weights)).all() for weights in (kernel, bias, mix))
     require(integers, "a weight of the channels is no whole number")
     sizes = np.abs(kernel).sum(axis=(1, 2, 3), dtype=np.float64)

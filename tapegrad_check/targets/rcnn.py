@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from tapegrad_check.fields import array, texts, whole
 from tapegrad_check.folder import Arrays, Checked, CheckError, Unchecked, require
+from tapegrad_check.graph import Graph
 from tapegrad_check.sources import MOVES as WAYS
 from tapegrad_check.sources import GridMachine, Model
 from tapegrad_check.targets.filters import (
     CELLS,
+    CHANNELS,
     CLOSE,
     HERE,
     LEAST_MARGIN,
@@ -27,11 +29,12 @@ from tapegrad_check.targets.filters import (
     Filter,
     Numbers,
     channel_filter,
+    layers_of,
     spread,
     summed,
     totals,
 )
-from tapegrad_check.targets.ternary_filters import ternary_filter
+from tapegrad_check.targets.ternary_filters import TERNARY, ternary_filter
 
 MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0))
 """In the order of the table of rules."""
@@ -40,21 +43,22 @@ MEMORY = "memory"
 
 
 def check(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
+    config: dict[str, Any], own: Arrays, certificate: dict[str, Any], source: Model | None, graph: Graph
 ) -> Checked:
     """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
-    memory = arrays.get(MEMORY)
-    arrays = {name: own for name, own in arrays.items() if name != MEMORY}
-    rules = _table(config, arrays, source)
+    memory = own.get(MEMORY)
+    require(own.keys() - {MEMORY} == {"rules"}, "there are other arrays")
+    rules = _table(config, own, source)
     ternary = config["encoding"] == "ternary"
     require(ternary or config["encoding"] == "channels", "the encoding is unknown")
     states, symbols, _ = rules.shape
     require(states > 0 and symbols > 0, "there are no states, or no symbols")
-    _require_room(len(arrays["V3.bias" if ternary else "bias"]), symbols, states)
     contents = Contents(symbols, states, config["encoding"])
-    filter = (ternary_filter if ternary else channel_filter)(arrays, contents, certificate)
+    layers = layers_of(graph, contents, TERNARY if ternary else CHANNELS)
+    _require_room(len(layers.maps[2 if ternary else 0].bias), symbols, states)
+    filter = (ternary_filter if ternary else channel_filter)(layers, contents, certificate)
     _rules(filter, contents, rules)
-    _halting(filter, contents, rules, arrays["rule_units"])
+    _halting(filter, contents, rules, layers.rules)
     count = _memorising(filter, contents)
     statements = [
         *filter.statements,
@@ -154,8 +158,6 @@ def _rules(filter: Filter, contents: Contents, rules: NDArray[np.int64]) -> None
 def _halting(filter: Filter, contents: Contents, rules: NDArray[np.int64], units: NDArray[np.int64]) -> None:
     """Some unit of a rule is active where the head stands on a rule, and nowhere else, whatever is around."""
     own = filter.active
-    inside = units.dtype == np.int64 and units.ndim == 1 and ((units >= 0) & (units < len(own.base))).all()
-    require(inside, "a unit that says whether a rule applies does not exist")
     watched = np.zeros(len(own.base), np.bool_)
     watched[units] = True
     told = watched[own.unit]

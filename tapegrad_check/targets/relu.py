@@ -4,7 +4,6 @@ It knows nothing of the compiler. Per kind of gate the weights must be the same 
 as arrays), so it is enough to work out one gate of each kind, in exact rationals: its truth table, then
 how far rounding can take it from there. Weights are 0 or between 2^-20 and 2^20 in size, so nothing
 overflows: no sum reaches 2^64. A result too small to be normal may be flushed to 0, and is counted as such.
-The names of the arrays are those of the file.
 """
 
 from fractions import Fraction
@@ -14,12 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.arithmetic import FORMATS, Rounded, Unit, near, off_from, relu, wider
-from tapegrad_check.fields import number, texts, whole
+from tapegrad_check.arithmetic import Rounded, Unit, near, off_from, relu, wider
+from tapegrad_check.fields import array, number, whole
 from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.graph import Graph
 from tapegrad_check.sources import Circuit, Model
 from tapegrad_check.sources.circuits import ARITY, OPERANDS
 from tapegrad_check.targets import compact
+from tapegrad_check.targets.layers import Wired, wired
 
 # Bit 2a + b of a kind is the gate's value for operands a, b.
 NAMES = {
@@ -46,34 +47,25 @@ STATEMENT = (
     "for every input, every value after every circuit layer is within after_correction of the circuit's bit, "
     "and every output within at_outputs of -1 or +1"
 )
-ENTRIES = {"inputs", "outputs", "correction", "dtype", "padded_width", "circuit_layers", "relu_layers"}
-UNIT_ARRAYS = {"units.inputs": np.int32, "units.layers": np.int64}
-GATE_ARRAYS = {
-    "gates.kinds": np.uint8,
-    "gates.left": np.int32,
-    "gates.right": np.int32,
-    "gates.wires": np.int32,
-}
+ENTRIES = {"correction", "padded_width"}
+ARRAYS = {"gates.kinds", "gates.wires"}
 
 
 def check(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+    config: dict[str, Any], own: Arrays, certificate: dict[str, Any], source: Model | None, graph: Graph
 ) -> Checked:
     """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
     if "form" in config:
-        return compact.check(config, arrays, certificate, source)
-    require(config.keys() == ENTRIES, "the net has other entries than a relu net")
-    require(
-        arrays.keys() == {*UNIT_ARRAYS, *GATE_ARRAYS, "units.weights", "units.biases"}, "arrays are others"
-    )
-    shape = _shape(config, arrays)
-    gadgets = _gates(arrays, shape)
-    correction = _correction(arrays, shape, config["correction"], config["dtype"])
-    _outputs(arrays, shape)
+        return compact.check(config, own, certificate, source, graph)
+    found = layered(config, own, graph)
+    net, shape, units = found.net, found.shape, found.units
+    gadgets = _gadgets(found)
+    correction = _correction(units, shape, config["correction"], net.dtype)
+    _outputs(units, shape)
     for kind, gadget in gadgets.items():
         _truth_table(kind, gadget)
     statements = [
-        f"all {len(arrays['units.biases']):,} units read places that exist in the layer before them",
+        f"all {len(net.biases):,} units read places that exist in the layer before them",
         f"the weights of every one of {len(shape.layer):,} gates, taken as exact rationals, give the gate's "
         f"truth table ({', '.join(NAMES[kind] for kind in gadgets)})",
         "every output is 2 z - 1 of its own gate",
@@ -81,17 +73,17 @@ def check(
     if source is not None:
         require(isinstance(source, Circuit), "a relu net is that of a circuit")
         assert isinstance(source, Circuit)
-        named = (list(source.inputs), list(source.outputs)) == (config["inputs"], config["outputs"])
+        named = (source.inputs, source.outputs) == (net.inputs, net.outputs)
         require(named, "inputs or outputs have other names than in the circuit")
-        _same_circuit(arrays, source, shape)
+        _same_circuit(found, source)
         statements.append(
             "layer by layer, every gate holds a wire of the circuit, and the last layer its outputs, by name"
         )
-    error, outputs = _errors(gadgets, correction, str(config["dtype"]), certificate)
-    counts = {NAMES[kind]: int((arrays["gates.kinds"] == kind).sum()) for kind in gadgets}
+    error, outputs = _errors(gadgets, correction, net.dtype, certificate)
+    counts = {NAMES[kind]: int((found.kinds == kind).sum()) for kind in gadgets}
     require(certificate["gates"] == counts, "the certificate counts other gates")
     statements.append(
-        f"in {config['dtype']}, at any depth and for every input, a value is within {float(error):.3g} "
+        f"in {net.dtype}, at any depth and for every input, a value is within {float(error):.3g} "
         f"of its bit after each layer, and an output within {float(outputs):.3g} of -1 or +1"
     )
     return Checked(statements)
@@ -114,69 +106,104 @@ class _Shape(NamedTuple):
         return self.bounds[self.per_layer * self.layer + part]
 
 
-def _shape(config: dict[str, Any], arrays: Arrays) -> _Shape:
-    dtype = config["dtype"]
-    require(isinstance(dtype, str) and dtype in FORMATS, "the precision is unknown")
+def _per_layer(config: dict[str, Any]) -> int:
     named = isinstance(config["correction"], str) and config["correction"] in CORRECTIONS
     require(named, "the correction is unknown")
-    inputs, outputs = texts(config["inputs"], "the inputs"), texts(config["outputs"], "the outputs")
-    wanted = UNIT_ARRAYS | GATE_ARRAYS | {"units.weights": np.dtype(dtype), "units.biases": np.dtype(dtype)}
-    for name, kind in wanted.items():
-        require(name in arrays and arrays[name].dtype == kind, f"the array {name!r} is missing or not {kind}")
-    bounds, total, gates = arrays["units.layers"], len(arrays["units.biases"]), len(arrays["gates.kinds"])
-    for name in ("units.weights", "units.inputs"):
-        require(
-            arrays[name].shape == (total, 2), f"the array {name!r} does not have two numbers for each unit"
-        )
-    for name in ("units.biases", "units.layers", *GATE_ARRAYS):
-        require(arrays[name].ndim == 1, f"the array {name!r} is not a list")
-    for name in ("units.weights", "units.biases"):
-        size = np.abs(arrays[name])
+    return 2 if config["correction"] == "none" else 4
+
+
+def _shape(config: dict[str, Any], net: Wired) -> _Shape:
+    for numbers in (net.values, net.biases):
+        size = np.abs(numbers)
         inside = (size == 0) | (size >= SMALLEST) & (size <= LARGEST)
-        require(inside.all(), f"the array {name!r} has numbers that are too large or too small")
-    for name in GATE_ARRAYS:
-        require(len(arrays[name]) == gates, f"the array {name!r} has not one entry for each gate")
-    per_layer = 2 if config["correction"] == "none" else 4
-    layers = len(bounds) - 2
+        require(inside.all(), "a weight or a bias is too large or too small")
+    per_layer = _per_layer(config)
+    bounds, inputs, sizes = net.bounds, len(net.inputs), np.diff(net.bounds)
+    layers = len(sizes) - 1
     require(layers > 0 and layers % per_layer == 0, "the number of layers does not fit the correction")
-    sizes = np.diff(bounds)
-    require(bounds[0] == 0 and bounds[-1] == total and (sizes >= 0).all(), "layers do not follow one another")
-    depth = layers // per_layer
-    widths = sizes[1:-1:per_layer]
-    require(config["circuit_layers"] == depth and config["relu_layers"] == layers, "the depth is another")
-    require(widths.sum() == gates, "the layers do not have one unit for each gate")
-    require(sizes[-1] == len(outputs) == widths[-1], "the outputs are not those of the last layer")
+    depth, widths = layers // per_layer, sizes[1:-1:per_layer]
+    require(sizes[-1] == widths[-1], "the outputs are not those of the last layer")
     if per_layer == 4:
         fits = (sizes[2:-1:4] == 2 * widths).all() and (sizes[3:-1:4] == widths).all()
         require(fits, "a correction does not fit its layer")
-    before = np.repeat(np.append(len(inputs), sizes[:-1]), sizes)[:, None]
-    used = arrays["units.weights"] != 0
-    places = arrays["units.inputs"]
-    require(
-        ((places >= 0) & (places < before) | ~used & (places == 0)).all(),
-        "a unit reads outside the layer before",
-    )
     if config["padded_width"] is not None:
         whole(config["padded_width"], "the width", int(sizes[:-1].max()), 1 << 31)
     layer = np.repeat(np.arange(depth), widths)
-    place = np.arange(gates) - np.repeat(np.cumsum(widths) - widths, widths)
-    return _Shape(len(inputs), per_layer, depth, bounds, layer, place, np.append(len(inputs), widths))
+    place = np.arange(len(layer)) - np.repeat(np.cumsum(widths) - widths, widths)
+    return _Shape(inputs, per_layer, depth, bounds, layer, place, np.append(inputs, widths))
 
 
-def _rows(arrays: Arrays, at: NDArray[np.int64]) -> NDArray[np.floating]:
-    """Weights and biases of these units as rows of three."""
-    return np.concatenate([arrays["units.weights"][at], arrays["units.biases"][at][:, None]], axis=1)
+class _Units(NamedTuple):
+    """Units of at most two inputs, by their places in the layer before; what is not used is 0."""
+
+    inputs: NDArray[np.int64]
+    rows: NDArray[np.floating]
+    """Two weights and a bias each."""
+
+    @classmethod
+    def of(cls, net: Wired) -> "_Units":
+        counts = np.diff(net.starts)
+        require((counts <= 2).all(), "a unit reads more than two values")
+        begins = net.of_layers(np.concatenate([[0], len(net.inputs) + net.bounds])[:-2])
+        inputs, rows = np.zeros((len(counts), 2), np.int64), np.zeros((len(counts), 3), net.values.dtype)
+        unit = net.of_entries(np.arange(len(counts)))
+        side = np.arange(len(unit)) - net.starts[unit]
+        inputs[unit, side], rows[unit, side] = net.places - begins[unit], net.values
+        rows[:, 2] = net.biases
+        # No place is later than the layer before, so that none is too large.
+        require((inputs >= 0).all(), "a unit reads outside the layer before")
+        return cls(inputs, rows)
 
 
-def _all_read(arrays: Arrays, shape: _Shape, part: int, readers: NDArray[np.int64]) -> None:
+def _all_read(units: _Units, shape: _Shape, part: int, readers: NDArray[np.int64]) -> None:
     """Every unit of the layers that these units read is read by some of them, so nothing stays unchecked."""
-    seen = np.zeros(len(arrays["units.biases"]), bool)
+    seen = np.zeros(len(units.rows), bool)
     for side in (0, 1):
-        at = shape.units(part - 1) + arrays["units.inputs"][readers, side]
-        seen[at[arrays["units.weights"][readers, side] != 0]] = True
+        at = shape.units(part - 1) + units.inputs[readers, side]
+        seen[at[units.rows[readers, side] != 0]] = True
     layers = np.arange(shape.depth) * shape.per_layer + part - 1
     expected = (shape.bounds[layers + 1] - shape.bounds[layers]).sum()
     require(seen.sum() == expected, "a unit is read by no other")
+
+
+class Layered(NamedTuple):
+    """The layers of a net: its units, and the gates that they are said to be, with what they read."""
+
+    net: Wired
+    shape: _Shape
+    units: _Units
+    kinds: NDArray[np.uint8]
+    wires: NDArray[np.int32]
+    hidden: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """The hidden units that each gate reads; 0 for one that it does not read."""
+    operands: NDArray[np.int64]
+    """What the first of them reads, in the circuit layer before."""
+
+    def circuit(self) -> Arrays:
+        """The arrays of the layered circuit."""
+        left, right = self.operands.astype(np.int32).T
+        bounds = np.concatenate([[0], np.cumsum(self.shape.widths[1:])])
+        gates = {"kinds": self.kinds, "left": left, "right": right, "wires": self.wires}
+        return {name: np.ascontiguousarray(own) for name, own in gates.items()} | {"bounds": bounds}
+
+
+def layered(config: dict[str, Any], own: Arrays, graph: Graph) -> Layered:
+    """The layers of a net of the paper's form; that its gates are right is not said."""
+    require(config.keys() == ENTRIES, "the net has other entries than a relu net")
+    require(own.keys() == ARRAYS, "arrays are others")
+    net = wired(graph)
+    shape = _shape(config, net)
+    gates = len(shape.layer)
+    kinds, wires = (
+        array(own, "gates.kinds", np.uint8, (gates,)),
+        array(own, "gates.wires", np.int32, (gates,)),
+    )
+    units, out = _Units.of(net), shape.units(1) + shape.place
+    # A hidden unit counts only where the gate reads it; one that is not read belongs to another gate.
+    read = units.rows[out, :2] != 0
+    first, second = (np.where(read[:, side], shape.units(0) + units.inputs[out, side], 0) for side in (0, 1))
+    operands = np.where(read[:, :1], units.inputs[first], 0)
+    return Layered(net, shape, units, kinds, wires, (first, second), operands)
 
 
 class _Gadget(NamedTuple):
@@ -184,32 +211,27 @@ class _Gadget(NamedTuple):
     out: Unit
 
 
-def _gates(arrays: Arrays, shape: _Shape) -> dict[int, _Gadget]:
+def _gadgets(found: Layered) -> dict[int, _Gadget]:
     """One gate of each kind, once all gates are known to read their operands and to agree in weights."""
-    kinds = arrays["gates.kinds"]
+    units, shape, kinds = found.units, found.shape, found.kinds
     known = np.isin(kinds, list(NAMES))
     require(known.all(), "there is a gate of no known kind")
     out = shape.units(1) + shape.place
-    hidden = [shape.units(0) + arrays["units.inputs"][out, side] for side in (0, 1)]
-    _all_read(arrays, shape, 1, out)
-    for side, at in enumerate(hidden):
-        # A hidden unit counts only where the gate reads it; one that is not read belongs to another gate.
-        read = arrays["units.weights"][out, side] != 0
-        for operand, name in enumerate(("gates.left", "gates.right")):
-            used = read & (arrays["units.weights"][at, operand] != 0)
-            right = arrays["units.inputs"][at, operand] == arrays[name]
-            require((right | ~used).all(), "a unit does not read the operands of its gate")
-    rows = np.concatenate([_rows(arrays, hidden[0]), _rows(arrays, hidden[1]), _rows(arrays, out)], axis=1)
-    for side in (0, 1):
-        rows[rows[:, 6 + side] == 0, 3 * side : 3 * side + 3] = 0
-    found = {}
+    read = units.rows[out, :2] != 0
+    _all_read(units, shape, 1, out)
+    used = read[:, 1:] & (units.rows[found.hidden[1], :2] != 0)
+    right = units.inputs[found.hidden[1]] == found.operands
+    require((right | ~used).all(), "a unit does not read the operands of its gate")
+    parts = [np.where(read[:, [side]], units.rows[at], 0) for side, at in enumerate(found.hidden)]
+    rows = np.concatenate([*parts, units.rows[out]], axis=1)
+    gadgets = {}
     for kind in np.unique(kinds).tolist():
         own = rows[kinds == kind]
         require((own == own[0]).all(), f"gates of kind {NAMES[kind]} differ in their weights")
         numbers = [Fraction(float(number)) for number in own[0]]
         first, second, last = (tuple(numbers[i : i + 3]) for i in (0, 3, 6))
-        found[kind] = _Gadget((first, second), last)  # type: ignore[arg-type]
-    return found
+        gadgets[kind] = _Gadget((first, second), last)  # type: ignore[arg-type]
+    return gadgets
 
 
 def _truth_table(kind: int, gadget: _Gadget) -> None:
@@ -223,36 +245,39 @@ def _truth_table(kind: int, gadget: _Gadget) -> None:
         require(not ignored, f"{NAMES[kind]} reads an operand that it does not have")
 
 
-def _correction(arrays: Arrays, shape: _Shape, name: str, dtype: str) -> _Gadget | None:
+def _correction(units: _Units, shape: _Shape, name: str, dtype: str) -> _Gadget | None:
     """The correction that stands behind every gate: two units that read the gate, and their difference."""
     thresholds = CORRECTIONS[name]
-    if thresholds is None or not len(shape.layer):
+    if thresholds is None:
         return None
+    cut, after = (Fraction(float(np.dtype(dtype).type(float(threshold)))) for threshold in thresholds)
+    slope, one, zero = 1 / (thresholds[1] - thresholds[0]), Fraction(1), Fraction(0)
+    wanted = _Gadget(((one, zero, -cut), (one, zero, -after)), (slope, -slope, zero))
+    if not len(shape.layer):
+        return wanted
     out = shape.units(3) + shape.place
-    cuts = [shape.units(2) + arrays["units.inputs"][out, side] for side in (0, 1)]
-    _all_read(arrays, shape, 3, out)
-    rows = np.concatenate([_rows(arrays, cuts[0]), _rows(arrays, cuts[1]), _rows(arrays, out)], axis=1)
-    reads = all((arrays["units.inputs"][cut, 0] == shape.place).all() for cut in cuts)
+    cuts = [shape.units(2) + units.inputs[out, side] for side in (0, 1)]
+    _all_read(units, shape, 3, out)
+    rows = np.concatenate([units.rows[at] for at in (*cuts, out)], axis=1)
+    reads = all((units.inputs[cut, 0] == shape.place).all() for cut in cuts)
     require(reads, "a correction does not read its own gate")
     require((rows == rows[0]).all(), "corrections differ in their weights")
     low, high, last = (tuple(Fraction(float(x)) for x in rows[0, i : i + 3]) for i in (0, 3, 6))
     fits = low[:2] == high[:2] == (1, 0) and last[1:] == (-last[0], 0)
     require(fits, "a correction is not s relu(z - low) - s relu(z - high)")
-    rounded = [Fraction(float(np.dtype(dtype).type(float(threshold)))) for threshold in thresholds]
-    slope = 1 / (thresholds[1] - thresholds[0])
-    require([-low[2], -high[2], last[0]] == [*rounded, slope], f"the correction is not that of {name!r}")
-    return _Gadget((low, high), last)  # type: ignore[arg-type]
+    require(_Gadget((low, high), last) == wanted, f"the correction is not that of {name!r}")  # type: ignore[arg-type]
+    return wanted
 
 
-def _outputs(arrays: Arrays, shape: _Shape) -> None:
+def _outputs(units: _Units, shape: _Shape) -> None:
     at = np.arange(shape.bounds[-2], shape.bounds[-1])
-    own = arrays["units.inputs"][at, 0] == np.arange(len(at))
-    require(own.all() and (_rows(arrays, at) == (2, 0, -1)).all(), "an output is not 2 z - 1 of its gate")
+    own = units.inputs[at, 0] == np.arange(len(at))
+    require(own.all() and (units.rows[at] == (2, 0, -1)).all(), "an output is not 2 z - 1 of its gate")
 
 
-def _same_circuit(arrays: Arrays, circuit: Circuit, shape: _Shape) -> None:
+def _same_circuit(found: Layered, circuit: Circuit) -> None:
     """By induction over layers: if the layer before holds the wires it says, so does this one."""
-    wires, kinds = arrays["gates.wires"], arrays["gates.kinds"]
+    shape, kinds, wires = found.shape, found.kinds, found.wires
     starts = np.cumsum(shape.widths) - shape.widths
     held = np.append(np.arange(shape.inputs), wires)
     gate = wires - shape.inputs
@@ -261,17 +286,14 @@ def _same_circuit(arrays: Arrays, circuit: Circuit, shape: _Shape) -> None:
     own = gate >= 0
     own[own] = kinds[own] == circuit.kinds[gate[own]]
     identity = kinds == 12
-    for count, side in ((1, "left"), (2, "right")):
-        used = ARITY[kinds] >= count
-        place = arrays[f"gates.{side}"]
-        inside = (place >= 0) & (place < shape.widths[shape.layer])
-        require(np.where(used, inside, place == 0).all(), "a gate reads outside the layer before")
-        reads = held[starts[shape.layer[used]] + place[used]]
+    for side, theirs in enumerate((circuit.left, circuit.right)):
+        used = ARITY[kinds] > side
+        reads = held[starts[shape.layer[used]] + found.operands[used, side]]
         identity[used] &= reads == wires[used]
-        theirs = np.full(len(reads), -1)
+        asked = np.full(len(reads), -1)
         real = gate[used] >= 0
-        theirs[real] = getattr(circuit, side)[gate[used][real]]
-        own[used] &= reads == theirs
+        asked[real] = theirs[gate[used][real]]
+        own[used] &= reads == asked
     require((own | identity).all(), "a gate is not the one that the circuit has for its wire")
     last = wires[len(wires) - shape.widths[-1] :]
     require(np.array_equal(last, circuit.output_wires), "the last layer does not hold the circuit's outputs")

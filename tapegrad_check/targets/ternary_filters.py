@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad_check.arithmetic import DOUBLE, rounding
-from tapegrad_check.fields import array
 from tapegrad_check.fields import number as finite
-from tapegrad_check.folder import Arrays, require
+from tapegrad_check.folder import require
 from tapegrad_check.targets.filters import (
     CELLS,
     CLOSE,
@@ -18,6 +17,9 @@ from tapegrad_check.targets.filters import (
     Active,
     Contents,
     Filter,
+    Form,
+    Layers,
+    Map,
     Numbers,
     Places,
     Seen,
@@ -30,17 +32,21 @@ from tapegrad_check.targets.filters import (
     totals,
 )
 
+TERNARY = Form(np.float64, 1 / 6, (True, False, True, False, False))
 LARGEST = 2.0**50
 """No weight of the ternary filter is larger; so no sum overflows."""
 LEAST_KINK = 1e-14
 """How far from a kink a value must be; it is the sum of a few numbers, each rounded to some 1e-16."""
 
 
-def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, Any]) -> Filter:
+def ternary_filter(layers: Layers, contents: Contents, certificate: dict[str, Any]) -> Filter:
     """The paper's filter: answers to questions about one cell first, which must be 0 or 1 and flat (or
     passing), then the sums of them, which must not let through by how much the answers are rounded."""
-    _require_maps(arrays)
-    answers = _answers(arrays, contents)
+    maps = layers.maps
+    for name, own in zip(("V1", "V2", "V3", "V4", "V5"), maps, strict=True):
+        sizes = np.concatenate([own.values, own.bias])
+        require((np.abs(sizes) <= LARGEST).all(), f"a weight of {name} is too large")
+    answers = _answers(maps[0], maps[1], contents)
     claims = {
         "least_gap": float(np.diff(answers.ordered).min()),
         "kink_margin": answers.margin,
@@ -51,25 +57,25 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
     for name, found in claims.items():
         same = math.isclose(finite(certificate[name], name), found, rel_tol=1e-6)
         require(same, f"the certificate claims {name} = {certificate[name]}, not {found:.3g}")
-    units = len(arrays["V3.bias"])
-    unit, asked, weight = (arrays[f"V3.{part}"] for part in ("rows", "columns", "values"))
+    units = len(maps[2].bias)
+    unit, asked, weight, _ = maps[2]
     which, entry = answers.unusual.beyond(asked)
     at, content = answers.cell[asked][which], answers.unusual.row[entry]
     inside = (at > 0) | (content != contents.outside)
     keys = ((unit[which] * len(CELLS) + at) * contents.count + content)[inside]
     keys, amount = summed(keys, (weight[which] * answers.unusual.value[entry])[inside])
     rest, content = np.divmod(keys, contents.count)
-    base = arrays["V3.bias"] + totals(unit, weight * answers.usual[asked], units)
+    base = maps[2].bias + totals(unit, weight * answers.usual[asked], units)
     found = active(Seen(0, base, rest // len(CELLS), rest % len(CELLS), content, amount))
-    require(not (arrays["V4.bias"].any() or arrays["V5.bias"].any()), "the last two maps have a bias")
-    fifth = totals(arrays["V5.columns"], arrays["V5.values"], len(arrays["V4.bias"]))
-    fourth = arrays["V4.values"] * fifth[arrays["V4.rows"]]
-    out = totals(arrays["V4.columns"], fourth, units)
-    reach = totals(arrays["V4.columns"], np.abs(fourth), units)
+    require(not (maps[3].bias.any() or maps[4].bias.any()), "the last two maps have a bias")
+    fifth = totals(maps[4].columns, maps[4].values, len(maps[3].bias))
+    fourth = maps[3].values * fifth[maps[3].rows]
+    out = totals(maps[3].columns, fourth, units)
+    reach = totals(maps[3].columns, np.abs(fourth), units)
     close = min(CLOSE, answers.margin / 16)
     off_by = 3 * answers.rounding
     sizes = totals(unit, np.abs(weight), units)
-    all_terms = (1 + off_by) * sizes + np.abs(arrays["V3.bias"])
+    all_terms = (1 + off_by) * sizes + np.abs(maps[2].bias)
     off = off_by * sizes + rounding(np.bincount(unit, minlength=units) + 1, all_terms, 0.0, DOUBLE)
     require((off < LEAST_MARGIN / 4).all(), "a unit adds up answers that are rounded too much")
     heard = _heard(found, out, Weights.of(unit, asked, weight, units), len(answers.usual), contents)
@@ -80,9 +86,9 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
         np.add.at(seen[place], unit[mine], weight[mine, None] * answers.kinds[asked[mine]])
         np.add.at(slope[place], unit[mine], weight[mine, None] * answers.slopes[asked[mine]])
     largest = np.maximum(np.abs(answers.kinds), np.abs(answers.slopes)).max(axis=1, initial=1)
-    adds = reach * (np.abs(arrays["V3.bias"]) + totals(unit, np.abs(weight) * largest[asked], units))
-    memorises = arrays["V3.bias"] + sum(own.max(axis=1) for own in seen.values()) >= -LEAST_MARGIN
-    terms = int(np.bincount(unit, minlength=1).max()) + len(arrays["V5.values"])
+    adds = reach * (np.abs(maps[2].bias) + totals(unit, np.abs(weight) * largest[asked], units))
+    memorises = maps[2].bias + sum(own.max(axis=1) for own in seen.values()) >= -LEAST_MARGIN
+    terms = int(np.bincount(unit, minlength=1).max()) + len(maps[4].values)
     for total, count in _on_at_once(found, adds, contents), (adds[memorises].sum(), memorises.sum()):
         off = float(rounding(terms + count, total, 0.0, DOUBLE))
         require(off < close / 4, "a sum of units is rounded")
@@ -91,7 +97,7 @@ def ternary_filter(arrays: Arrays, contents: Contents, certificate: dict[str, An
     return Filter(
         found,
         behind,
-        tables_of(seen, slope, arrays["V3.bias"], behind, contents),
+        tables_of(seen, slope, maps[2].bias, behind, contents),
         close,
         [
             f"{len(answers.usual):,} questions about one cell are answered by 0 or 1 for each of the "
@@ -146,12 +152,12 @@ class Answers:
     """Answers and derivatives for the kinds of cells of the memorising phase."""
 
 
-def _answers(arrays: Arrays, contents: Contents) -> Answers:
+def _answers(cuts: Map, asks: Map, contents: Contents) -> Answers:
     values = np.zeros(contents.count)
     which, _, value = contents.entries(np.arange(contents.count))
     values[which] = value
-    kinks, cell = -arrays["V1.bias"], arrays["V1.columns"]
-    plain = np.array_equal(arrays["V1.rows"], np.arange(len(kinks))) and (arrays["V1.values"] == 1).all()
+    kinks, cell = -cuts.bias, cuts.columns
+    plain = np.array_equal(cuts.rows, np.arange(len(kinks))) and (cuts.values == 1).all()
     require(plain, "a unit of the first layer does not read one cell with weight 1")
     only_neighbours(np.isin(np.arange(9), cell).reshape(3, 3))
     order = contents.possible[np.argsort(values[contents.possible])]
@@ -161,8 +167,8 @@ def _answers(arrays: Arrays, contents: Contents) -> Answers:
     require(margin > LEAST_KINK, f"a value is {margin:.3g} from a kink: too near")
     span = float(np.ptp(ordered))
     require((kinks >= ordered[0] - span).all(), "a kink lies so far below all values that they are rounded")
-    bias, questions = arrays["V2.bias"], len(arrays["V2.bias"])
-    rows, columns, weights = (arrays[f"V2.{part}"] for part in ("rows", "columns", "values"))
+    rows, columns, weights, bias = asks
+    questions = len(bias)
     places = np.array([3 * (at[0] + 1) + at[1] + 1 for at in CELLS])
     asked = np.full(questions, places[0])
     asked[rows] = cell[columns]
@@ -230,25 +236,3 @@ def _pieces(reads: Weights, bias: Numbers, kinks: Numbers, ordered: Numbers, rou
     near = all((np.abs(found - answer) <= rounding).all() for found in ends)
     require(near and np.isin(answer, (0, 1)).all(), "a question about a cell is not answered by 0 or 1")
     return Pieces(question, first, end, answer, slope)
-
-
-def _require_maps(arrays: Arrays) -> None:
-    """The entries of the five maps, row by row, each place once, and every map as wide as the one before is
-    high."""
-    width, names = 9, {"rule_units", "rules"}
-    for name in ("V1", "V2", "V3", "V4", "V5"):
-        (height,) = array(arrays, f"{name}.bias", np.float64, (None,)).shape
-        (entries,) = array(arrays, f"{name}.values", np.float64, (None,)).shape
-        rows, columns = (
-            array(arrays, f"{name}.{part}", np.int64, (entries,)) for part in ("rows", "columns")
-        )
-        sizes = np.concatenate([arrays[f"{name}.values"], arrays[f"{name}.bias"]])
-        require((np.abs(sizes) <= LARGEST).all(), f"a weight of {name} is too large")
-        inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-        require(inside.all() and (np.diff(rows) >= 0).all(), f"an entry of {name} is out of place")
-        places = rows * width + columns
-        require(len(np.unique(places)) == entries, f"{name} has two entries at one place")
-        require(array(arrays, f"{name}.width", np.int64, (1,))[0] == width, f"{name} has another width")
-        names |= {f"{name}.{part}" for part in ("rows", "columns", "values", "bias", "width")}
-        width = height
-    require(width == 1 and arrays.keys() == names, "there are other arrays than those of five maps")

@@ -10,7 +10,7 @@ on all sides, as many as the learner asks for.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import equinox as eqx
@@ -23,15 +23,15 @@ from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners.on_grid import Frame
 from tapegrad.machines.model import GridMachine
-from tapegrad.networks.form import Activation, Convolution, Dense, Matrix, Recurrence
-from tapegrad.networks.jax import recur
+from tapegrad.networks.jax import EXACT
 from tapegrad.targets.rcnn.build import Filter, ternary_filter
 from tapegrad.targets.rcnn.encoding import PADDING, Cells, clauses_of
 from tapegrad.targets.rcnn.network import HEAD_KINKS, Rcnn
 from tapegrad.targets.rcnn.predicting import distinct_points
 from tapegrad.targets.rcnn.training import RATE, with_dummy
 
-ACTIVATIONS: tuple[Activation, ...] = ("linear", "relu", "linear", "relu", "linear")
+RECTIFIED = (1, 3)
+"""The maps of the filter with a ReLU behind them."""
 NAMES = ("V1", "V2", "V3", "V4", "V5", "U1", "U2")
 HEAD_WIDTH = 100
 Matrices = tuple[NDArray[np.float64], ...]
@@ -63,17 +63,30 @@ class RawNetwork(eqx.Module):
     layers: int = eqx.field(static=True)
     frame: Frame = eqx.field(static=True)
 
-    @property
-    def form(self) -> Recurrence:
-        """The network as data."""
-        one = np.ones((1, 1))
-        filter = Convolution(tuple(map(_dense, self.V, ACTIVATIONS)), 1, PADDING)
-        head = _dense(self.U2, "relu"), _dense(self.U1, "linear")
-        return Recurrence(Matrix(one, 0 * one[0]), (), one[0], filter, head, self.frame, self.layers)
+    def __call__(self, memory: jax.Array, z: jax.Array) -> jax.Array:
+        """The output. Only the grid between two layers is kept for the gradient; what lies inside a layer is
+        computed again."""
+        top, bottom, left, right = self.frame
+        rows, columns = memory.shape
+        first = jnp.pad(memory * z, ((top, bottom), (left, right)), constant_values=1.0)
+        layer = jax.checkpoint(lambda grid: self._layer(grid))
+        grid, _ = jax.lax.scan(lambda grid, _: (layer(grid), None), first, length=self.layers)
+        main = grid[top : top + rows, left : left + columns].reshape(1, -1)
+        return _applied(self.U1, jax.nn.relu(_applied(self.U2, main))).sum()
+
+    def _layer(self, grid: jax.Array) -> jax.Array:
+        rows, columns = grid.shape
+        padded = jnp.pad(grid, 1, constant_values=PADDING)
+        x = jnp.stack([padded[r : r + rows, c : c + columns].ravel() for r in range(3) for c in range(3)])
+        for number, matrix in enumerate(self.V):
+            x = _applied(matrix, x)
+            x = jax.nn.relu(x) if number in RECTIFIED else x
+        return x.reshape(rows, columns)
 
 
-def _dense(matrix: jax.Array, activation: Activation) -> Dense:
-    return Dense(Matrix(matrix[:, :-1], matrix[:, -1]), activation)
+def _applied(matrix: jax.Array, x: jax.Array) -> jax.Array:
+    """A x + b for columns, b being the last column of the matrix."""
+    return jnp.matmul(matrix[:, :-1], x, precision=EXACT) + matrix[:, -1:]
 
 
 def draw_raw_network(
@@ -184,7 +197,7 @@ def train_raw(network: RawNetwork, X: NDArray[Any], y: NDArray[Any]) -> NDArray[
 @eqx.filter_jit
 def _train(network: RawNetwork, Z: jax.Array, labels: jax.Array, rate: jax.Array) -> jax.Array:
     def loss(memory: jax.Array, z: jax.Array, label: jax.Array) -> jax.Array:
-        return (label - recur(network.form, memory, z)) ** 2 / 2
+        return (label - network(memory, z)) ** 2 / 2
 
     def step(memory: jax.Array, sample: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         return memory - rate * jax.grad(loss)(memory, *sample), None
@@ -202,7 +215,7 @@ def predict_raw(network: RawNetwork, memory: NDArray[np.float64], X: NDArray[Any
 
 @eqx.filter_jit
 def _outputs(network: RawNetwork, memory: jax.Array, Z: jax.Array) -> jax.Array:
-    return jax.vmap(partial(recur, network.form, memory))(Z)
+    return jax.vmap(network, (None, 0))(memory, Z)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, Refused
 from tapegrad.learners.on_grid import single_coordinate
 from tapegrad.machines.model import GridMachine, GridRule
+from tapegrad.networks.backends.jax import Jax
 from tapegrad.networks.numpy import chain
 from tapegrad.targets.rcnn.encoding import COMPUTE, OUTSIDE, Cells, cell_values
-from tapegrad.targets.rcnn.network import Rcnn
+from tapegrad.targets.rcnn.network import LAST, Rcnn
 from tapegrad.targets.rcnn.predicting import predict_many
 from tapegrad.targets.rcnn.training import RATE
 from tapegrad_papers.goel import PAPER
@@ -189,10 +190,10 @@ def lemma_3(long: bool) -> Outcome:
     band, opposite = True, True
 
     def last(memory: jax.Array, count: int = layers) -> jax.Array:
-        grid = network.framed(memory, jnp.ones(columns))
-        for _ in range(count):
-            grid = network.filter(grid)
-        return network.main(grid)[0]
+        given = {"memory": memory, "z": jnp.ones(columns), "label": jnp.zeros(())}
+        values = Jax(network.with_layers(count).network).values(given)
+        grid = next(value for node, value in values if node.name == LAST)
+        return network.main(grid[..., 0])
 
     for tau in range(1, rows + 1) if long else (2,):
         X = np.where(np.arange(rows)[:, None] < tau - 1, rng.choice([-1, 1], (rows, columns)) / 3, 0.0)
@@ -294,7 +295,7 @@ def _drawable(machine: GridMachine, zeros: bool = True) -> str:
     cells = network.encoding.cells
     numbers = np.random.default_rng(1).choice(np.flatnonzero(cells.possible), (6, 7))
     patches = _patches(network.encoding.encode(numbers)[0])
-    away = np.abs(chain(network.filter.convolution.layers, patches) - _as_printed(weights, patches)).max()
+    away = np.abs(chain(network.filter.layers, patches) - _as_printed(weights, patches)).max()
     return "" if away < CLOSE else f"a layer differs by {away:.3g}"
 
 
@@ -392,7 +393,7 @@ def _least_bits(machine: GridMachine, most: int = 52) -> int:
     """The fewest binary places to which cells may be rounded so that a layer stays as it is: every content of
     a cell, as the centre of a patch and beside it, in a grid that computes."""
     network = Rcnn.of(machine, 1, 1, 3, encoding="ternary")
-    cells, layers = network.encoding.cells, network.filter.convolution.layers
+    cells, layers = network.encoding.cells, network.filter.layers
     values = cell_values(cells)
     patches = np.full((2, 9, cells.count), values[cells.number(False, 0, COMPUTE)])
     patches[0, 4] = patches[1, 5] = values

@@ -45,7 +45,7 @@ def relu_chain(net: ReluNet) -> Chain:
 
 def relu_affine(net: ReluNet, layer: int) -> Affine:
     """`W_i` and `b_i` of the net."""
-    return Affine.measured(net.stack.layer(layer))
+    return Affine.measured(net.wiring.layer(layer))
 
 
 def _correction(net: ReluNet) -> Correction:

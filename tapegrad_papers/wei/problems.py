@@ -79,7 +79,7 @@ LARGEST = 1 << 23
 @in_double
 def relu_problem(net: ReluNet, bits: ArrayLike) -> Problem:
     """`F(x, theta)` of section 3 for every pattern: `W_d relu(... relu(W_0 x + b_0) ...) + b_d`."""
-    width = max(len(net.input_names), int(np.diff(net.stack.bounds).max()), net.padded_width or 0)
+    width = max(len(net.input_names), net.width, len(net.output_names))
     if (net.depth + 1) * width * width > LARGEST:
         raise Refused(
             f"{net.depth + 1} layers of width {width:,} are too many parameters to attack",

@@ -197,7 +197,8 @@ def best_average(samples: float, share: Callable[[int], float], parameters: floa
 
 def relu_norm(net: ReluNet) -> float:
     """alpha: the 1-norm of all weights and biases. Padding adds nothing."""
-    return sum(float(np.abs(np.asarray(part, float)).sum()) for part in (net.stack.weights, net.stack.biases))
+    own = net.wiring.values, net.wiring.biases
+    return sum(float(np.abs(part.astype(float)).sum()) for part in own)
 
 
 def transformer_norm(net: TransformerNet) -> float:

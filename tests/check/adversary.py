@@ -23,7 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.networks.saving import from_json
 from tapegrad.targets import target_named
+from tapegrad_check.folder import NETWORK, OF_NETWORK
 from tests.check.adversary_cases import CASES, TARGETS
 from tests.check.adversary_judge import Judge, Outcome, quiet
 from tests.check.adversary_moves import MOVES, Bench
@@ -85,9 +87,15 @@ class Asked:
 
 def renew(saved: Saved) -> None:
     """Config and claims as the loader writes them."""
-    own = {name: saved.arrays[name] for name in saved.own()}
+    own, network = {name: saved.arrays[name] for name in saved.own()}, None
+    if NETWORK in saved.beside:
+        named = {name for name in own if name.startswith(OF_NETWORK)}
+        network = from_json(
+            saved.beside[NETWORK], {name.removeprefix(OF_NETWORK): own[name] for name in named}
+        )
+        own = {name: array for name, array in own.items() if name not in named}
     with quiet():
-        net = target_named(saved.config["target"]).loaded(saved.config["net"], own)
+        net = target_named(saved.config["target"]).loaded(saved.config["net"], own, network)
         config, claims = net.config(), net.certificate()
     saved.config["net"], saved.claims = config, claims
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.folder import NETWORK
 from tests.check.adversary_rows import Graph, Layer, Row, Rows, opened
 from tests.check.forging import Again, Arrays, Saved
 
@@ -360,6 +361,8 @@ def parts_of_another(bench: Bench) -> str | None:
     ours.arrays |= {n: own for n, own in theirs.arrays.items() if moved(n)}
     if "net" in keys and bench.dice.random() < 0.5:
         ours.claims = deepcopy(theirs.claims)
+    if None in prefixes and NETWORK in ours.beside and NETWORK in theirs.beside:
+        ours.beside[NETWORK] = deepcopy(theirs.beside[NETWORK])
     return f"{', '.join(keys) or 'nothing'} and arrays {prefixes}"
 
 

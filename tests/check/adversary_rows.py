@@ -6,6 +6,7 @@ undone where it is read. A head has rows of its query and of its key, which are 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,12 +58,10 @@ def opened(arrays: Arrays, config: Mapping[str, Any]) -> list[Rows]:
     ]
     if "offsets" in arrays:  # the constant, the inputs, a random bit and, but for one memory, a guess
         found.append(Graph(arrays, int(config["inputs"]) + (2 if "written" in arrays else 3)))
-    if "units.counts" in arrays:
-        found.append(Compact(arrays, len(config["inputs"])))
+    if f"{UNITS}starts" in arrays:
+        found.append(Units(arrays))
     for kind, name in (
-        (Pairs, "units.inputs"),
-        (Five, "V1.bias"),
-        (Filters, "kernel"),
+        (Chain, "network.filter.0.bias"),
         (Blocks, "blocks.0.mlp.W_in"),
     ):
         if name in arrays:
@@ -164,85 +163,76 @@ class Graph(Rows):
         }
 
 
-class Compact(Rows):
-    """Units of whole numbers that read any earlier place, and outputs that do."""
-
-    def __init__(self, arrays: Arrays, inputs: int) -> None:
-        super().__init__(arrays)
-        counts = arrays["units.counts"]
-        of = np.repeat(np.arange(len(counts)), counts)
-        found = _cut(of, len(counts), arrays["units.places"], arrays["units.weights"])
-        self.rows = [Row(*both) for both in zip(found, arrays["units.biases"].tolist(), strict=True)]
-        ends = (arrays[f"outputs.{name}"].tolist() for name in ("places", "weights", "biases"))
-        self.ends = [Row([[place, weight]], bias) for place, weight, bias in zip(*ends, strict=True)]
-        self.layers = [Layer(self.rows, [*self.rows, *self.ends], inputs, inputs + len(counts), False)]
-
-    def write(self) -> Arrays:
-        _, (places, weights) = _joined(self.rows)
-        own = {
-            "units.counts": [len(row.entries) for row in self.rows],
-            "units.places": places,
-            "units.weights": weights,
-            "units.biases": [row.bias for row in self.rows],
-            "outputs.places": [row.entries[0][0] for row in self.ends],
-            "outputs.weights": [row.entries[0][1] for row in self.ends],
-            "outputs.biases": [row.bias for row in self.ends],
-        }
-        return self.arrays | {name: np.array(part, self.arrays[name].dtype) for name, part in own.items()}
+UNITS = "network.units."
 
 
-class Pairs(Rows):
-    """Units of two inputs each, layer by layer."""
+class Units(Rows):
+    """Layers on slots: rows read inputs, and rows of earlier layers. A slot that is read before anything is
+    written to it is that of an input."""
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__(arrays)
-        entries = np.stack([arrays["units.inputs"], arrays["units.weights"].astype(object)], axis=2).tolist()
-        self.rows = [Row(*both) for both in zip(entries, arrays["units.biases"].tolist(), strict=True)]
-        bounds = arrays["units.layers"].tolist()
-        for first, end, after in zip(bounds, bounds[1:], [*bounds[2:], bounds[-1]], strict=False):
-            self.layers.append(
-                Layer(self.rows[first:end], self.rows[end:after], 0, max(1, end - first), False)
-            )
+        bounds, starts, columns, values, biases, to = (
+            arrays[UNITS + part].tolist()
+            for part in ("bounds", "starts", "columns", "values", "biases", "to")
+        )
+        writer: dict[int, int] = {}
+        reads: list[int | None] = []
+        for begin, end in pairwise(bounds):
+            reads += [writer.get(slot) for slot in columns[starts[begin] : starts[end]]]
+            writer |= {to[row]: row for row in range(begin, end)}
+        given = [slot for slot, row in zip(columns, reads, strict=True) if row is None]
+        self.inputs = 1 + max(given, default=-1)
+        places = [
+            slot if row is None else self.inputs + row for slot, row in zip(columns, reads, strict=True)
+        ]
+        self.rows = [
+            Row([[place, value] for place, value in zip(places[a:b], values[a:b], strict=True)], bias)
+            for (a, b), bias in zip(pairwise(starts), biases, strict=True)
+        ]
+        width = self.inputs + len(self.rows)
+        self.layers = [Layer(self.rows, self.rows, self.inputs, width, False)]
 
     def write(self) -> Arrays:
-        inputs, weights = ([[entry[i] for entry in row.entries] for row in self.rows] for i in (0, 1))
+        _, (places, values) = _joined(self.rows)
+        slots = [*range(self.inputs), *self.arrays[f"{UNITS}to"].tolist()]
         own = {
-            "units.inputs": inputs,
-            "units.weights": weights,
-            "units.biases": [row.bias for row in self.rows],
+            "starts": np.cumsum([0, *(len(row.entries) for row in self.rows)]),
+            "columns": [slots[place] for place in places],
+            "values": values,
+            "biases": [row.bias for row in self.rows],
         }
-        return self.arrays | {name: np.array(part, self.arrays[name].dtype) for name, part in own.items()}
+        return self.arrays | {
+            UNITS + name: np.array(part, self.arrays[UNITS + name].dtype) for name, part in own.items()
+        }
 
 
-class Five(Rows):
-    """The paper's filter: five maps, one after the other."""
+class Chain(Rows):
+    """A filter: maps one after the other, each the entries of a node."""
 
     def __init__(self, arrays: Arrays) -> None:
         super().__init__(arrays)
         self.maps: list[list[Row]] = []
-        for number in range(1, 6):
-            rows, *entries, bias = (arrays[f"V{number}.{n}"] for n in ("rows", "columns", "values", "bias"))
+        while f"network.filter.{len(self.maps)}.bias" in arrays:
+            rows, *entries, bias = (own for _, own in self._parts(len(self.maps)))
             self.maps.append(
                 [Row(*both) for both in zip(_cut(rows, len(bias), *entries), bias.tolist(), strict=True)]
             )
-        widths = [9, *map(len, self.maps)]
+        widths = [9 * len(arrays["network.first_grid"]), *map(len, self.maps)]
         for rows, readers, width in zip(self.maps, [*self.maps[1:], []], widths, strict=False):
             self.layers.append(Layer(rows, readers, 0, width, bool(readers)))
 
+    def _parts(self, number: int) -> Iterator[tuple[str, NDArray[Any]]]:
+        for part in ("rows", "columns", "values", "bias"):
+            yield (name := f"network.filter.{number}.{part}"), self.arrays[name]
+
     def write(self) -> Arrays:
         arrays = dict(self.arrays)
-        for number, (rows, width) in enumerate(zip(self.maps, [9, *map(len, self.maps)], strict=False), 1):
+        for number, rows in enumerate(self.maps):
             of, (columns, values) = _joined(rows)
-            own = {
-                "rows": of,
-                "columns": columns,
-                "values": values,
-                "bias": [row.bias for row in rows],
-                "width": [width],
-            }
-            arrays |= {
-                f"V{number}.{n}": np.array(part, arrays[f"V{number}.{n}"].dtype) for n, part in own.items()
-            }
+            own = of, columns, values, [row.bias for row in rows]
+            for (name, before), part in zip(self._parts(number), own, strict=True):
+                arrays[name] = np.array(part, before.dtype)
         return arrays
 
 
@@ -256,27 +246,6 @@ def _filled(rows: list[Row], like: NDArray[Any]) -> NDArray[Any]:
         for column, value in row.entries:
             found[number, column] += value
     return found.reshape(len(rows), *like.shape[1:])
-
-
-class Filters(Rows):
-    """The practical filter: a convolution, and what is made of its units."""
-
-    def __init__(self, arrays: Arrays) -> None:
-        super().__init__(arrays)
-        kernel, mix = arrays["kernel"], arrays["mix"]
-        self.units, self.mix = _dense(kernel.reshape(len(kernel), -1)), _dense(mix)
-        for row, bias in zip(self.units, arrays["bias"].tolist(), strict=True):
-            row.bias = bias
-        self.layers = [Layer(self.units, self.mix, 0, int(np.prod(kernel.shape[1:])), True)]
-
-    def write(self) -> Arrays:
-        kernel, mix = self.arrays["kernel"], np.zeros((1, len(self.units)), np.float32)
-        bias = np.array([row.bias for row in self.units], np.float32)
-        return self.arrays | {
-            "kernel": _filled(self.units, kernel),
-            "mix": _filled(self.mix, mix),
-            "bias": bias,
-        }
 
 
 class Blocks(Rows):

@@ -95,7 +95,7 @@ class Saved:
 
 
 def _tensors(arrays: Arrays) -> bytes:
-    return tensors_to_bytes({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    return tensors_to_bytes({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def written(data: Any) -> bytes:

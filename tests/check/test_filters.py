@@ -14,12 +14,12 @@ import pytest
 from tapegrad.learners import parity, perceptron
 from tapegrad.lowering.grid_learner import grid_learner
 from tapegrad.machines.sampler import random_grid_machine
-from tapegrad_check import CHECKERS, CheckError
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE, Unchecked
 from tapegrad_check.sources import GridMachine
 from tapegrad_check.targets import filters, rcnn
 from tapegrad_check.targets.filters import CELLS, HERE, Contents, Seen, active
-from tests.check.altering import Change, Net, net_of
+from tests.check.altering import RULES, Change, Channels, Net, net_of
 from tests.check.test_refusals import genuine
 
 CONTENTS = 4
@@ -153,7 +153,7 @@ def test_every_patch_that_can_occur_while_memorising_is_checked(name: str) -> No
         starts = here == "e" and above in "fw"
         count += not (from_both or late or (starts and below == "m"))
     net = genuine(name)
-    statements = CHECKERS["rcnn"](net.config, net.arrays, net.claims, net.source).statements
+    statements = net.checked("rcnn").statements
     assert any(f"on {count:,} patches of the memorising phase" in statement for statement in statements)
 
 
@@ -168,15 +168,16 @@ def test_bounds_on_a_filter_are_where_they_should_be() -> None:
     net = copy.deepcopy(genuine("rcnn ternary"))
     contents = Contents(2, len(net.config["states"]), "ternary")
     values = np.array([contents.value(number)[0] for number in contents.possible])
-    nearest = values[np.argmin(np.abs(values + net.arrays["V1.bias"][0]))]
+    nearest = values[np.argmin(np.abs(values + net.arrays["network.filter.0.bias"][0]))]
     for distance, near in ((0.5e-14, True), (1.5e-14, False), (-1.5e-14, False), (-0.5e-14, True)):
-        net.put("V1.bias", 0, -(nearest + distance))
+        net.put("network.filter.0.bias", 0, -(nearest + distance))
         assert ("too near" in refusal(net)) is near
     net = copy.deepcopy(genuine("rcnn"))
     for weight, exact in ((2.0**24 - 40, True), (2.0**24, False)):
-        net.put("kernel", (0, 0, 1, 1), weight)
-        largest = float((np.abs(net.arrays["kernel"]).sum(axis=(1, 2, 3)) + np.abs(net.arrays["bias"])).max())
-        net.claims["largest_sum"] = largest
+        own = Channels(net)
+        own.kernel[0, 0, 1, 1] = weight
+        own.write()
+        net.claims["largest_sum"] = largest = own.largest
         assert (largest < 2**24) is exact
         assert ("sums reach" not in refusal(net)) is exact
     for fits, too_large in (((2_684_354, 2, 2), (2_684_355, 2, 2)), ((1, 2, 1_048_573), (1, 2, 1_048_574))):
@@ -195,12 +196,14 @@ def traced(bits: int = 2) -> Net:
 
 def last_digit(net: Net) -> None:
     """The head comes in another state: the last digit, 3^-13, has the other sign."""
-    units = net.arrays["V4.columns"][net.arrays["V4.rows"] == len(net.arrays["V4.bias"]) - 1]
+    units = net.arrays["network.filter.3.columns"][
+        net.arrays["network.filter.3.rows"] == len(net.arrays["network.filter.3.bias"]) - 1
+    ]
     unit = units[len(units) // 2 - len(units) // 2 % 2]
-    last = net.arrays["V4.rows"] == len(net.arrays["V4.bias"]) - 1
-    pair = last & np.isin(net.arrays["V4.columns"], (unit, unit + 1))
+    last = net.arrays["network.filter.3.rows"] == len(net.arrays["network.filter.3.bias"]) - 1
+    pair = last & np.isin(net.arrays["network.filter.3.columns"], (unit, unit + 1))
     assert pair.sum() == 2
-    net.arrays["V4.values"] = np.where(pair, -1, 1) * net.arrays["V4.values"]
+    net.arrays["network.filter.3.values"] = np.where(pair, -1, 1) * net.arrays["network.filter.3.values"]
 
 
 def other_machine(net: Net) -> None:
@@ -216,21 +219,30 @@ def other_machine(net: Net) -> None:
 
 def add_unit(net: Net, reads: dict[int, float], bias: float, digit: int, weight: float) -> None:
     """One more unit of the last ReLU layer, with what it reads, and the digit that hears it."""
-    unit = len(net.arrays["V3.bias"])
-    for name, value in (("V3.rows", unit), ("V3.columns", 0), ("V3.values", 0.0)):
-        more = {"V3.rows": [unit] * len(reads), "V3.columns": list(reads), "V3.values": list(reads.values())}
+    unit = len(net.arrays["network.filter.2.bias"])
+    for name, value in (
+        ("network.filter.2.rows", unit),
+        ("network.filter.2.columns", 0),
+        ("network.filter.2.values", 0.0),
+    ):
+        more = {
+            "network.filter.2.rows": [unit] * len(reads),
+            "network.filter.2.columns": list(reads),
+            "network.filter.2.values": list(reads.values()),
+        }
         net.arrays[name] = np.append(net.arrays[name], np.array(more[name], type(value)))
-    net.arrays["V3.bias"] = np.append(net.arrays["V3.bias"], bias)
-    net.arrays["V4.width"] = net.arrays["V4.width"] + 1
-    place = int(np.searchsorted(net.arrays["V4.rows"], digit, side="right"))
+    net.arrays["network.filter.2.bias"] = np.append(net.arrays["network.filter.2.bias"], bias)
+    place = int(np.searchsorted(net.arrays["network.filter.3.rows"], digit, side="right"))
     for name, value in (("rows", digit), ("columns", unit), ("values", weight)):
-        net.arrays[f"V4.{name}"] = np.insert(net.arrays[f"V4.{name}"], place, value)
+        net.arrays[f"network.filter.3.{name}"] = np.insert(
+            net.arrays[f"network.filter.3.{name}"], place, value
+        )
 
 
 def question(net: Net, at: int, place: int = -1) -> int:
     """A question about this cell (0 to 8) that few contents answer by yes."""
-    asked = net.arrays["V1.columns"][net.arrays["V2.columns"]]
-    return int(net.arrays["V2.rows"][asked == at][place])
+    asked = net.arrays["network.filter.0.columns"][net.arrays["network.filter.1.columns"]]
+    return int(net.arrays["network.filter.1.rows"][asked == at][place])
 
 
 def leak(net: Net) -> None:
@@ -248,14 +260,15 @@ def same_at_the_ends(net: Net) -> None:
 
 def constant_question(net: Net) -> None:
     """A question that reads no cell, always answered by 1, turns off the units of a rule."""
-    question = len(net.arrays["V2.bias"])
-    net.arrays["V2.bias"] = np.append(net.arrays["V2.bias"], 1.0)
-    net.arrays["V3.width"] = net.arrays["V3.width"] + 1
-    first = int(net.arrays["rule_units"][-1])
+    question = len(net.arrays["network.filter.1.bias"])
+    net.arrays["network.filter.1.bias"] = np.append(net.arrays["network.filter.1.bias"], 1.0)
+    first = int(net.arrays[RULES][-1])
     for unit in (first, first + 1):
-        place = int(np.searchsorted(net.arrays["V3.rows"], unit, side="right"))
+        place = int(np.searchsorted(net.arrays["network.filter.2.rows"], unit, side="right"))
         for name, value in (("rows", unit), ("columns", question), ("values", -1.0)):
-            net.arrays[f"V3.{name}"] = np.insert(net.arrays[f"V3.{name}"], place, value)
+            net.arrays[f"network.filter.2.{name}"] = np.insert(
+                net.arrays[f"network.filter.2.{name}"], place, value
+            )
 
 
 def heard_rounding(net: Net) -> None:
@@ -278,13 +291,15 @@ def steep(net: Net) -> None:
     """An answer that is 1 at a value of a computing cell, but not flat there."""
     contents = Contents(3, len(net.config["states"]), "ternary")
     values = np.array([contents.value(number)[0] for number in contents.possible])
-    entries = np.flatnonzero(net.arrays["V2.rows"] == question(net, 4))[:4]
-    low, rise, fall, high = -net.arrays["V1.bias"][net.arrays["V2.columns"][entries]]
+    entries = np.flatnonzero(net.arrays["network.filter.1.rows"] == question(net, 4))[:4]
+    low, rise, fall, high = -net.arrays["network.filter.0.bias"][
+        net.arrays["network.filter.1.columns"][entries]
+    ]
     (value,) = values[(values > rise) & (values < fall)]
     slope = 1e-3 / (fall - rise)
     up = (1 - slope * (value - rise)) / (rise - low)
     down = (1 + slope * (fall - value)) / (high - fall)
-    net.put("V2.values", entries, [up, slope - up, -slope - down, down])
+    net.put("network.filter.1.values", entries, [up, slope - up, -slope - down, down])
 
 
 FORGED: list[tuple[str, Change]] = [
@@ -296,8 +311,8 @@ FORGED: list[tuple[str, Change]] = [
     ("rounding of the answers", heard_rounding),
     ("rounding of the answers", heard_from_two),
     ("not flat", steep),
-    ("running wrongly", lambda net: net.add("V3.bias", net.arrays["rule_units"][100], -0.5)),
-    ("running wrongly", lambda net: net.arrays.update(rule_units=net.arrays["rule_units"][:-1])),
+    ("running wrongly", lambda net: net.add("network.filter.2.bias", net.arrays[RULES][100], -0.5)),
+    ("running wrongly", lambda net: net.arrays.update({RULES: net.arrays[RULES][:-1]})),
 ]
 
 
@@ -341,14 +356,15 @@ def test_derivatives_that_single_precision_loses() -> None:
     so do 2^24 and -2^24 in the derivative, beside which the 1 of another unit would be lost."""
     for slope, large in ((2.0**8, False), (2.0**22, True)):
         net = copy.deepcopy(genuine("rcnn"))
-        kernel, bias, mix = (net.arrays[name] for name in ("kernel", "bias", "mix"))
-        pair = np.zeros((2, *kernel.shape[1:]), np.float32)
+        own = Channels(net)
+        pair = np.zeros((2, *own.kernel.shape[1:]), np.float32)
         pair[:, filters.MEMORISING, 1, 1] = pair[:, filters.TRACE, 1, 1] = slope
-        more = np.zeros((len(mix), 2), np.float32)
+        more = np.zeros((len(own.mix), 2), np.float32)
         more[filters.TRACE] = 4, -4
-        net.arrays["kernel"] = np.concatenate([kernel, pair])
-        net.arrays["bias"] = np.append(bias, np.full(2, 1 - slope, np.float32))
-        net.arrays["mix"] = np.concatenate([mix, more], axis=1)
+        own.kernel = np.concatenate([own.kernel, pair])
+        own.bias = np.append(own.bias, np.full(2, 1 - slope, np.float32))
+        own.mix = np.concatenate([own.mix, more], axis=1)
+        own.write()
         net.claims["largest_sum"] = max(net.claims["largest_sum"], 3 * slope - 1)
         if large:
             with pytest.raises(CheckError, match="sums of units are too large"):

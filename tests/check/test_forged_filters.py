@@ -15,8 +15,14 @@ from tests.check.forging import Saved
 def answer(net: Saved, question: int, value: float) -> float:
     """A question about a cell that holds this number, as the first two maps say."""
     arrays = net.arrays
-    units, own = np.maximum(value + arrays["V1.bias"], 0), arrays["V2.rows"] == question
-    return float(arrays["V2.values"][own] @ units[arrays["V2.columns"][own]] + arrays["V2.bias"][question])
+    units, own = (
+        np.maximum(value + arrays["network.filter.0.bias"], 0),
+        arrays["network.filter.1.rows"] == question,
+    )
+    return float(
+        arrays["network.filter.1.values"][own] @ units[arrays["network.filter.1.columns"][own]]
+        + arrays["network.filter.1.bias"][question]
+    )
 
 
 def test_kinks_so_far_away_that_a_value_is_rounded(tmp_path: Path) -> None:
@@ -26,18 +32,25 @@ def test_kinks_so_far_away_that_a_value_is_rounded(tmp_path: Path) -> None:
     genuine, question, value = Saved.of(tmp_path / "own"), 6, 13 / 27
     forged = genuine.copy()
     own = forged.arrays
-    kinks, place = len(own["V1.bias"]), int(np.searchsorted(own["V2.rows"], question))
-    cell = own["V1.columns"][own["V2.columns"][place]]
-    own["V1.bias"] = np.append(own["V1.bias"], [2.0**48 + 7.125, 2.0**48 - 5.9375])
-    own["V1.columns"] = np.append(own["V1.columns"], [cell, cell])
-    own["V1.rows"], own["V1.values"] = np.arange(kinks + 2), np.ones(kinks + 2)
+    kinks, place = (
+        len(own["network.filter.0.bias"]),
+        int(np.searchsorted(own["network.filter.1.rows"], question)),
+    )
+    cell = own["network.filter.0.columns"][own["network.filter.1.columns"][place]]
+    own["network.filter.0.bias"] = np.append(
+        own["network.filter.0.bias"], [2.0**48 + 7.125, 2.0**48 - 5.9375]
+    )
+    own["network.filter.0.columns"] = np.append(own["network.filter.0.columns"], [cell, cell])
+    own["network.filter.0.rows"], own["network.filter.0.values"] = np.arange(kinks + 2), np.ones(kinks + 2)
     for part, more in (("rows", [question] * 2), ("columns", [kinks, kinks + 1]), ("values", [32.0, -32.0])):
-        own[f"V2.{part}"] = np.insert(own[f"V2.{part}"], place, more)
-    own["V2.bias"], own["V2.width"] = own["V2.bias"].copy(), np.array([kinks + 2])
-    own["V2.bias"][question] -= 418
+        own[f"network.filter.1.{part}"] = np.insert(own[f"network.filter.1.{part}"], place, more)
+    own["network.filter.1.bias"] = own["network.filter.1.bias"].copy()
+    own["network.filter.1.bias"][question] -= 418
     # The values lie from -1/9 to 121/81.
-    size = np.bincount(own["V2.rows"], np.abs(own["V2.values"]) * 130 / 81) + np.abs(own["V2.bias"])
-    rounding = np.finfo(float).eps * (np.bincount(own["V2.rows"]) + 2) * size
+    size = np.bincount(
+        own["network.filter.1.rows"], np.abs(own["network.filter.1.values"]) * 130 / 81
+    ) + np.abs(own["network.filter.1.bias"])
+    rounding = np.finfo(float).eps * (np.bincount(own["network.filter.1.rows"]) + 2) * size
     forged.claims["bump_rounding"] = float(rounding.max())
     assert (answer(genuine, question, value), answer(forged, question, value)) == pytest.approx((0, 1))
     forged.write(tmp_path / "forged")

@@ -165,21 +165,20 @@ def test_sums_of_a_filter_that_double_precision_loses(tmp_path: Path) -> None:
     """What V4 makes of a unit, 2^50 times, is added in V5 first and taken away last."""
     net = Forge(BB2, "rcnn", tmp_path / "net", margin=4, encoding="ternary")
     genuine = net.saved.arrays
-    before = len(genuine["V4.bias"])
+    before = len(genuine["network.filter.3.bias"])
 
     def forged() -> Iterator[Saved]:
-        for unit in np.unique(genuine["V4.columns"]).tolist():
-            saved = Saved(net.saved.config, dict(genuine), net.saved.claims)
+        for unit in np.unique(genuine["network.filter.3.columns"]).tolist():
+            saved = net.saved.copy()
             for name, first in (("rows", [0, 1]), ("columns", [unit, unit]), ("values", [2.0**50, 2.0**50])):
-                own = genuine[f"V4.{name}"] + (2 if name == "rows" else 0)
-                saved.arrays[f"V4.{name}"] = np.concatenate([np.array(first, own.dtype), own])
-            columns, values = genuine["V5.columns"], genuine["V5.values"]
+                own = genuine[f"network.filter.3.{name}"] + (2 if name == "rows" else 0)
+                saved.arrays[f"network.filter.3.{name}"] = np.concatenate([np.array(first, own.dtype), own])
+            columns, values = genuine["network.filter.4.columns"], genuine["network.filter.4.values"]
             saved.arrays |= {
-                "V4.bias": np.zeros(before + 2),
-                "V5.rows": np.zeros(len(columns) + 2, np.int64),
-                "V5.columns": np.concatenate([[0], columns + 2, [1]]),
-                "V5.values": np.concatenate([[1.0], values, [-1.0]]),
-                "V5.width": np.array([before + 2]),
+                "network.filter.3.bias": np.zeros(before + 2),
+                "network.filter.4.rows": np.zeros(len(columns) + 2, np.int64),
+                "network.filter.4.columns": np.concatenate([[0], columns + 2, [1]]),
+                "network.filter.4.values": np.concatenate([[1.0], values, [-1.0]]),
             }
             yield saved
 

@@ -18,7 +18,22 @@ from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import GridMachine, GridRule, Machine, Rule, model_of
 from tapegrad_check.targets import tape, transformer
-from tests.check.altering import Change, Net, add, claims, config, constants, machine, net_of, put, retype
+from tests.check.altering import (
+    RULES,
+    Change,
+    Channels,
+    Net,
+    add,
+    channels,
+    claims,
+    config,
+    constants,
+    machine,
+    net_of,
+    put,
+    retype,
+    settings,
+)
 
 NETS: dict[str, dict[str, Any]] = {
     "tape": {"cells": 16},
@@ -290,47 +305,113 @@ RCNN: list[tuple[str, Change]] = [
     ("rules are not those of the source", other_rule),
     ("rules are not those of the source", more_rules),
     ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
-    ("'mix' is not of type", retype("mix", np.float64)),
-    ("'kernel' has another shape", lambda net: net.arrays.update(kernel=net.arrays["kernel"][:, 1:])),
-    ("no whole number", add("kernel", (0, 0, 1, 1), 0.5)),
-    ("sums reach", put("kernel", (0, 0, 1, 1), 2.0**24)),
+    ("another number of channels", lambda net: _grid(net, net.arrays["network.first_grid"][1:])),
+    ("wrong kind", retype("network.filter.1.values", np.int32)),
+    ("of another type than it reads", retype("network.filter.1.values", np.float64)),
+    ("is of another type", lambda net: _doubles(net)),
+    ("begins as something else", put("network.first_grid", 0, 1.0)),
+    ("outside its map", put("network.filter.0.columns", 0, 10**6)),
+    ("no whole number", add("network.filter.0.values", 0, 0.5)),
+    ("sums reach", channels(lambda own: own.kernel.__setitem__((0, 0, 1, 1), 2.0**24))),
     ("another claim", claims(largest_sum=1)),
-    ("diagonal", lambda net: (net.put("kernel", (0, 0, 0, 0), 1), claims(largest_sum=_largest(net))(net))),
-    ("too large for single", put("mix", (0, 0), 2.0**24)),
-    ("the filter gives", lambda net: net.put("mix", (0, 0), 1 - net.arrays["mix"][0, 0])),
-    ("does not exist", put("rule_units", 0, -1)),
-    ("does not exist", retype("rule_units", np.int32)),
-    ("does not exist", put("rule_units", 0, 10**6)),
-    ("looks at other cells|running wrongly|neither on", put("rule_units", 0, 0)),
-    ("running wrongly", lambda net: net.arrays.update(rule_units=net.arrays["rule_units"][1:])),
+    ("diagonal", lambda net: _diagonal(net)),
+    ("too large for single", channels(lambda own: own.mix.__setitem__((0, 0), 2.0**24))),
+    ("the filter gives", channels(lambda own: own.mix.__setitem__((0, 0), 1 - own.mix[0, 0]))),
+    ("last map has a bias", add("network.filter.1.bias", 0, 1)),
+    ("takes columns that there are not", put(RULES, 0, -1)),
+    ("takes columns that there are not", put(RULES, 0, 10**6)),
+    ("in several rows", lambda net: net.arrays.update({RULES: net.arrays[RULES][None]})),
+    ("looks at other cells|running wrongly|neither on", put(RULES, 0, 0)),
+    ("running wrongly", lambda net: net.arrays.update({RULES: net.arrays[RULES][1:]})),
+    ("is not 1/2", put("network.half.value", (), 0.25)),
+    ("is not the patches", settings("patches", padding=0.25)),
+    ("is not the patches", settings("patches", cells=[0, 1, 2, 3, 4, 5, 6, 8, 7])),
+    ("is not the transpose", settings("transpose", order=[2, 1, 0])),
+    ("reads no grid|is not the", lambda net: _node(net, "relu").update(operation="sqrt")),
+    ("is not the relu", lambda net: _node(net, "relu").update(reads=["patches"])),
+    ("more than a filter", lambda net: _more(net)),
+    ("says something else", lambda net: net.network["outputs"].update(running="applies")),
+    ("says something else", lambda net: net.network["outputs"].update(more="running")),
+    ("the network is no filter", lambda net: _renamed_grid(net)),
+    ("any height", lambda net: _state(net).update(shape=[_state(net)["shape"][0], "rows", "rows"])),
+    ("handed on as something else", lambda net: _state(net).update(next="cells")),
+    ("has names", lambda net: net.network.update(columns={"filter.0.relu": _names(net)})),
+    ("ends before", lambda net: (net.network["nodes"].pop(), _state(net).update(next="filter.1"))),
 ]
 
 
-def _largest(net: Net) -> float:
-    kernel, bias = net.arrays["kernel"].astype(float), net.arrays["bias"].astype(float)
-    return float((np.abs(kernel).sum(axis=(1, 2, 3)) + np.abs(bias)).max())
+def _node(net: Net, operation: str) -> dict[str, Any]:
+    return next(own for own in net.network["nodes"] if own["operation"] == operation)  # type: ignore[index]
+
+
+def _state(net: Net) -> dict[str, Any]:
+    assert net.network is not None
+    return net.network["state"]["grid"]
+
+
+def _names(net: Net) -> list[str]:
+    return [f"unit {number}" for number in range(len(net.arrays["network.filter.0.bias"]))]
+
+
+def _grid(net: Net, first: np.ndarray) -> None:
+    net.arrays["network.first_grid"] = first
+    _state(net)["shape"][0] = len(first)
+    net.arrays["network.filter.0.columns"] = net.arrays["network.filter.0.columns"] % (9 * len(first))
+
+
+def _doubles(net: Net) -> None:
+    """The same filter in double precision."""
+    for name, array in net.arrays.items():
+        if array.dtype == np.float32:
+            net.retype(name, np.float64)
+    _state(net)["dtype"] = "float64"
+
+
+def _diagonal(net: Net) -> None:
+    own = Channels(net)
+    own.kernel[0, 0, 0, 0] = 1
+    own.write()
+    net.claims["largest_sum"] = own.largest
+
+
+def _more(net: Net) -> None:
+    """A node that nothing reads."""
+    assert net.network is not None
+    net.network["nodes"].append({"name": "more", "operation": "relu", "reads": ["next"]})
+
+
+def _renamed_grid(net: Net) -> None:
+    assert net.network is not None
+    net.network["state"]["plane"] = net.network["state"].pop("grid")
+    net.network["nodes"][0]["reads"] = ["plane"]
 
 
 TERNARY: list[tuple[str, Change]] = [
-    ("out of place", put("V2.columns", 0, -1)),
-    ("out of place", lambda net: net.put("V3.rows", slice(None), net.arrays["V3.rows"][::-1])),
-    ("two entries at one place", lambda net: _repeat(net, "V4")),
-    ("another width", add("V3.width", 0, 1)),
+    ("outside its map", put("network.filter.1.columns", 0, -1)),
+    (
+        "row by row",
+        lambda net: net.put("network.filter.2.rows", slice(None), net.arrays["network.filter.2.rows"][::-1]),
+    ),
+    ("two entries at one place", lambda net: _repeat(net, "network.filter.3")),
+    ("is not the patches", settings("patches", padding=0.0)),
     ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
-    ("'V1.bias' is not of type", retype("V1.bias", np.float32)),
-    ("does not read one cell with weight 1", add("V1.values", 0, 1e-9)),
-    ("too near", lambda net: net.put("V1.bias", 0, 0.0)),
-    ("not answered by 0 or 1", add("V2.values", 0, 0.01)),
-    ("rounded too much", put("V2.values", 0, 1e15)),
-    ("too large", put("V5.values", 0, 1e300)),
+    ("of another type than it reads", retype("network.filter.0.bias", np.float32)),
+    ("does not read one cell with weight 1", add("network.filter.0.values", 0, 1e-9)),
+    ("too near", lambda net: net.put("network.filter.0.bias", 0, 0.0)),
+    ("not answered by 0 or 1", add("network.filter.1.values", 0, 0.01)),
+    ("rounded too much", put("network.filter.1.values", 0, 1e15)),
+    ("too large", put("network.filter.4.values", 0, 1e300)),
     ("makes other claims", claims(encoding="channels")),
     ("claims kink_margin", claims(kink_margin=0.5)),
     ("claims bump_rounding", claims(bump_rounding=0.6)),
-    ("asks about two cells", lambda net: net.put("V1.columns", 0, 5 - net.arrays["V1.columns"][0])),
-    ("have a bias", add("V4.bias", 0, 1)),
-    ("have a bias", add("V5.bias", 0, 1)),
-    ("not answered by 0 or 1", lambda net: net.put("V1.bias", 0, -100.0)),
-    ("the filter gives", add("V5.values", 0, 0.01)),
+    (
+        "asks about two cells",
+        lambda net: net.put("network.filter.0.columns", 0, 5 - net.arrays["network.filter.0.columns"][0]),
+    ),
+    ("have a bias", add("network.filter.3.bias", 0, 1)),
+    ("have a bias", add("network.filter.4.bias", 0, 1)),
+    ("not answered by 0 or 1", lambda net: net.put("network.filter.0.bias", 0, -100.0)),
+    ("the filter gives", add("network.filter.4.values", 0, 0.01)),
 ]
 
 

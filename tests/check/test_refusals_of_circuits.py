@@ -13,6 +13,7 @@ from tapegrad._sources import source_to_json
 from tapegrad.circuits.model import Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import parity
+from tapegrad.networks.wiring import Wiring
 from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import Circuit, model_of
@@ -20,14 +21,13 @@ from tests.check.altering import (
     Change,
     Net,
     add,
-    both,
     claims,
     config,
     cut,
     net_of,
     put,
-    put_all,
     retype,
+    rewire,
     without,
 )
 
@@ -61,8 +61,94 @@ def _no_circuit(net: Net) -> None:
     net.source = model_of(*source_to_json(parity(2)))
 
 
-def _layers(place: int, more: int) -> Change:
-    return add("units.layers", place, more)
+BOUNDS, STARTS, COLUMNS, VALUES, BIASES = (
+    f"network.units.{part}" for part in ("bounds", "starts", "columns", "values", "biases")
+)
+
+
+def _first_entry(net: Net, unit: int) -> int:
+    return int(net.arrays[STARTS][unit])
+
+
+def weight(unit: int, value: float, side: int = 0) -> Change:
+    """Another weight in a unit."""
+    return lambda net: net.put(VALUES, _first_entry(net, unit) + side, np.float32(value))
+
+
+def reads(unit: int, more: int) -> Change:
+    """Another place that a unit reads, in the layer before."""
+    return lambda net: net.add(COLUMNS, _first_entry(net, unit), more)
+
+
+def again(layer: int, *names: str) -> Change:
+    """The last unit of a layer once more, behind it; with names, where it is an output."""
+
+    def twice(own: Wiring) -> Wiring:
+        end = int(own.bounds[layer + 1])
+        first, last = own.starts[end - 1 : end + 1].tolist()
+        bounds, starts = own.bounds + (np.arange(len(own.bounds)) > layer), own.starts + last - first
+        return own._replace(
+            bounds=bounds,
+            starts=np.concatenate([own.starts[: end + 1], starts[end:]]),
+            places=np.insert(
+                own.places + (own.places >= own.inputs + end), last, own.places[first:last].copy()
+            ),
+            values=np.insert(own.values, last, own.values[first:last]),
+            biases=np.insert(own.biases, end, own.biases[end - 1]),
+        )
+
+    return lambda net: rewire(net, twice, *names)
+
+
+def _gate_again(net: Net) -> None:
+    """The last gate of the first layer once more, and said to be one."""
+    again(1)(net)
+    widths = np.diff(net.arrays[BOUNDS])
+    for name in ("gates.kinds", "gates.wires"):
+        net.arrays[name] = np.insert(net.arrays[name], widths[1] - 1, net.arrays[name][widths[1] - 2])
+
+
+def _deeper_read(net: Net) -> None:
+    """The first gate of the second layer reads an input, past the layer before."""
+
+    def past(own: Wiring) -> Wiring:
+        places = own.places.copy()
+        places[own.starts[own.bounds[4]]] = 0
+        return own._replace(places=places)
+
+    rewire(net, past)
+
+
+def _third_value(net: Net) -> None:
+    """A unit reads the same value three times."""
+
+    def more(own: Wiring) -> Wiring:
+        return own._replace(
+            starts=own.starts + 2 * (np.arange(len(own.starts)) > 0),
+            places=np.insert(own.places, 0, [own.places[0]] * 2),
+            values=np.insert(own.values, 0, [1.0, -1.0]),
+        )
+
+    rewire(net, more)
+
+
+def _fewer_layers(net: Net) -> None:
+    """Without the two layers before the last: the outputs read where these would read."""
+
+    def cut_off(own: Wiring) -> Wiring:
+        first, last = own.bounds[-4], own.bounds[-2]
+        rows = np.r_[0:first, last : len(own.biases)]
+        entries = np.r_[0 : own.starts[first], own.starts[last] : len(own.places)]
+        places = own.places[entries] - np.where(entries >= own.starts[last], last - first, 0)
+        return own._replace(
+            bounds=np.append(own.bounds[:-3], own.bounds[-1] - (last - first)),
+            starts=np.append(0, np.cumsum(np.diff(own.starts)[rows])),
+            places=np.minimum(places, own.inputs + first - 1),
+            values=own.values[entries],
+            biases=own.biases[rows],
+        )
+
+    rewire(net, cut_off)
 
 
 def _range(kind: str, place: int, more: float) -> Change:
@@ -83,56 +169,37 @@ RELU: list[tuple[str, Change]] = [
     ("other entries", config(extra=1)),
     ("arrays are others", without("gates.wires")),
     ("arrays are others", lambda net: net.arrays.update(extra=np.zeros(1))),
-    ("precision is unknown", config(dtype="float16")),
-    ("precision is unknown", config(dtype=["float32"])),
     ("correction is unknown", config(correction="fifths")),
     ("correction is unknown", config(correction=["none"])),
-    ("inputs are not texts", config(inputs=[1])),
-    ("outputs are not texts", config(outputs=[1])),
-    ("'units.inputs' is missing or not", retype("units.inputs", np.int64)),
-    ("'units.layers' is missing or not", retype("units.layers", np.int32)),
-    ("'gates.kinds' is missing or not", retype("gates.kinds", np.int32)),
-    ("'gates.wires' is missing or not", retype("gates.wires", np.int64)),
-    ("'units.weights' is missing or not", retype("units.weights", np.float64)),
-    ("'units.biases' is missing or not", retype("units.biases", np.float64)),
-    ("two numbers for each unit", cut("units.weights")),
-    ("two numbers for each unit", cut("units.inputs")),
-    ("'units.biases' is not a list", lambda net: net.arrays.update(_column(net, "units.biases"))),
-    ("'gates.left' is not a list", lambda net: net.arrays.update(_column(net, "gates.left"))),
-    ("too large or too small", put("units.weights", (0, 0), 2.0**20 + 1)),
-    ("differ in their weights", put("units.weights", (0, 0), 2.0**20)),
-    ("too large or too small", put("units.biases", 0, 2.0**-21)),
-    ("differ in their weights", put("units.biases", 0, 2.0**-20)),
-    ("not one entry for each gate", cut("gates.left")),
-    ("not one entry for each gate", cut("gates.wires")),
-    ("does not fit the correction", cut("units.layers")),
-    ("does not fit the correction", put_all("units.layers", [0, 55])),
-    ("do not follow one another", _layers(0, 1)),
-    ("do not follow one another", _layers(-1, 1)),
-    ("do not follow one another", put("units.layers", 1, 50)),
-    ("depth is another", config(circuit_layers=4)),
-    ("depth is another", config(relu_layers=4)),
-    ("one unit for each gate", _layers(1, 1)),
-    ("those of the last layer", config(outputs=["y0", "y1"])),
-    ("those of the last layer", _layers(-2, 1)),
-    ("correction does not fit", _layers(3, 1)),
-    ("correction does not fit", both(_layers(3, -2), _layers(4, -2))),
-    ("correction does not fit", _layers(4, 1)),
-    ("reads outside the layer before", put("units.inputs", (0, 0), -1)),
-    ("reads outside the layer before", put("units.inputs", (0, 0), 4)),
-    ("not read the operands", put("units.inputs", (0, 0), 3)),
-    ("reads outside the layer before", put("units.inputs", (0, 1), 4)),
+    ("'gates.kinds' is not of type", retype("gates.kinds", np.int32)),
+    ("'gates.wires' is not of type", retype("gates.wires", np.int64)),
+    ("too large or too small", weight(0, 2.0**20 + 1)),
+    ("differ in their weights", weight(0, 2.0**20)),
+    ("too large or too small", put(BIASES, 0, 2.0**-21)),
+    ("differ in their weights", put(BIASES, 0, 2.0**-20)),
+    ("'gates.kinds' has another shape", cut("gates.kinds")),
+    ("'gates.wires' has another shape", cut("gates.wires")),
+    ("'gates.wires' has another shape", lambda net: net.arrays.update(_column(net, "gates.wires"))),
+    ("does not fit the correction", _fewer_layers),
+    ("correction does not fit", again(1)),
+    ("correction does not fit", _gate_again),
+    ("correction does not fit", again(2)),
+    ("correction does not fit", again(3)),
+    ("those of the last layer", again(12, "y3")),
+    ("read by no other", again(0)),
+    ("reads outside the layer before", _deeper_read),
+    ("more than two values", _third_value),
+    ("not the one that the circuit has", reads(0, 1)),
     ("the width is not", config(padded_width=5)),
     ("the width is not", config(padded_width=(1 << 31) + 1)),
     ("no known kind", put("gates.kinds", 0, 5)),
-    ("read by no other", add("units.inputs", (16, 0), 1)),
-    ("not read the operands", add("gates.left", 0, 1)),
-    ("not read the operands", lambda net: net.add("gates.right", _first(net, 9), 1)),
-    ("ID differ in their weights", add("units.biases", 0, 1)),
-    ("weights of XOR are wrong", add("units.biases", 21, 1)),
+    ("read by no other", reads(16, 1)),
+    ("not read the operands", reads(3, 1)),
+    ("ID differ in their weights", add(BIASES, 0, 1)),
+    ("weights of XOR are wrong", add(BIASES, 21, 1)),
     ("weights of AND are wrong", add("gates.kinds", 5, 2)),
-    ("not read its own gate", add("units.inputs", (10, 0), 1)),
-    ("corrections differ", add("units.biases", 10, 1)),
+    ("not read its own gate", reads(10, 1)),
+    ("corrections differ", add(BIASES, 10, 1)),
     *(
         ("not s relu", lambda net, unit=unit, side=side: _every_weight(net, unit, side))
         for unit, side in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1))
@@ -142,16 +209,15 @@ RELU: list[tuple[str, Change]] = [
     ("correction is not that of", lambda net: _every_correction(net, 5, 0.0)),
     ("not that of 'thirds'", lambda net: _every_correction(net, 2, np.nextafter(np.float32(-1 / 3), 0))),
     ("not that of 'thirds'", lambda net: _every_correction(net, 5, np.nextafter(np.float32(-2 / 3), 0))),
-    ("not 2 z - 1", put("units.biases", -1, 0)),
-    ("not 2 z - 1", put("units.inputs", (-1, 0), 0)),
-    ("not 2 z - 1", put("units.weights", (-1, 0), 1)),
+    ("not 2 z - 1", put(BIASES, -1, 0)),
+    ("not 2 z - 1", add(COLUMNS, -1, -1)),
+    ("not 2 z - 1", put(VALUES, -1, 1)),
     ("that of a circuit", _no_circuit),
     ("other names", circuit(inputs=("a", "b", "c", "d"))),
     ("other names", circuit(outputs=("a", "b", "c"))),
     ("wire that the circuit does not have", put("gates.wires", 0, -1)),
     ("wire that the circuit does not have", lambda net: net.put("gates.wires", 0, _wires(net))),
     ("not the one that the circuit has", lambda net: net.put("gates.wires", 0, _wires(net) - 1)),
-    ("reads outside the layer before", add("gates.left", 3, 1)),
     ("the circuit's outputs", lambda net: _other_outputs(net)),
     ("other claims", claims(extra=1)),
     ("other claims", claims(statement="it works")),
@@ -188,11 +254,6 @@ def _column(net: Net, name: str) -> dict[str, np.ndarray]:
     return {name: net.arrays[name][:, None]}
 
 
-def _first(net: Net, kind: int) -> int:
-    """The first gate of a kind."""
-    return int(np.flatnonzero(net.arrays["gates.kinds"] == kind)[0])
-
-
 def _wires(net: Net) -> int:
     assert isinstance(net.source, Circuit)
     return len(net.source.inputs) + len(net.source.kinds)
@@ -200,26 +261,38 @@ def _wires(net: Net) -> int:
 
 def _every_correction(net: Net, place: int, value: float) -> None:
     """Another bias in the first (2) or second (5) unit of all corrections alike."""
-    bounds = net.arrays["units.layers"]
+    bounds = net.arrays[BOUNDS]
     for layer in range(2, len(bounds) - 2, 4):
         at = np.arange(bounds[layer] + (place == 5), bounds[layer + 1], 2)
-        net.put("units.biases", at, np.float32(value))
+        net.put(BIASES, at, np.float32(value))
 
 
 def _every_weight(net: Net, unit: int, side: int | None) -> None:
     """One more on a side, or twice as much on both, of the first cut (0), the second (1) or the difference
-    (2) of all corrections alike."""
-    bounds = net.arrays["units.layers"]
-    for layer in range(2, len(bounds) - 2, 4):
-        cuts, out = (
-            np.arange(bounds[layer], bounds[layer + 1]),
-            np.arange(bounds[layer + 1], bounds[layer + 2]),
-        )
-        at = out if unit == 2 else cuts[unit::2]
+    (2) of all corrections alike. A cut has one side, and gets another."""
+
+    def more(own: Wiring) -> Wiring:
+        layer = np.repeat(np.arange(own.layers), np.diff(own.bounds))
+        place = np.arange(len(layer)) - own.bounds[layer]
+        corrects = layer < own.layers - 1
+        cuts = corrects & (layer % 4 == 2) & (place % 2 == unit)
+        rows = np.flatnonzero(corrects & (layer % 4 == 3) if unit == 2 else cuts)
+        values = own.values.copy()
         if side is None:
-            net.put("units.weights", at, 2 * net.arrays["units.weights"][at])
+            values[own.starts[rows]] *= 2
+            values[own.starts[rows] + 1] *= 2
+        elif unit == 2 or side == 0:
+            values[own.starts[rows] + side] += 1
         else:
-            net.add("units.weights", (at, side), np.float32(1))
+            ends, before = own.starts[rows + 1], own.inputs + own.bounds[layer[rows] - 1]
+            return own._replace(
+                starts=own.starts + np.append(0, np.cumsum(np.isin(np.arange(len(layer)), rows))),
+                places=np.insert(own.places, ends, before),
+                values=np.insert(own.values, ends, 1.0),
+            )
+        return own._replace(values=values)
+
+    rewire(net, more)
 
 
 def _other_outputs(net: Net) -> None:

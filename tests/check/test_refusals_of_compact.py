@@ -1,9 +1,9 @@
 """A bad net for every condition of the checker of compact `relu` nets, and nets that are right in ways that
 the compiler does not take."""
 
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +15,27 @@ from tapegrad.circuits.library import ready
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import parity
+from tapegrad.networks.wiring import Wiring
 from tapegrad.targets.relu import CompactNet
 from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE, NotProved
 from tapegrad_check.formulas.folded import Folded
 from tapegrad_check.sources import Circuit as CheckersCircuit
 from tapegrad_check.sources import model_of
-from tests.check.altering import Change, Net, add, both, claims, config, cut, net_of, put, retype, without
+from tests.check.altering import (
+    Change,
+    Net,
+    both,
+    claims,
+    config,
+    cut,
+    graph_arrays,
+    net_of,
+    network_of,
+    put,
+    retype,
+    without,
+)
 
 CIRCUIT = ready("multiplier3")
 
@@ -33,7 +47,7 @@ def genuine(skips: bool = True) -> Net:
 
 def copied(net: Net) -> Net:
     arrays = {name: array.copy() for name, array in net.arrays.items()}
-    return Net(dict(net.config), arrays, dict(net.claims), net.source)
+    return Net(dict(net.config), arrays, dict(net.claims), net.source, deepcopy(net.network))
 
 
 @pytest.mark.parametrize("skips", [True, False])
@@ -50,66 +64,83 @@ def _no_circuit(net: Net) -> None:
     net.source = model_of(*source_to_json(parity(2)))
 
 
-def _own_layer(net: Net) -> None:
-    """A unit of the second layer reads the one before it in the same layer."""
-    inputs, second = len(net.config["inputs"]), int(net.arrays["units.layers"][1])
-    assert net.arrays["units.layers"][2] > second + 1
-    read = int(net.arrays["units.counts"][: second + 1].sum())
-    net.put("units.places", read, inputs + second)
-
-
 def _first_hidden(net: Net) -> int:
-    return int(np.flatnonzero(net.arrays["units.holds"] < 0)[0])
+    return int(np.flatnonzero(net.arrays["holds"] < 0)[0])
 
 
 def _output_of_a_hidden_unit(net: Net) -> None:
-    net.put("outputs.places", 0, len(net.config["inputs"]) + _first_hidden(net))
+    """What the last unit gives is said to be within a gate, and an output reads it."""
+    net.put("holds", -1, -1)
+    net.claims["held"] -= 1
 
 
 def _negated_output(net: Net) -> None:
-    for name in ("outputs.weights", "outputs.biases"):
-        net.put(name, 0, -net.arrays[name][0])
+    first, row = int(net.arrays[STARTS][-2]), len(net.arrays[BIASES]) - 1
+    net.put(VALUES, first, -net.arrays[VALUES][first])
+    net.put(BIASES, row, -net.arrays[BIASES][row])
 
 
 def _hidden_held(net: Net) -> None:
     """A unit within a gate says that it holds an input."""
-    net.put("units.holds", _first_hidden(net), 0)
+    net.put("holds", _first_hidden(net), 0)
     net.claims["held"] += 1
 
 
 def _another_wire(net: Net) -> None:
-    held = np.flatnonzero(net.arrays["units.holds"] >= 0)
-    net.put("units.holds", held[-1], net.arrays["units.holds"][held[0]])
+    held = np.flatnonzero(net.arrays["holds"] >= 0)
+    net.put("holds", held[-1], net.arrays["holds"][held[0]])
 
 
+def _another_output(net: Net) -> None:
+    """An output reads the place of the one before it."""
+    at = net.arrays[STARTS][-2]
+    net.put(COLUMNS, at, net.arrays[COLUMNS][at - 1])
+
+
+def _constant_output(net: Net) -> None:
+    """The last output reads nothing any more."""
+    for name in (COLUMNS, VALUES):
+        net.arrays[name] = net.arrays[name][:-1]
+    net.put(STARTS, -1, net.arrays[STARTS][-1] - 1)
+
+
+def _another_entry(net: Net) -> None:
+    """The last output reads the place before as well."""
+    for name, value in ((COLUMNS, net.arrays[COLUMNS][-2]), (VALUES, 2)):
+        net.arrays[name] = np.append(net.arrays[name], np.array([value], net.arrays[name].dtype))
+    net.put(STARTS, -1, net.arrays[STARTS][-1] + 1)
+
+
+def _names(where: str, names: list[str]) -> Change:
+    def change(net: Net) -> None:
+        assert net.network is not None
+        net.network["columns"][net.network["outputs"][where] if where == "outputs" else where] = names
+        if where == "bits":
+            net.network["inputs"]["bits"]["columns"] = names
+
+    return change
+
+
+BOUNDS, STARTS, COLUMNS, VALUES, BIASES = (
+    f"network.units.{part}" for part in ("bounds", "starts", "columns", "values", "biases")
+)
 BAD: list[tuple[Change, str]] = [
     (config(form="other"), "no known form"),
     (config(colour="red"), "no known form"),
-    (without("units.holds"), "arrays are others"),
+    (without("holds"), "arrays are others"),
     (lambda net: net.arrays.update(more=np.zeros(1)), "arrays are others"),
-    (config(dtype="float16"), "precision is unknown"),
     (config(skips=1), "whether there are skip connections"),
-    (config(inputs="abcd"), "the inputs"),
-    (config(outputs=[1, 2, 3, 4, 5, 6]), "the outputs"),
-    (retype("units.weights", np.int16), "'units.weights' is not a list"),
-    (retype("units.biases", np.float32), "'units.biases' is not a list"),
-    (lambda net: net.arrays.update({"units.holds": net.arrays["units.holds"][None]}), "is not a list"),
-    (cut("units.counts"), "'units.counts' has not one entry for each unit"),
-    (cut("units.holds"), "'units.holds' has not one entry for each unit"),
-    (cut("outputs.places"), "'outputs.places' has not one entry for each output"),
-    (cut("outputs.weights"), "'outputs.weights' has not one entry for each output"),
-    (cut("outputs.biases"), "'outputs.biases' has not one entry for each output"),
-    (add("units.layers", 0, 1), "layers do not follow"),
-    (add("units.layers", -1, 1), "layers do not follow"),
-    (lambda net: net.put("units.layers", 1, net.arrays["units.layers"][2]), "layers do not follow"),
-    (lambda net: net.config.update(relu_layers=net.config["relu_layers"] + 1), "the depth is another"),
-    (add("units.counts", 0, 1), "as many places"),
-    (cut("units.weights"), "as many places"),
-    (put("units.places", 0, -1), "no earlier layer"),
-    (_own_layer, "no earlier layer"),
-    (put("outputs.places", 0, 1 << 20), "reads what is not there"),
-    (put("outputs.places", 0, -1), "reads what is not there"),
-    (both(put("outputs.weights", 0, 0), put("outputs.places", 0, 1)), "reads what is not there"),
+    (_names("bits", list("abcdef")), "other names"),
+    (_names("outputs", list("uvwxyz")), "other names"),
+    (put(VALUES, 0, 0.5), "no whole number"),
+    (put(BIASES, 0, -0.5), "no whole number"),
+    (put(VALUES, 0, 128), "no whole number of at most 127"),
+    (put(BIASES, 0, -128), "no whole number of at most 127"),
+    (put(VALUES, 0, 127), "does not have the value of the wire"),
+    (retype("holds", np.int64), "'holds' is not of type"),
+    (cut("holds"), "'holds' has another shape"),
+    (lambda net: net.arrays.update(holds=net.arrays["holds"][None]), "'holds' has another shape"),
+    (lambda net: net.arrays.update({BOUNDS: np.insert(net.arrays[BOUNDS], 1, 0)}), "a layer has no units"),
     (claims(statement="it is right"), "other claims"),
     (claims(more=1), "other claims"),
     (lambda net: net.claims.update(units=net.claims["units"] + 1), "counts other units"),
@@ -119,18 +150,17 @@ BAD: list[tuple[Change, str]] = [
     (claims(largest_sum=7.5), "the largest sum"),
     (claims(at_outputs=1e-9), "outputs are exact"),
     (_no_circuit, "that of a circuit"),
-    (config(inputs=list("abcdef")), "other names"),
-    (config(outputs=list("uvwxyz")), "other names"),
-    (put("units.holds", 0, 1 << 20), "that the circuit does not have"),
-    (put("units.holds", 0, -2), "no negation of one"),
+    (put("holds", 0, 1 << 20), "that the circuit does not have"),
+    (put("holds", 0, -2), "no negation of one"),
     (_hidden_held, "does not have the value of the wire"),
     (_another_wire, "does not have the value of the wire"),
-    (both(put("outputs.weights", 0, 3), put("outputs.biases", 0, -1)), "not -1 and \\+1 of a bit"),
-    (put("outputs.biases", 0, 0), "not -1 and \\+1 of a bit"),
+    (both(put(VALUES, -1, 3), put(BIASES, -1, -1)), "not -1 and \\+1 of a bit"),
+    (put(BIASES, -1, 0), "not -1 and \\+1 of a bit"),
     (_output_of_a_hidden_unit, "reads what is no bit"),
     (_negated_output, "not those of the circuit"),
-    (both(put("outputs.places", 1, 0), put("outputs.weights", 1, 0), put("outputs.biases", 1, 1)),
-     "not those of the circuit"),
+    (_another_output, "not those of the circuit"),
+    (both(_constant_output, put(BIASES, -1, 1)), "not those of the circuit"),
+    (_another_entry, "reads more than one value"),
 ]  # fmt: skip
 
 
@@ -156,7 +186,7 @@ def test_altered_numbers_are_seen_or_do_no_harm(skips: bool) -> None:
     bits = np.arange(64)[:, None] >> np.arange(6) & 1
     right = CIRCUIT.wire_values(bits.astype(bool))[CIRCUIT.output_wires].T
     passed, refused = 0, 0
-    for name in ("units.weights", "units.biases", "units.places", "units.holds"):
+    for name in (VALUES, BIASES, COLUMNS, "holds"):
         for place in range(0, len(genuine(skips).arrays[name]), 3):
             for more in (-1, 1):
                 net = copied(genuine(skips))
@@ -167,31 +197,33 @@ def test_altered_numbers_are_seen_or_do_no_harm(skips: bool) -> None:
                     refused += 1
                     continue
                 passed += 1
-                found = CompactNet.from_saved(net.config, net.arrays).outputs(bits, "fast")
+                loaded = CompactNet.from_saved(net.config, {"holds": net.arrays["holds"]}, network_of(net))
+                found = loaded.outputs(bits, "fast")
                 assert np.array_equal(found, np.where(right, 1, -1)), (name, place, more)
     assert refused > 20 * passed
 
 
-def _by_hand(circuit: Circuit, units: list[tuple[list[int], list[int], int, int]], output: int) -> Net:
-    """A net of one unit to a layer: for each its places, weights, bias and what it holds."""
-    places = np.array([place for reads, *_ in units for place in reads], np.int32)
-    weights = np.array([weight for _, own, *_ in units for weight in own], np.int8)
-    arrays: dict[str, np.ndarray] = {
-        "units.counts": np.array([len(reads) for reads, *_ in units], np.uint8),
-        "units.places": places,
-        "units.weights": weights,
-        "units.biases": np.array([bias for *_, bias, _ in units], np.int8),
-        "units.holds": np.array([holds for *_, holds in units], np.int32),
-        "units.layers": np.arange(len(units) + 1),
-        "outputs.places": np.array([output], np.int32),
-        "outputs.weights": np.array([2], np.int8),
-        "outputs.biases": np.array([-1], np.int8),
-    }
-    names: dict[str, Any] = {"inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
-    net = {"form": "compact", "dtype": "float32", "skips": True, "relu_layers": len(units)}
-    held = int((arrays["units.holds"] >= 0).sum())
-    said = {"statement": checker.STATEMENT, "units": len(units), "held": held, "largest_sum": 1000}
-    return Net(names | net, arrays, said | {"at_outputs": 0.0}, model_of(*source_to_json(circuit)))
+def _by_hand(
+    circuit: Circuit, units: list[tuple[list[int], list[int], int, int]], output: int | None, bias: int = -1
+) -> Net:
+    """A net of one unit to a layer: for each its places, weights, bias and what it holds. The output is 2 z -
+    1 of a place, or a constant."""
+    rows = [*units, ([output], [2], -1, 0) if output is not None else ([], [], bias, 0)]
+    wiring = Wiring(
+        len(circuit.inputs),
+        np.arange(len(rows) + 1),
+        np.cumsum([0, *(len(reads) for reads, *_ in rows)]),
+        np.array([place for reads, *_ in rows for place in reads], np.int64),
+        np.array([weight for _, own, *_ in rows for weight in own], np.float32),
+        np.array([bias for *_, bias, _ in rows], np.float32),
+    )
+    network = wiring.network("relu", "float32", circuit.inputs, circuit.outputs)
+    holds = np.array([holds for *_, holds in units], np.int32)
+    said = {"statement": checker.STATEMENT, "units": len(units), "held": int((holds >= 0).sum())}
+    graph, arrays = graph_arrays(network)
+    config = {"form": "compact", "skips": True}
+    claims = said | {"largest_sum": 1000, "at_outputs": 0.0}
+    return Net(config, arrays | {"holds": holds}, claims, model_of(*source_to_json(circuit)), graph)
 
 
 def _conjunction(inputs: int) -> Circuit:
@@ -228,7 +260,7 @@ def test_bits_that_exclude_each_other() -> None:
     units = [([0, 1], [1, 1], -1, 2 * 3), ([0, 2], [-1, 1], 0, 2 * 5)]
     net = _by_hand(circuit, [*units, ([3, 4], [1, 1], 0, 2 * 6)], 5)
     assert net.verdict("relu") == COMPUTES_SOURCE
-    net.put("units.weights", 2, 1)
+    net.put(VALUES, 2, 1)
     with pytest.raises(CheckError, match="does not have the value"):
         net.verdict("relu")
 
@@ -257,7 +289,7 @@ def test_only_those_that_exclude_each_other_are_opened(far: bool, monkeypatch: p
         monkeypatch.setattr(checker, "CONE", 0)
         monkeypatch.setattr(checker, "FREE", 0)
     assert net.verdict("relu") == COMPUTES_SOURCE
-    net.put("units.biases", 3, 0)
+    net.put(BIASES, 3, 0)
     with pytest.raises(CheckError, match="does not have the value"):
         net.verdict("relu")
 
@@ -270,11 +302,9 @@ def test_outputs_that_depend_on_nothing(inputs: int, value: bool) -> None:
     for number in range(inputs):
         make.input(f"x{number}")
     make.output("y", make.constant(value))
-    net = _by_hand(make.circuit(), [], 0)
-    net.put("outputs.weights", 0, 0)
-    net.put("outputs.biases", 0, 1 if value else -1)
+    net = _by_hand(make.circuit(), [], None, 1 if value else -1)
     assert net.verdict("relu") == COMPUTES_SOURCE
-    net.put("outputs.biases", 0, -1 if value else 1)
+    net.put(BIASES, 0, -1 if value else 1)
     with pytest.raises(CheckError, match="not those of the circuit"):
         net.verdict("relu")
 

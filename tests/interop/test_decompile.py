@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -18,6 +16,7 @@ from tapegrad.errors import Refused
 from tapegrad.interop.decompile import decompile
 from tapegrad.machines.library import ready
 from tests.interop.cases import all_patterns, random_circuit
+from tests.networks.altered import net_with
 
 COMPACT = {"form": "compact"}
 FORMS = (*({"correction": c} for c in ("thirds", "quarters", "none")), COMPACT, COMPACT | {"skips": False})
@@ -68,26 +67,27 @@ def test_gates_that_no_kind_has_names_for():
     a, b = make.input("a"), make.input("b")
     make.output("y", make.and_(a, b))
     net: Any = tapegrad.compile(make.circuit(), "relu", correction="none").net
-    weights, biases = np.array(net.stack.weights), np.array(net.stack.biases)
-    weights[0], biases[0] = np.where(np.asarray(net.stack.inputs)[0] == 0, 1, -1), 0
-    changed = eqx.tree_at(
-        lambda n: (n.stack.weights, n.stack.biases), net, (jnp.asarray(weights), jnp.asarray(biases))
-    )
+    assert outputs(decompile(net), all_patterns(2)).ravel().tolist() == [False, False, False, True]
+    changed = net_with(net, "biases", 0, 0)
+    changed = net_with(changed, "values", np.flatnonzero(net.wiring.places[:2] == 1), -1)
     assert outputs(decompile(changed), all_patterns(2)).ravel().tolist() == [False, True, False, False]
-    weights[0], biases[0] = (1, 1), 0
-    changed = eqx.tree_at(
-        lambda n: (n.stack.weights, n.stack.biases), net, (jnp.asarray(weights), jnp.asarray(biases))
-    )
     with pytest.raises(Refused, match="not near 0 or 1"):
-        decompile(changed)
+        decompile(net_with(net, "biases", 0, 0))
 
 
 def test_units_of_a_compact_net_that_are_no_gates():
     net: Any = tapegrad.compile(ready_circuit("adder2"), "relu", **COMPACT).net
-    biases = net.own.biases.copy()
-    biases[:] += 1
     with pytest.raises(Refused, match="no bit"):
-        decompile(replace(net, own=net.own._replace(biases=biases)))
+        decompile(net_with(net, "biases", slice(None), net.wiring.biases + 1))
+    with pytest.raises(Refused, match="no whole number"):
+        decompile(net_with(net, "values", 0, 0.5))
+
+
+def test_units_of_the_papers_form_that_read_too_much():
+    net: Any = tapegrad.compile(ready_circuit("adder2"), "relu", **COMPACT, skips=False).net
+    paper: Any = tapegrad.compile(ready_circuit("adder2"), "relu", correction="none").net
+    with pytest.raises(Refused, match="more than two values"):
+        decompile(replace(paper, network=net.network))
 
 
 def test_other_targets_are_refused():

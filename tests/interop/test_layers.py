@@ -184,6 +184,32 @@ def test_a_model_with_a_layer_leaves_pytorch_as_any_other(target: str, way: str)
     assert x.grad.any()
 
 
+@pytest.mark.parametrize("trainable", [False, True])
+def test_rows_are_added_up_in_two_ways(adder, trainable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values and derivatives, by inputs and by weights, are those of what other formats can hold."""
+    torch = pytest.importorskip("torch")
+    from tapegrad.networks.backends import pytorch
+
+    module = pytorch.NetworkModule(adder.net.network, trainable=trainable)
+    found = []
+    for just_run in (True, False):
+        monkeypatch.setattr(pytorch, "_is_just_run", lambda own=just_run: own)
+        rows = torch.tensor(ROWS, requires_grad=True)
+        outputs = module(rows)
+        weights = [own for own in module.parameters() if own.requires_grad]
+        found.append([outputs, *torch.autograd.grad((outputs * outputs).sum(), [rows, *weights])])
+    assert len(found[0]) == 2 + 2 * trainable
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    assert all(own.any() for own in found[0])
+
+
+def test_what_leaves_pytorch_has_no_bags(adder) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(ROWS)
+    made = torch.export.export(tg.to_layer(adder), (x,)), torch.jit.trace(tg.to_layer(adder), (x,))
+    assert not any("embedding_bag" in str(own.graph) for own in made)
+
+
 def test_torch_layer_adds_and_has_the_same_gradient(adder) -> None:
     torch = pytest.importorskip("torch")
     layer = tg.to_layer(adder)

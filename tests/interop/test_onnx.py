@@ -101,7 +101,8 @@ def test_rcnn_filter_at_every_step(encoding):
     carry = first = compiled.start(*example.inputs)
     grid, states = carry.grid, list(example.source.run(example.source.start(*example.inputs)))
     for state in states[1:]:
-        (grid,) = run.run(None, {"grid": grid})
+        running, grid = run.run(None, {"grid": grid})
+        assert bool(running.any()) is not compiled.net.done(carry)
         carry = compiled.net.advance(carry, 1, "fast")
         assert np.abs(grid - carry.grid).max() <= (0 if encoding == "channels" else 1e-12)
         assert compiled.net.decode(first._replace(grid=grid)) == state

@@ -9,6 +9,7 @@ import tapegrad as tg
 from tapegrad.circuits import UInt, trace
 from tapegrad.errors import Refused
 from tapegrad.interop.packed import PackedNet
+from tests.networks.altered import layer_entries, net_with
 
 
 def product(a, b):
@@ -48,22 +49,14 @@ def test_in_several_chunks(monkeypatch):
 
 def test_it_runs_the_weights_and_not_the_circuit_they_came_from():
     """With another bias an AND is a constant: the words must say so too."""
-    import equinox as eqx
-
     net: Any = tg.compile(trace(lambda a, b: a & b, UInt(1), UInt(1)).circuit, "relu", correction="none").net
-    biases = np.asarray(net.stack.biases).copy()
-    biases[0] = -2
-    other = eqx.tree_at(lambda own: own.stack.biases, net, biases)
+    other = net_with(net, "biases", 0, -2)
     bits = np.array([[1, 1], [0, 1]], bool)
     assert PackedNet(net).outputs(bits).ravel().tolist() == [1, -1]
     assert PackedNet(other).outputs(bits).ravel().tolist() == [-1, -1] == other.outputs(bits).ravel().tolist()
 
 
 def test_a_unit_that_is_no_bit_is_refused():
-    import equinox as eqx
-
     net: Any = tg.compile(trace(lambda a, b: a & b, UInt(1), UInt(1)).circuit, "relu", correction="none").net
-    weights = np.asarray(net.stack.weights).copy()
-    weights[0] = 2.5
     with pytest.raises(Refused, match="no gate"):
-        PackedNet(eqx.tree_at(lambda own: own.stack.weights, net, weights))
+        PackedNet(net_with(net, "values", layer_entries(net, 0)[:2], 2.5))

@@ -125,9 +125,10 @@ def test_rcnn_filter_at_every_step(encoding):
     module, grid = to_torch(compiled), torch.tensor(np.asarray(carry.grid))
     states = list(example.source.run(example.source.start(*example.inputs)))
     for state in states[1:]:
-        carry = compiled.net.advance(carry, 1, "fast")
+        before, carry = carry, compiled.net.advance(carry, 1, "fast")
         with torch.no_grad():
-            grid = module(grid)
+            running, grid = module(grid)
+        assert bool(running.any()) is not compiled.net.done(before)
         # Channels hold small integers; ternary numbers are summed in another order.
         assert np.abs(grid.numpy() - carry.grid).max() <= (0 if encoding == "channels" else 1e-12)
         assert compiled.net.decode(first._replace(grid=grid.numpy())) == state

@@ -19,11 +19,12 @@ from tapegrad.circuits.library import ready
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.networks.skips import slots_of
 from tapegrad.targets.relu import CompactNet, ReluNet
+from tapegrad.targets.relu.compact.build import made
 from tapegrad.targets.relu.compact.graph import graph_of
 from tapegrad.targets.relu.compact.recipes import IMPOSSIBLE, POINTS, catalogue, table_of, ways
 from tapegrad_check.folder import COMPUTES_SOURCE
+from tests.networks.altered import net_with
 
 WITHOUT = {"skips": False}
 
@@ -99,7 +100,10 @@ def test_a_full_adder_shares_its_majority() -> None:
     make.output("sum", make.xor(half, c))
     net = compact(compile(make.circuit(), "relu", form="compact"))
     assert len(net.holds) == 3
-    assert net.parameters == 25 + len(net.own.bounds) + 2 * 3
+    entries, rows = len(net.wiring.places), len(net.wiring.biases)
+    assert 2 * (entries - 2) + 3 * len(net.holds) == 25  # but for the outputs, the cost of the recipe
+    ends = (net.depth + 2) + (rows + 1) + 2 + 2  # of layers and of rows; outputs, and a half, twice
+    assert net.parameters == 2 * entries + 3 * rows + len(net.holds) + ends
 
 
 def test_simplification() -> None:
@@ -145,10 +149,10 @@ def test_circuits_without_gates_or_outputs_or_inputs() -> None:
 
 def test_without_skips_every_layer_reads_the_one_before() -> None:
     net = compact(compile(multiplier(5), "relu", form="compact", **WITHOUT))
-    layer = net.own.layer_of_place
-    reader = np.repeat(layer[net.own.inputs :], net.own.counts)
-    assert (layer[net.own.places] == reader - 1).all()
-    assert (layer[net.own.out_places] == net.depth).all()
+    wiring = net.wiring
+    layer = wiring.layer_of_place
+    reader = np.repeat(layer[wiring.inputs :], np.diff(wiring.starts))
+    assert (layer[wiring.places] == reader - 1).all()
     with_skips = compact(compile(multiplier(5), "relu", form="compact"))
     assert net.depth == with_skips.depth
     assert len(with_skips.holds) < len(net.holds) / 3
@@ -156,18 +160,29 @@ def test_without_skips_every_layer_reads_the_one_before() -> None:
 
 def test_slots_are_free_only_after_the_last_reader() -> None:
     net = compact(compile(multiplier(5), "relu", form="compact"))
-    slots, last, layer = slots_of(net.own), net.own.last_read, net.own.layer_of_place
-    for slot in range(slots.total):
-        places = np.flatnonzero(slots.of_place == slot)
+    (of_place, slots), last, layer = net.wiring.slots(), net.wiring.last_read, net.wiring.layer_of_place
+    for slot in range(slots):
+        places = np.flatnonzero(of_place == slot)
         assert (layer[places[1:]] > last[places[:-1]]).all()
-    assert slots.total < len(layer)
+    assert slots < len(layer)
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_what_is_read_is_found_again_from_slots(skips: bool) -> None:
+    """The builder's places, and those that a network of slots is read back as."""
+    circuit = multiplier(5)
+    wiring, holds = made(circuit, skips=skips)
+    net = compact(compile(circuit, "relu", form="compact", skips=skips))
+    for own, found in zip(wiring[1:], net.wiring[1:], strict=True):
+        assert np.array_equal(own, found)
+    assert np.array_equal(holds, net.holds)
 
 
 def test_sums_too_large_for_bytes_are_taken_in_floating_point() -> None:
     """A net whose weights were changed so that values grow: both engines still agree."""
     net = compact(compile(multiplier(3), "relu", form="compact"))
-    arrays = net.arrays() | {"units.weights": (net.own.weights * 5).astype(np.int8)}
-    grown = CompactNet.from_saved(net.config(), arrays)
+    ends = int(net.wiring.starts[len(net.holds)])
+    grown = net_with(net, "values", slice(0, ends), net.wiring.values[:ends] * 5)
     bits = np.arange(64)[:, None] >> np.arange(6) & 1
     found = [grown.outputs(bits, engine) for engine in grown.engines]
     assert np.array_equal(found[0], found[1])
@@ -193,8 +208,8 @@ def test_saved_checked_and_loaded(tmp_path: Path) -> None:
         assert check(tmp_path / name).verdict == COMPUTES_SOURCE
         again = load(tmp_path / name)
         assert verify(again, engine="fast").agreed
-        for own, array in compiled.net.arrays().items():
-            assert np.array_equal(array, again.net.arrays()[own])
+        for own, array in compiled.net.all_arrays().items():
+            assert np.array_equal(array, again.net.all_arrays()[own])
 
 
 def test_explanations() -> None:
@@ -211,23 +226,11 @@ def test_explanations() -> None:
             net.explain(nonsense)
 
 
-@pytest.mark.parametrize(
-    ("name", "place", "value", "what"),
-    [
-        ("units.places", 0, -1, "no earlier layer"),
-        ("units.places", 0, 1 << 20, "no earlier layer"),
-        ("units.counts", 0, 9, "as many places"),
-        ("units.layers", -1, 1, "follow one another"),
-        ("outputs.places", 0, 1 << 20, "does not exist"),
-        ("outputs.places", 0, -1, "does not exist"),
-    ],
-)
-def test_arrays_that_would_read_outside_are_refused(name: str, place: int, value: int, what: str) -> None:
+@pytest.mark.parametrize("change", [lambda own: own[:-1], lambda own: own[None], lambda own: own * 1.0])
+def test_nets_that_do_not_say_what_their_units_hold_are_not_loaded(change: Any) -> None:
     net = compact(compile(multiplier(2), "relu", form="compact"))
-    arrays = {own: array.copy() for own, array in net.arrays().items()}
-    arrays[name][place] = value
-    with pytest.raises(BrokenNet, match=what):
-        CompactNet.from_saved(net.config(), arrays)
+    with pytest.raises(BrokenNet, match="what it holds"):
+        CompactNet.from_saved(net.config(), {"holds": change(net.holds)}, net.network)
 
 
 @pytest.mark.slow
@@ -235,7 +238,7 @@ def test_sha256_as_a_compact_network(tmp_path: Path) -> None:
     """The traced compression against hashlib, and proved."""
     traced = trace(sha256.compress, Array(UInt(32), 8), Array(UInt(32), 16))
     compiled = compile(traced.circuit, "relu", form="compact")
-    assert compiled.net.parameters < 1_000_000
+    assert compiled.net.counts.fixed < 400_000
     messages = [b"", b"abc", b"tapegrad" * 6]
     bits = [traced.encode(sha256.FIRST_STATE, sha256.blocks(message)[0]) for message in messages]
     for engine in CompactNet.engines:

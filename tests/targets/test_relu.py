@@ -4,9 +4,8 @@ import hashlib
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,9 @@ from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.networks.saving import arrays_of, from_json, to_json
 from tapegrad.targets.relu import TARGET, ReluNet
+from tests.networks.altered import layer_entries, net_with, network_with
 
 CORRECTIONS = ("thirds", "quarters", "none")
 PLAIN = {
@@ -145,7 +146,7 @@ def test_estimate_is_what_is_built(options: dict) -> None:
     )
     assert (said.width, said.depth, said.steps) == (net.width, net.depth, net.circuit_layers)
     assert said.parameters == net.parameters
-    assert said.bytes == sum(array.nbytes for array in net.arrays().values())
+    assert said.bytes == sum(array.nbytes for array in net.all_arrays().values())
     assert said.precision == net.dtype.name
 
 
@@ -164,11 +165,11 @@ def test_one_wrong_weight_is_seen(engine: str) -> None:
     """1.5 more on any bias turns some bit round; so does a gate that loses a weight."""
     compiled = compile(multiplier(3), "relu", form="paper")
     net = relu_net(compiled)
-    weights, biases = jnp.asarray(net.stack.weights), jnp.asarray(net.stack.biases)
+    biases = net.wiring.biases
     units = np.random.default_rng(0).choice(len(biases), 6, replace=False)
-    broken = [eqx.tree_at(lambda n: n.stack.biases, net, biases.at[u].add(1.5)) for u in (*units, -1)]
-    for unit in (0, net.stack.bounds[1]):
-        broken.append(eqx.tree_at(lambda n: n.stack.weights, net, weights.at[unit, 0].set(0)))
+    broken = [net_with(net, "biases", u, biases[u] + 1.5) for u in (*units, -1)]
+    for layer in (0, 1):
+        broken.append(net_with(net, "values", layer_entries(net, layer)[0], 0))
     for one in broken:
         assert not verify(replace(compiled, net=one), engine=engine).agreed
 
@@ -176,7 +177,7 @@ def test_one_wrong_weight_is_seen(engine: str) -> None:
 def test_explains_every_unit() -> None:
     net = relu_net(compile(every_gate(), "relu", form="paper", width=64))
     names = list(net.units())
-    assert len(names) == len(net.stack.biases)
+    assert len(names) == len(net.wiring.biases)
     said = {name: net.explain(name) for name in names}
     place = list(Gate).index(Gate.XOR)
     assert "XOR of 0 and 1" in said[f"1.{place}"]
@@ -194,18 +195,50 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     save(compiled, tmp_path / "net")
     again = load(tmp_path / "net")
     assert verify(again, engine="fast").agreed
-    for name, array in compiled.net.arrays().items():
-        assert np.array_equal(array, again.net.arrays()[name])
+    for name, array in compiled.net.all_arrays().items():
+        assert np.array_equal(array, again.net.all_arrays()[name])
 
 
-def test_arrays_that_would_read_outside_are_refused() -> None:
+@pytest.mark.parametrize("form", ["paper", "compact"])
+@pytest.mark.parametrize(
+    ("part", "place", "value", "what"),
+    [
+        ("columns", 3, -1, "beyond"),
+        ("columns", 3, 1 << 20, "beyond"),
+        ("out", 0, 1 << 20, "beyond"),
+        ("to", 0, -1, "beyond"),
+        ("starts", 1, 1 << 20, "do not follow"),
+        ("bounds", -1, 1, "do not follow"),
+        ("relu", 0, 2, "with 0 or 1"),
+    ],
+)
+def test_arrays_that_would_read_outside_are_refused(
+    form: str, part: str, place: int, value: int, what: str
+) -> None:
+    net = compile(multiplier(2), "relu", form=form).net
+    data, arrays = to_json(net.network), arrays_of(net.network)
+    assert from_json(data, arrays).arrays.keys() == arrays.keys()
+    if part == "relu":
+        value = np.uint8(value)
+    altered = arrays_of(network_with(net.network, part, place, value))
+    with pytest.raises(BrokenNet, match=what):
+        from_json(data, altered)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "what"),
+    [
+        ("gates.kinds", lambda own: own[:-1], "a unit for each gate"),
+        ("gates.wires", lambda own: own[None], "a unit for each gate"),
+        ("gates.kinds", lambda own: own ^ 5, "the hidden units"),
+        ("gates.kinds", lambda own: np.full_like(own, Gate.XOR), "the hidden units"),
+    ],
+)
+def test_gates_that_are_not_those_of_the_units_are_not_loaded(name: str, change: Any, what: str) -> None:
     net = relu_net(compile(multiplier(2), "relu", form="paper"))
-    arrays = net.arrays()
-    for place in (-1, 1 << 20):
-        inputs = arrays["units.inputs"].copy()
-        inputs[3, 0] = place
-        with pytest.raises(BrokenNet, match="outside"):
-            ReluNet.from_saved(net.config(), arrays | {"units.inputs": inputs})
+    arrays = net.arrays() | {name: change(net.arrays()[name])}
+    with pytest.raises(BrokenNet, match=what):
+        ReluNet.from_saved(net.config(), arrays, net.network)
 
 
 def test_inputs_that_do_not_fit() -> None:

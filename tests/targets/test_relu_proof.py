@@ -1,9 +1,7 @@
 """The static proof: its intervals against numpy's own rounding, and the checker against altered nets."""
 
-from copy import deepcopy
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,27 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tapegrad_check.targets.relu as checker
-from tapegrad._compile import compile
-from tapegrad._sources import source_to_json
-from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.model import Gate
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most
 from tapegrad.targets.relu.build import CORRECTIONS
 from tapegrad.targets.relu.exactness import prove
 from tapegrad_check import CheckError
+from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import Circuit as CheckersCircuit
-from tapegrad_check.sources import Model, model_of
+from tests.check.altering import Net, net_of
 
-Saved = tuple[dict[str, Any], dict[str, np.ndarray], dict[str, Any], Model]
+VALUES, BIASES, COLUMNS = (f"network.units.{part}" for part in ("values", "biases", "columns"))
 
 
-def saved_net(seed: int = 3, **options: Any) -> Saved:
-    """Config, arrays and certificate as `save` writes them, and the circuit as the checker reads it."""
+def saved_net(seed: int = 3, **options: Any) -> Net:
+    """A net as the checker is given it."""
     circuit = random_circuit(seed, inputs=6, size=40, outputs=4, kinds=tuple(Gate))
-    compiled = compile(circuit, "relu", form="paper", **options)
-    assert isinstance(compiled.source, Circuit)
-    source = model_of(*source_to_json(circuit))
-    return compiled.net.config(), compiled.net.arrays(), compiled.net.certificate(), source
+    return net_of(circuit, "relu", {"form": "paper", **options})
 
 
 @settings(deadline=None, max_examples=200)
@@ -124,43 +118,30 @@ def test_doubles_on_the_safe_side(value: Fraction) -> None:
     ],
 )
 def test_checker_agrees(options: dict[str, Any]) -> None:
-    statements = checker.check(*saved_net(**options)).statements
+    statements = saved_net(**options).checked("relu").statements
     assert len(statements) == 5
 
 
 def test_checker_sees_every_altered_number() -> None:
-    """Any weight, bias, input, gate, operand or wire changed by one, one at a time."""
-    config, arrays, certificate, source = saved_net()
-    random = np.random.default_rng(1)
-    for name in (n for n in arrays if n != "units.layers"):
-        places = random.permutation(arrays[name].size)
-        for place in [int(place) for place in places if matters(arrays, name, int(place))][:12]:
-            altered = arrays[name].copy()
-            altered.flat[place] += altered.dtype.type(1)
+    """Any number of the network, and any gate or wire, changed by one, one at a time."""
+    net, random = saved_net(), np.random.default_rng(1)
+    for name in net.arrays:
+        for place in random.permutation(net.arrays[name].size)[:12].tolist():
+            altered = net.arrays[name].copy()
+            altered.reshape(-1)[place] += altered.dtype.type(1)
             with pytest.raises(CheckError):
-                checker.check(config, arrays | {name: altered}, certificate, source)
-
-
-def matters(arrays: dict[str, np.ndarray], name: str, place: int) -> bool:
-    """Not the input of a weight 0, an operand that a gate does not look at, or a gate that is not needed."""
-    if name == "units.inputs":
-        return arrays["units.weights"].flat[place] != 0
-    group, _, side = name.partition(".")
-    needs = {"left": 1, "right": 2}.get(side, 0)
-    return not needs or Gate(int(arrays[f"{group}.kinds"][place])).arity >= needs
+                replace(net, arrays=net.arrays | {name: altered}).verdict("relu")
 
 
 def test_checker_sees_a_hair() -> None:
     """The smallest change of a weight that the precision has."""
-    config, arrays, certificate, source = saved_net()
-    for unit in range(0, len(arrays["units.biases"]), 7):
-        for name in ("units.weights", "units.biases"):
-            altered = arrays[name].copy()
-            altered.reshape(len(altered), -1)[unit, 0] = np.nextafter(
-                altered.reshape(len(altered), -1)[unit, 0], np.float32(9)
-            )
+    net = saved_net()
+    for name in (VALUES, BIASES):
+        for place in range(0, len(net.arrays[name]), 11):
+            altered = net.arrays[name].copy()
+            altered[place] = np.nextafter(altered[place], np.float32(9))
             with pytest.raises(CheckError):
-                checker.check(config, arrays | {name: altered}, certificate, source)
+                replace(net, arrays=net.arrays | {name: altered}).verdict("relu")
 
 
 @pytest.mark.parametrize(
@@ -178,30 +159,16 @@ def test_checker_sees_a_hair() -> None:
     ],
 )
 def test_checker_sees_altered_claims(claim: str, value: Any) -> None:
-    config, arrays, certificate, source = saved_net()
+    net = saved_net()
     with pytest.raises(CheckError):
-        checker.check(config, arrays, certificate | {claim: value}, source)
+        replace(net, claims=net.claims | {claim: value}).verdict("relu")
 
 
-def test_checker_sees_altered_config_and_layers() -> None:
-    config, arrays, certificate, source = saved_net()
-    for key, value in (
-        ("dtype", "float64"),
-        ("dtype", "float16"),
-        ("correction", "none"),
-        ("inputs", ["a"]),
-        ("outputs", ["x"]),
-        ("circuit_layers", 1),
-        ("relu_layers", 3),
-        ("padded_width", 1),
-    ):
+def test_checker_sees_altered_config() -> None:
+    net = saved_net()
+    for key, value in (("correction", "none"), ("correction", "quarters"), ("padded_width", 1)):
         with pytest.raises(CheckError):
-            checker.check(deepcopy(config) | {key: value}, arrays, certificate, source)
-    for place in range(len(arrays["units.layers"])):
-        layers = arrays["units.layers"].copy()
-        layers[place] += 1
-        with pytest.raises((CheckError, IndexError)):
-            checker.check(config, arrays | {"units.layers": layers}, certificate, source)
+            replace(net, config=net.config | {key: value}).verdict("relu")
 
 
 SCALES = [(2.0**8, True), (2.0**127, False), (2.0**-8, True), (2.0**-127, False)]
@@ -211,35 +178,35 @@ SCALES = [(2.0**8, True), (2.0**127, False), (2.0**-8, True), (2.0**-127, False)
 def test_weights_that_cancel_only_in_real_arithmetic_are_seen(scale: float, right: bool) -> None:
     """Hidden units enlarged and the units behind them reduced: the same function, until a sum overflows or a
     weight is too small to be normal."""
-    config, arrays, certificate, source = saved_net(correction="quarters")
-    starts, layer = arrays["units.layers"], np.zeros(len(arrays["units.biases"]), np.int64)
-    for number, (begin, end) in enumerate(pairwise(starts.tolist())):
-        layer[begin:end] = number
-    behind = layer < len(starts) - 2  # the outputs stay as they are
-    weights, biases = arrays["units.weights"].copy(), arrays["units.biases"].copy()
+    net = saved_net(correction="quarters")
+    bounds, starts = (net.arrays[f"network.units.{part}"] for part in ("bounds", "starts"))
+    layer = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    behind = layer < len(bounds) - 2  # the outputs stay as they are
     hidden, out = behind & (layer % 4 == 0), behind & (layer % 4 == 1)
-    weights[hidden] *= np.float32(scale)
+    values, biases = net.arrays[VALUES].copy(), net.arrays[BIASES].copy()
+    values[np.repeat(hidden, np.diff(starts))] *= np.float32(scale)
     biases[hidden] *= np.float32(scale)
-    weights[out] /= np.float32(scale)
-    wide = {kind: [-4 * scale - 4, 4 * scale + 4] for kind in certificate["pre_activations"]}
-    scaled = arrays | {"units.weights": weights, "units.biases": biases}
-    claims = certificate | {"pre_activations": wide}
+    values[np.repeat(out, np.diff(starts))] /= np.float32(scale)
+    wide = {kind: [-4 * scale - 4, 4 * scale + 4] for kind in net.claims["pre_activations"]}
+    arrays = net.arrays | {VALUES: values, BIASES: biases}
+    scaled = replace(net, arrays=arrays, claims=net.claims | {"pre_activations": wide})
     if right:
-        checker.check(config, scaled, claims, source)
+        assert scaled.verdict("relu") == COMPUTES_SOURCE
     else:
         with pytest.raises(CheckError, match="too large or too small"):
-            checker.check(config, scaled, claims, source)
+            scaled.verdict("relu")
 
 
 def test_another_circuit_of_the_same_shape_is_seen() -> None:
     """A net that computes something else than the circuit saved beside it, every gate in itself right."""
-    config, arrays, certificate, source = saved_net()
+    net = saved_net()
+    source = net.source
     assert isinstance(source, CheckersCircuit)
     left, right = source.left.copy(), source.right.copy()
     swap = np.flatnonzero((ARITY_TWO[source.kinds]) & (left != right))[-1]
     left[swap], right[swap] = right[swap], left[swap]
     with pytest.raises(CheckError, match="not the one that the circuit has"):
-        checker.check(config, arrays, certificate, replace(source, left=left, right=right))
+        replace(net, source=replace(source, left=left, right=right)).verdict("relu")
 
 
 ARITY_TWO = np.array([kind in set(Gate) and Gate(kind).arity == 2 for kind in range(16)])

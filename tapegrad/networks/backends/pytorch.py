@@ -2,18 +2,20 @@
 
 Nothing in it is sparse storage or control flow over values, so that it can be exported, traced, compiled,
 differentiated, mapped over batches, copied and moved like any other module. Rows that read few columns gather
-what they read; the maps of others are written out. Weights are those of entries: what is no entry of a map
-stays 0 when a module is trained.
+what they read; the maps of others are written out. Where layers are just run, `embedding_bag` adds up what
+their rows read, as a product with a sparse matrix would, in a half to a quarter of the time; other formats
+have no such operation, or have it as a loop. Weights are those of entries: what is no entry of a map stays 0
+when a module is trained.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import linear, pad
+from torch.nn.functional import embedding_bag, linear, pad
 
 from tapegrad.networks.backends.numpy import corners
 from tapegrad.networks.checking import check
@@ -29,13 +31,14 @@ SMALL = 1 << 14
 
 class Layer(NamedTuple):
     """A layer of a node `layers`: its rows, where among what is gathered its own begins, how many columns
-    each row reads, and whether all rows have a ReLU (1), none has one (0), or some do (-1)."""
+    each row reads, whether all rows have a ReLU (1), none has one (0), or some do (-1), and the entries."""
 
     first: int
     last: int
     begin: int
     fan_in: int
     relu: int
+    entries: slice
 
 
 class NetworkModule(nn.Module):
@@ -108,21 +111,24 @@ class NetworkModule(nn.Module):
         bounds, starts, columns, rectified = (
             self.network.array(node, part) for part in ("bounds", "starts", "columns", "relu")
         )
-        layers, every, begin = [], [], 0
+        layers, every, offsets, begin = [], [], [], 0
         counts = np.diff(starts)
         for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             fan_in = int(counts[first:last].max(initial=0))
             which = np.arange(fan_in)[:, None]
             own = np.where(which < counts[first:last], starts[first:last] + which, len(columns))
             every.append(own.reshape(-1))
+            offsets.append(starts[first : last + 1] - starts[first])
             cut = rectified[first:last] == 1
             relu = 1 if cut.all() else 0 if not cut.any() else -1
-            layers.append(Layer(first, last, begin, fan_in, relu))
+            layers.append(Layer(first, last, begin, fan_in, relu, slice(*starts[[first, last]].tolist())))
             begin += own.size
         entries = np.concatenate([np.zeros(0, np.int64), *every])
         self.layers[node.name] = layers
         self._index(f"{node.name}.entries", entries)
         self._index(f"{node.name}.reads", np.append(columns, 0)[entries])
+        self._index(f"{node.name}.sources", columns)
+        self._index(f"{node.name}.offsets", np.concatenate([np.zeros(0, np.int64), *offsets]))
 
     def first_state(self) -> tuple[Tensor, ...]:
         """The state before the first step."""
@@ -154,6 +160,20 @@ class NetworkModule(nn.Module):
         return f"{self.network.name}: {', '.join(self.network.inputs)} to {', '.join(self.network.outputs)}"
 
 
+Sums = Callable[[int, Layer, Tensor, Tensor], Tensor]
+"""From the number of a layer, the layer, all slots and the biases to what its rows add up."""
+
+
+def _is_just_run() -> bool:
+    """Whether nobody looks on to write down, map or transform what is computed."""
+    return not (
+        torch.jit.is_tracing()
+        or torch.compiler.is_compiling()
+        or torch.onnx.is_in_onnx_export()
+        or torch._C._are_functorch_transforms_active()
+    )
+
+
 class Torch(Backend[Tensor]):
     """Values are tensors; arrays are those of a module."""
 
@@ -168,33 +188,28 @@ class Torch(Backend[Tensor]):
         """What the module keeps for a node beside its arrays."""
         return getattr(self.module, _flat(f"{node.name}.{part}"), None)
 
+    def _kept(self, node: Node, *parts: str) -> tuple[Tensor, ...]:
+        return tuple(getattr(self.module, _flat(f"{node.name}.{part}")) for part in parts)
+
     def affine(self, node: Node, x: Tensor) -> Tensor:
         values, bias = self.part(node, "values"), self.part(node, "bias")
         places = self.prepared(node, "places")
         if places is not None:
             weight = values.new_zeros(len(bias), x.shape[-1])
             return linear(x, weight.index_put((places[0], places[1]), values, accumulate=True), bias)
-        reads, entries = self.prepared(node, "reads"), self.prepared(node, "entries")
-        assert reads is not None
-        assert entries is not None
+        reads, entries = self._kept(node, "reads", "entries")
         return (x[..., reads] * pad(values, (0, 1))[entries]).sum(-1) + bias
 
     def layers(self, node: Node, x: Tensor) -> Tensor:
         biases, to, rectified = (self.part(node, part) for part in ("biases", "to", "relu"))
-        reads, entries = self.prepared(node, "reads"), self.prepared(node, "entries")
-        assert reads is not None
-        assert entries is not None
-        weights = pad(self.part(node, "values"), (0, 1))[entries]
+        sums_of = self._bags(node) if _is_just_run() else self._gathered(node)
         room = node.whole("slots") - x.shape[-1]
         slots = pad(x.reshape(-1, x.shape[-1]) if x.ndim > 1 else x[None], (0, room)).T
         # In place where nothing is differentiated: a copy of all slots takes longer than the layer.
         apart = torch.is_grad_enabled() or torch.jit.is_tracing()
-        for layer in self.module.layers[node.name]:
-            rows, sums = slice(layer.first, layer.last), biases[layer.first : layer.last, None]
-            size = layer.last - layer.first
-            for entry in range(layer.fan_in):
-                own = slice(layer.begin + entry * size, layer.begin + (entry + 1) * size)
-                sums = torch.addcmul(sums, slots.index_select(0, reads[own]), weights[own, None])
+        for number, layer in enumerate(self.module.layers[node.name]):
+            rows, size = slice(layer.first, layer.last), layer.last - layer.first
+            sums = sums_of(number, layer, slots, biases[rows, None])
             if layer.relu:
                 cut = torch.relu(sums)
                 sums = cut if layer.relu > 0 else torch.where(rectified[rows, None] == 1, cut, sums)
@@ -202,6 +217,40 @@ class Torch(Backend[Tensor]):
             slots = (slots.index_copy if apart else slots.index_copy_)(0, to[rows], sums)
         found = slots[self.part(node, "out")].T
         return found.reshape(*x.shape[:-1], found.shape[-1])
+
+    def _bags(self, node: Node) -> Sums:
+        """What rows add up, one sum of what each reads."""
+        values, (sources, offsets) = self.part(node, "values"), self._kept(node, "sources", "offsets")
+
+        def sums(number: int, layer: Layer, slots: Tensor, biases: Tensor) -> Tensor:
+            if layer.entries.start == layer.entries.stop:
+                return biases
+            own = offsets[layer.first + number : layer.last + number + 1]
+            made = embedding_bag(
+                sources[layer.entries],
+                slots,
+                own,
+                mode="sum",
+                per_sample_weights=values[layer.entries],
+                include_last_offset=True,
+            )
+            return made + biases
+
+        return sums
+
+    def _gathered(self, node: Node) -> Sums:
+        """The same entry by entry: the first of every row, the second, and so on."""
+        reads, entries = self._kept(node, "reads", "entries")
+        weights = pad(self.part(node, "values"), (0, 1))[entries]
+
+        def sums(number: int, layer: Layer, slots: Tensor, total: Tensor) -> Tensor:
+            size = layer.last - layer.first
+            for entry in range(layer.fan_in):
+                own = slice(layer.begin + entry * size, layer.begin + (entry + 1) * size)
+                total = torch.addcmul(total, slots.index_select(0, reads[own]), weights[own, None])
+            return total
+
+        return sums
 
     def relu(self, node: Node, x: Tensor) -> Tensor:
         return torch.relu(x)
@@ -237,8 +286,7 @@ class Torch(Backend[Tensor]):
         spread = self.prepared(node, "spread")
         if spread is not None:
             return x + y @ spread.to(y.dtype)
-        places = self.prepared(node, "places")
-        assert places is not None
+        (places,) = self._kept(node, "places")
         return x + pad(y, (0, 1))[..., places].to(x.dtype)
 
     def join(self, node: Node, x: Tensor, y: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ adds up none of these is at most `bias + (NEAR + rounding) * sum |weight|`. Wher
 Filters of another form are left to `run_columns`.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
 from tapegrad._jit import njit
-from tapegrad.networks.form import Affine
-from tapegrad.networks.numba import ColumnLayers, column_layers, run_columns
+from tapegrad.networks.form import Affine, Dense
 from tapegrad.targets.rcnn.build import ACTIVATIONS, Filter
 from tapegrad.targets.rcnn.exactness import bump_rounding
 
@@ -25,6 +25,19 @@ NEAR = 1e-3
 """What counts as near 0: far above rounding, far below the quarter that thresholds have to spare."""
 MOST_TOUCHED = 256
 """Units that may be active in a patch; with more, all are computed."""
+
+
+class ColumnLayers(NamedTuple):
+    """Maps one below the other, each as the entries of its columns. A map reads the places from `inputs[i]`
+    on and writes those from `outputs[i]` on."""
+
+    column_start: Int[np.ndarray, " columns"]
+    rows: Int[np.ndarray, " entries"]
+    values: Float[np.ndarray, " entries"]
+    bias: Float[np.ndarray, " rows"]
+    inputs: Int[np.ndarray, " maps"]
+    outputs: Int[np.ndarray, " maps"]
+    relu: Bool[np.ndarray, " layers"]
 
 
 class RowsOf(NamedTuple):
@@ -60,14 +73,31 @@ class Ready(NamedTuple):
 
 def ready(filter: Filter, numbers: Float[np.ndarray, "contents channels"]) -> Ready:
     """What the loops need of a filter whose cells have these numbers, by content."""
-    columns, watched = column_layers(filter.convolution.layers), np.asarray(filter.rule_units)
-    activations = tuple(layer.activation for layer in filter.convolution.layers)
+    columns, watched = column_layers(filter.layers), np.asarray(filter.rule_units)
+    activations = tuple(layer.activation for layer in filter.layers)
     maps = [own.entries() for own in filter.maps]
     if filter.channels == 1 and activations == ACTIVATIONS and _of_single_cells(maps[0], maps[1]):
         return _by_answers(filter, maps, numbers[:, 0], columns, watched)
     none, flat = np.zeros(0, np.int64), np.zeros(0)
     rows = RowsOf(none, none, flat, flat)
     return Ready(columns, watched, False, none, flat, flat, rows, rows, none, none, none, none > 0, none > 0)
+
+
+def column_layers(layers: Sequence[Dense]) -> ColumnLayers:
+    """Dense layers in the form that `run_columns` reads."""
+    maps = [layer.map.entries() for layer in layers]
+    inputs = np.concatenate([[0], np.cumsum([own.width for own in maps])])
+    columns = np.concatenate([start + own.columns for start, own in zip(inputs, maps, strict=False)])
+    order = np.argsort(columns, kind="stable")
+    return ColumnLayers(
+        np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=inputs[-1]))]),
+        np.concatenate([own.rows for own in maps])[order],
+        np.concatenate([own.values for own in maps]).astype(np.float64)[order],
+        np.concatenate([own.bias for own in maps]).astype(np.float64),
+        inputs,
+        np.concatenate([[0], np.cumsum([len(own) for own in maps])]),
+        np.array([layer.activation == "relu" for layer in layers]),
+    )
 
 
 def _of_single_cells(first: Affine, second: Affine) -> bool:
@@ -159,6 +189,27 @@ def _answer(slope: Any, kink: Any, answers: Any, answer: int, number: float) -> 
         unit = answers.columns[e]
         total += answers.values[e] * max(slope[unit] * number + kink[unit], 0.0)
     return total
+
+
+@njit(nogil=True)
+def run_columns(layers: Any, x: Any, watched: Any) -> Any:
+    """The layers on one vector, what is 0 skipped; and whether one of the units `watched` of the last ReLU
+    layer is above 1/2."""
+    active = False
+    for i in range(len(layers.relu)):
+        after = layers.bias[layers.outputs[i] : layers.outputs[i + 1]].copy()
+        for place in range(len(x)):
+            if x[place] != 0:
+                column = layers.inputs[i] + place
+                for e in range(layers.column_start[column], layers.column_start[column + 1]):
+                    after[layers.rows[e]] += layers.values[e] * x[place]
+        if layers.relu[i]:
+            after = np.maximum(after, 0.0)
+            active = False  # the last ReLU decides
+            for unit in watched:
+                active |= unit < len(after) and after[unit] > 0.5
+        x = after
+    return x, active
 
 
 @njit(nogil=True)

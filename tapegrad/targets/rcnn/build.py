@@ -10,19 +10,20 @@ one layer of ReLUs decides a clause: `relu(n) - relu(n - 1)` with `n = 4 * (sum 
 more, or -2 or less. All numbers are small integers, exact in any precision that holds `largest_sum`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int
+from jaxtyping import Int
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, Refused
-from tapegrad.networks.form import Activation, Affine, Convolution, Dense, Matrix, Rows
-from tapegrad.networks.jax import convolve
+from tapegrad.networks.builder import Builder, Value
+from tapegrad.networks.form import Activation, Affine, Dense, Matrix, Rows
+from tapegrad.networks.network import Network
+from tapegrad.networks.saving import same_network
 from tapegrad.targets.rcnn.encoding import (
     COMPUTING,
     MEMORISING,
@@ -41,6 +42,7 @@ from tapegrad.targets.rcnn.encoding import (
 )
 
 MAPS = ("V1", "V2", "V3", "V4", "V5")
+"""The paper's names of the maps."""
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "linear", "relu", "linear", "linear")
 PASSING_SLOPE = -9 / 2
 """A passing unit adds `-1/9 * 2 relu(...)` to the value, so this slope makes the derivative 1."""
@@ -79,62 +81,85 @@ def form(predicate: Predicate, cells: Cells) -> tuple[dict[int, int], int]:
             return symbols | {WORK: 1, COMPUTING: -2, MEMORISING: -1}, 0
 
 
-class Filter(eqx.Module):
-    """The layers that are applied to the patch of every cell, again and again."""
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """Dense layers, which are applied to the 3x3 patch of every cell, again and again. Inputs are numbered
+    channel by channel, and for each by the cells of the patch that are read."""
 
-    convolution: Convolution
+    layers: tuple[Dense, ...]
+    channels: int
+    """Numbers of a cell."""
+    padding: float
+    """The numbers of the cells outside."""
     rule_units: Int[np.ndarray, " rules"]
     """The units of the last ReLU layer of which one is active where the head stands on a rule."""
+    cells: tuple[int, ...] = tuple(range(9))
+    """The cells of the patch that are read, counted row by row."""
 
-    @property
-    def channels(self) -> int:
-        """Numbers of a cell."""
-        return self.convolution.channels
+    @classmethod
+    def of(cls, network: Network) -> "Filter":
+        """The filter that a network is; one that is anything else is refused."""
+        layers = list[Dense]()
+        nodes = {node.operation: node for node in network.nodes}
+        if not nodes.keys() >= {"patches", "affine", "relu", "take"} or network.state.keys() != {"grid"}:
+            raise BrokenNet("the network is no filter on a grid")
+        channels, cells = network.state["grid"].port.shape[0], nodes["patches"].list("cells")
+        if not isinstance(channels, int):
+            raise BrokenNet("the network does not say how many numbers a cell has")
+        width = channels * len(cells)
+        for node in network.nodes:
+            if node.operation == "affine":
+                layers.append(Dense(network.map(node, width), "linear"))
+                width = len(layers[-1].map)
+            elif node.operation == "relu" and layers:
+                layers[-1] = Dense(layers[-1].map, "relu")
+        rules, padding = network.array(nodes["take"], "index"), nodes["patches"].number("padding")
+        made = cls(tuple(layers), channels, padding, rules, cells)
+        if width != channels or not same_network(made.network(), network):
+            raise BrokenNet("the network does something else than a filter and its rules")
+        return made
+
+    def network(self) -> Network:
+        """The grid (channels, rows, columns) after one application, and in how many ways a rule applies at
+        each cell: 1 where a head stands on a rule, nowhere if the machine has halted."""
+        graph = Builder("rcnn", self.dtype)
+        first = np.zeros((self.channels, 1, 1), self.dtype)
+        grid = graph.state("grid", first, self.channels, "rows", "columns")
+        cells = graph.node("transpose", grid, name="cells", order=(1, 2, 0))
+        after, deciding = self.applied(graph, cells)
+        rules = graph.take(deciding, self.rule_units, "rules")
+        half = graph.constant(np.array(0.5, self.dtype), "half")
+        applies = graph.node("greater", rules, half, name="applies")
+        graph.output("running", graph.node("total", applies, name="running", axes=1))
+        graph.hand_on("grid", graph.node("transpose", after, name="next", order=(2, 0, 1)))
+        return graph.network()
+
+    def applied(self, graph: Builder, cells: Value) -> tuple[Value, Value]:
+        """A grid (rows, columns, channels) after one application, and the units of the last ReLU layer."""
+        padding = float(self.padding)
+        x = graph.node("patches", cells, name="patches", cells=self.cells, padding=padding)
+        deciding = x
+        for number, layer in enumerate(self.layers):
+            x = graph.affine(x, layer.map, f"filter.{number}")
+            if layer.activation == "relu":
+                x = deciding = graph.node("relu", x, name=f"filter.{number}.relu")
+        return x, deciding
 
     @property
     def maps(self) -> tuple[Affine | Matrix, ...]:
         """The affine maps, in order."""
-        return tuple(layer.map for layer in self.convolution.layers)
+        return tuple(layer.map for layer in self.layers)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The precision that it runs in."""
         return np.dtype(self.maps[0].bias.dtype)
 
-    def __call__(self, grid: Float[Array, "channels rows columns"]) -> Float[Array, "channels rows columns"]:
-        """One layer of the network on the whole grid."""
-        return convolve(self.convolution, grid)
-
-    def rule_applies(self, grid: Float[Array, "channels rows columns"]) -> Bool[Array, "rows columns"]:
-        """For each cell whether it holds a head on a rule: nowhere so once the machine has halted."""
-        return (convolve(self.convolution, grid, self._deciding)[self.rule_units] > 0.5).any(0)
-
-    def fits(self) -> bool:
-        """Whether its maps are maps that follow each other, and its rules are units."""
-        own, units = self.convolution, self.rule_units
-        sizes = [len(own.cells) * own.channels, *(len(layer.map) for layer in own.layers)]
-        chained = all(
-            map_.fits() and map_.width == size for map_, size in zip(self.maps, sizes, strict=False)
-        )
-        known = units.ndim == 1 and units.dtype.kind == "i"
-        known = known and bool(((units >= 0) & (units < sizes[self._deciding])).all())
-        return chained and known and sizes[-1] == own.channels
-
     @property
-    def _deciding(self) -> int:
+    def deciding(self) -> int:
         """Layers up to the last ReLU."""
-        activations = [layer.activation for layer in self.convolution.layers]
+        activations = [layer.activation for layer in self.layers]
         return len(activations) - activations[::-1].index("relu")
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Its arrays for saving: five maps by their entries, or a kernel and what mixes its units."""
-        rule_units = {"rule_units": np.asarray(self.rule_units)}
-        if self.convolution.channels == 1:
-            parts = [_saved(name, own.entries()) for name, own in zip(MAPS, self.maps, strict=True)]
-            return {key: value for part in parts for key, value in part.items()} | rule_units
-        first, mix = (own.dense() for own in self.maps)
-        kernel = np.asarray(first.weight).reshape(len(first), self.channels, 3, 3)
-        return {"kernel": kernel, "bias": np.asarray(first.bias), "mix": np.asarray(mix.weight)} | rule_units
 
 
 def build_filter(encoding: Encoding, clauses: Sequence[Clause]) -> tuple[Filter, dict[str, list[str]]]:
@@ -143,45 +168,9 @@ def build_filter(encoding: Encoding, clauses: Sequence[Clause]) -> tuple[Filter,
     return build(encoding.cells, clauses)
 
 
-def filter_from(encoding: Encoding, arrays: Mapping[str, NDArray[Any]]) -> Filter:
-    """The filter again, from its arrays."""
-    rule_units = np.asarray(arrays["rule_units"])
-    if encoding.name == "ternary":
-        built = _of_maps([_loaded(name, arrays) for name in MAPS], rule_units)
-    else:
-        kernel, bias, mix = (np.asarray(arrays[name]) for name in ("kernel", "bias", "mix"))
-        built = _of_kernel(kernel, bias, mix, rule_units)
-    if not built.fits() or built.channels != len(encoding.line()):
-        raise BrokenNet("the layers of the filter do not fit together")
-    return built
-
-
-def _saved(name: str, own: Affine) -> dict[str, NDArray[Any]]:
-    parts = {"rows": own.rows, "columns": own.columns, "values": own.values, "bias": own.bias}
-    return {f"{name}.{part}": np.asarray(array) for part, array in parts.items()} | {
-        f"{name}.width": np.array([own.width])
-    }
-
-
-def _loaded(name: str, arrays: Mapping[str, NDArray[Any]]) -> Affine:
-    parts = [np.asarray(arrays[f"{name}.{part}"]) for part in ("rows", "columns", "values", "bias")]
-    return Affine(*parts, width=int(arrays[f"{name}.width"][0]))
-
-
 def _of_maps(maps: Sequence[Affine], rule_units: Int[np.ndarray, " rules"]) -> Filter:
     layers = tuple(Dense(own, activation) for own, activation in zip(maps, ACTIVATIONS, strict=True))
-    return Filter(Convolution(layers, 1, PADDING), rule_units)
-
-
-def _of_kernel(
-    kernel: Float32[np.ndarray, "units channels 3 3"],
-    bias: Float32[np.ndarray, " units"],
-    mix: Float32[np.ndarray, "channels units"],
-    rule_units: Int[np.ndarray, " rules"],
-) -> Filter:
-    first = Dense(Matrix(kernel.reshape(len(kernel), -1), bias), "relu")
-    second = Dense(Matrix(mix, np.zeros(len(mix), mix.dtype)), "linear")
-    return Filter(Convolution((first, second), len(mix), 0.0), rule_units)
+    return Filter(layers, 1, PADDING, rule_units)
 
 
 @dataclass(frozen=True)
@@ -303,41 +292,48 @@ def channel_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[Filter, dic
             f"{LARGEST_FILTER:,} weights",
             advice='Use fewer states, or take encoding="ternary", which keeps only weights that are not 0.',
         )
-    kernel = np.zeros((units, len(channels), 3, 3), dtype=np.float32)
-    bias = np.zeros(len(kernel), dtype=np.float32)
-    mix = np.zeros((len(channels), len(kernel)), dtype=np.float32)
-    names, rule_units = [], []
+    first, second, rule_units = Rows(), Rows(len(channels)), list[int]()
     for clause in clauses:
-        unit = len(names)
-        weights, constant = _sum(clause, cells, len(channels))
+        weights, constant = linear_form(clause, cells)
+        effect, spare = effect_channels(clause, cells), constant - clause.needs
+        unit = len(first.bias)
         for offset, sign in ((2, 1), (1, -1)):
-            kernel[len(names)], bias[len(names)] = 4 * weights, 4 * (constant - clause.needs) + offset
-            mix[_channels_of(clause, cells), len(names)] = sign
-            names.append(clause.reason)
+            entries = [(place, 4.0 * weight) for place, weight in weights.items()]
+            added = first.add(entries, 4 * spare + offset, clause.reason)
+            for channel in effect:
+                second.entries[channel][added] = sign
         if clause.rule:
             rule_units.append(unit)
         if clause.passes:
-            kernel[len(names)], bias[len(names)] = 2 * weights, 2 * (constant - clause.needs) + 1
-            kernel[len(names), TRACE, 1, 1] = 1
-            mix[TRACE, [len(names), unit, unit + 1]] = 1, -1, 1
-            names.append(f"{clause.reason}: gradient")
-    found = _of_kernel(kernel, bias, mix, np.array(rule_units, dtype=np.int64))
-    return found, {"units": names, "channels": channels}
+            entries = [*((place, 2.0 * weight) for place, weight in weights.items()), (CENTRE, 1.0)]
+            added = first.add(entries, 2 * spare + 1, f"{clause.reason}: gradient")
+            second.entries[TRACE] |= {added: 1, unit: -1, unit + 1: 1}
+    maps = first.affine(9 * len(channels), np.float32), second.affine(units, np.float32)
+    layers = Dense(maps[0], "relu"), Dense(maps[1], "linear")
+    found = Filter(layers, len(channels), 0.0, np.array(rule_units, dtype=np.int64))
+    return found, {"units": first.reasons, "channels": channels}
 
 
-def _sum(clause: Clause, cells: Cells, channels: int) -> tuple[NDArray[np.float32], int]:
-    weights = np.zeros((channels, 3, 3), dtype=np.float32)
-    constant = 0
+CENTRE = 9 * TRACE + 4
+"""The place of a patch that holds the trace of the cell itself."""
+
+
+def linear_form(clause: Clause, cells: Cells) -> tuple[dict[int, int], int]:
+    """What a clause adds up: weights by place of the patch, in order, and a constant."""
+    weights, constant = dict[int, int](), 0
     signed = [(literal, 1) for literal in clause.when] + [(literal, -1) for literal in clause.unless]
     for literal, sign in signed:
         per_channel, extra = form(literal.predicate, cells)
         constant += sign * extra
+        cell = 3 * (literal.at[0] + 1) + literal.at[1] + 1
         for channel, weight in per_channel.items():
-            weights[channel, literal.at[0] + 1, literal.at[1] + 1] += sign * weight
-    return weights, constant
+            place = 9 * channel + cell
+            weights[place] = weights.get(place, 0) + sign * weight
+    return {place: weights[place] for place in sorted(weights) if weights[place]}, constant
 
 
-def _channels_of(clause: Clause, cells: Cells) -> list[int]:
+def effect_channels(clause: Clause, cells: Cells) -> list[int]:
+    """The channels that a clause sets."""
     effect = clause.effect
     found = [
         channel

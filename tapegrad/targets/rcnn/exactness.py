@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.machines.model import GridMachine
-from tapegrad.targets.rcnn.build import PASSING_SLOPE, Filter, questions_about
+from tapegrad.targets.rcnn.build import PASSING_SLOPE, Filter, effect_channels, linear_form, questions_about
 from tapegrad.targets.rcnn.encoding import (
     Cells,
     Clause,
@@ -59,7 +59,8 @@ def bump_rounding(filter: Filter, values: NDArray[np.float64]) -> float:
 @dataclass(frozen=True)
 class FilterSize:
     """`dense` counts every place of the filter's matrices, the paper's O(s^2); `weights` those that are not
-    zero, O(s); `parameters` the numbers that a saved net consists of."""
+    zero, O(s), with the numbers that a cell begins as and the 1/2 that units of rules are compared with;
+    `parameters` the numbers that a saved net consists of."""
 
     width: int
     depth: int
@@ -67,6 +68,11 @@ class FilterSize:
     weights: int
     parameters: int
     bytes: int
+
+    @property
+    def largest(self) -> int:
+        """What is bounded: in channels every place is written out by some, as are the numbers of contents."""
+        return self.dense if self.depth == 2 else self.parameters
 
 
 def filter_size(machine: GridMachine, encoding: str) -> FilterSize:
@@ -99,14 +105,27 @@ def _ternary(cells: Cells, clauses: list[Clause], rules: int) -> FilterSize:
     weights = [kinks, kinks, asked, told, place]
     biases = [kinks, len(questions), units, place, 1]
     shapes = [(kinks, 9), (len(questions), kinks), (units, len(questions)), (place, units), (1, place)]
-    parameters = 3 * sum(weights) + sum(biases) + len(shapes) + rules
     dense = sum(rows * (columns + 1) for rows, columns in shapes)
     width = max(rows for rows, _ in shapes)
-    return FilterSize(width, 5, dense, sum(weights) + sum(biases), parameters, 8 * parameters)
+    return _size(width, 5, dense, sum(weights), sum(biases) + 2, rules, 8)
+
+
+def _size(
+    width: int, depth: int, dense: int, entries: int, others: int, rules: int, precision: int
+) -> FilterSize:
+    """An entry has a row and a column beside it; these, and what is said of rules, are words of 8 bytes."""
+    whole = 2 * entries + rules
+    fixed = entries + others
+    return FilterSize(width, depth, dense, fixed, fixed + whole, precision * fixed + 8 * whole)
 
 
 def _channels(cells: Cells, clauses: list[Clause], rules: int) -> FilterSize:
     channels = len(channel_names(cells))
-    units = 2 * len(clauses) + sum(clause.passes for clause in clauses)
+    read, told, units = 0, 3 * sum(clause.passes for clause in clauses), 0
+    for clause in clauses:
+        weights, _ = linear_form(clause, cells)
+        read += (2 + clause.passes) * len(weights) + clause.passes
+        told += 2 * len(effect_channels(clause, cells))
+        units += 2 + clause.passes
     dense = units * channels * 10 + units
-    return FilterSize(units, 2, dense, dense, dense + rules, 4 * dense + 8 * rules)
+    return _size(units, 2, dense, read + told, units + 2 * channels + 1, rules, 4)

@@ -12,10 +12,9 @@ from tapegrad._trees import static, tree
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import MOVES, Cell, GridConfiguration, GridMachine
 from tapegrad.networks.backends.numpy import NumPy
-from tapegrad.networks.forms import of_convolution
 from tapegrad.networks.network import Network
 from tapegrad.targets.net import Net
-from tapegrad.targets.rcnn.build import Filter, build_filter, filter_from
+from tapegrad.targets.rcnn.build import Filter, build_filter
 from tapegrad.targets.rcnn.encoding import COMPUTE, ENCODINGS, HEAD, Cells, Encoding, Grid, clauses_of
 from tapegrad.targets.rcnn.exactness import claims
 from tapegrad.targets.rcnn.fast import Rolled, Roller, around, inside
@@ -89,8 +88,10 @@ class RcnnNet(Net):
 
     target: ClassVar[str] = "rcnn"
     engines: ClassVar[tuple[str, ...]] = ENGINES
+    saves_network: ClassVar[bool] = True
 
-    filter: Filter
+    network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]
+    """One application of the filter to a grid."""
     encoding: Encoding = static()
     symbols: tuple[str, ...] = static()
     states: tuple[str, ...] = static()
@@ -99,13 +100,16 @@ class RcnnNet(Net):
     """The machine's table: written symbol, move and new state for each state and symbol, -1 where it halts.
     Provenance: nothing here is used to run the net."""
     names: Mapping[str, list[str]] = static()
-    roller: Roller = static()
-    """The filter made ready for the engine `fast`; keeps the patches it has met."""
 
     @cached_property
-    def network(self) -> Network:
-        """One application of the filter to a grid."""
-        return of_convolution(self.target, self.filter.convolution)
+    def filter(self) -> Filter:
+        """The layers of the network."""
+        return Filter.of(self.network)
+
+    @cached_property
+    def roller(self) -> Roller:
+        """The filter made ready for the engine `fast`; keeps the patches it has met."""
+        return Roller(self.filter, self.encoding)
 
     def given(self, carry: Sheet | Tracked) -> dict[str, NDArray[Any]]:
         return {"grid": np.asarray(carry.grid)}
@@ -156,18 +160,15 @@ class RcnnNet(Net):
             after, applied = self._strip(grid)
             return after, bool(applied.any())
         around = ((0, 0), (1, 1), (1, 1))
-        padded = np.pad(grid, around, constant_values=self.filter.convolution.padding)
+        padded = np.pad(grid, around, constant_values=self.filter.padding)
         found = [self._strip(padded[:, row : row + height + 2]) for row in range(0, rows, height)]
         after = np.concatenate([strip[:, 1:-1, 1:-1] for strip, _ in found], axis=1)
         return after, any(bool(applied[1:-1, 1:-1].any()) for _, applied in found)
 
     def _strip(self, grid: Grid) -> tuple[Grid, NDArray[np.bool_]]:
-        """The same at once, and the cells where a unit of a rule is active: the last ReLU decides."""
-        units, after = grid, grid
-        for node, value in self._backend.values({"grid": grid}):
-            units = value if node.operation == "relu" else units
-            after = value
-        return after, np.any(units[..., self.filter.rule_units] > 0.5, axis=-1)
+        """The same at once, and the cells where a rule applies."""
+        outputs, state = self._backend.run({"grid": grid})
+        return state["grid"], outputs["running"] > 0
 
     @cached_property
     def _backend(self) -> NumPy:
@@ -275,7 +276,7 @@ class RcnnNet(Net):
         return f"{self.names[layer][int(number)]} ({_PLACES[layer]})"
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return self.filter.arrays() | {"rules": self.rules}
+        return {"rules": self.rules}
 
     def config(self) -> dict[str, Any]:
         return {
@@ -297,21 +298,24 @@ class RcnnNet(Net):
     ) -> Self:
         if config["encoding"] not in ENCODINGS:
             raise BrokenNet(f"there is no encoding {config['encoding']!r}")
+        if network is None:
+            raise BrokenNet("the folder has no network", advice="Compile and save the net again.")
         symbols, states = tuple(config["symbols"]), tuple(config["states"])
         encoding = Encoding(config["encoding"], Cells(len(symbols), len(states)))
-        built = filter_from(encoding, arrays)
-        roller = Roller(built, encoding)
         rules, names = np.asarray(arrays["rules"]), config["names"]
-        return cls(built, encoding, symbols, states, config["margin"], rules, names, roller)
+        made = cls(network, encoding, symbols, states, config["margin"], rules, names)
+        if made.filter.channels != len(encoding.line()):
+            raise BrokenNet("the filter has another number of channels than the encoding")
+        _ = made.roller  # refuses what it cannot run
+        return made
 
     @classmethod
     def of(cls, machine: GridMachine, encoding: str, margin: int) -> Self:
         """The net of a machine."""
         coded = Encoding(encoding, Cells(len(machine.alphabet), len(machine.states)))
         built, names = build_filter(coded, clauses_of(machine))
-        roller = Roller(built, coded)
         rules = rule_table(machine)
-        return cls(built, coded, machine.alphabet, machine.states, margin, rules, names, roller)
+        return cls(built.network(), coded, machine.alphabet, machine.states, margin, rules, names)
 
     def certificate(self) -> dict[str, Any]:
         return claims(self.filter, self.encoding)

@@ -1,11 +1,10 @@
 """Definition 5 of Goel et al.: memory layer, frame, filter applied L times, head, sum."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import index
 from typing import Any, Self
 
-import equinox as eqx
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,8 +12,10 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import BLANK, MINUS, PLUS, Frame
 from tapegrad.machines.many_heads import ManyHeadMachine
 from tapegrad.machines.model import GridMachine
-from tapegrad.networks.form import Affine, Dense, Recurrence
-from tapegrad.networks.jax import first_grid, read_out, recur
+from tapegrad.networks.backends.numpy import NumPy
+from tapegrad.networks.builder import Builder, Value
+from tapegrad.networks.form import Affine, Dense
+from tapegrad.networks.network import Network
 from tapegrad.targets.rcnn.build import Filter, build_filter
 from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, UNKNOWN, WORK, Cells, Encoding, clauses_of
 
@@ -25,6 +26,9 @@ HEAD_KINKS = ((-1 / 6, 18.0), (0.0, -36.0), (1 / 9, 36.0), (1 / 6, -18.0))
 """The head in ternary: -1 up to -1/6, 1 from 1/6 on, and 0 at -1/9 and 1/9."""
 
 
+FIRST, LAST = "first grid", "layers"
+"""Nodes of the network of a learner: the grid (rows, columns, channels) before the first layer and after the
+last."""
 ENGINES = ("reference", "fast")
 """How a network is trained and run: every cell in every layer, or what has changed."""
 
@@ -51,18 +55,19 @@ Layout = tuple[Affine, tuple[Dense, ...], NDArray[Any], tuple[Dense, ...]]
 computes or memorises, with slope 18 in the latter case; the sign of the symbol otherwise."""
 
 
-class Rcnn(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class Rcnn:
     """The network of a learning machine for `rows - 1` samples of `columns - 1` features. Its parameters are
     the filter, which does not change, and the memory `W`, which is given at every call."""
 
     filter: Filter
-    encoding: Encoding = eqx.field(static=True)
-    rows: int = eqx.field(static=True)
-    columns: int = eqx.field(static=True)
-    frame: Frame = eqx.field(static=True)
-    layers: int = eqx.field(static=True)
-    states: tuple[str, ...] = eqx.field(static=True)
-    symbols: tuple[str, ...] = eqx.field(static=True)
+    encoding: Encoding
+    rows: int
+    columns: int
+    frame: Frame
+    layers: int
+    states: tuple[str, ...]
+    symbols: tuple[str, ...]
 
     @classmethod
     def of(
@@ -112,27 +117,70 @@ class Rcnn(eqx.Module):
         return replace(self, layers=layers)
 
     @property
-    def form(self) -> Recurrence:
-        """The network as data."""
-        layout = _channels if self.encoding.name == "channels" else _ternary
-        direct, units, around, head = layout(self.filter.channels, self.filter.dtype)
-        return Recurrence(direct, units, around, self.filter.convolution, head, self.frame, self.layers)
+    def layout(self) -> Layout:
+        """How cells begin and what they say, in this encoding."""
+        make = _channels if self.encoding.name == "channels" else _ternary
+        return make(self.filter.channels, self.filter.dtype)
 
-    def framed(self, memory: jax.Array, z: jax.Array) -> jax.Array:
-        """The grid before the first layer: row i is `W_i * z`, in a frame of work cells."""
-        return first_grid(self.form, memory, z)
+    @cached_property
+    def network(self) -> Network:
+        """Memory, input and label to the output and its squared loss, whose derivative by the memory is what
+        SGD follows."""
+        graph = Builder("rcnn that learns", self.filter.dtype)
+        memory = graph.input("memory", self.rows, self.columns, about="W, which is trained")
+        z = graph.input("z", self.columns, about="features and a last 1")
+        label = graph.input("label", about="-1 or +1")
+        first = self._framed(graph, memory * z)
+        body = Builder("layer", self.filter.dtype)
+        before = body.state("grid", np.zeros((*self.shape, self.filter.channels), self.filter.dtype))
+        body.hand_on("grid", self.filter.applied(body, before)[0])
+        last = graph.node("repeat", first, body=body.network(), count=self.layers, name=LAST)
+        output = self._read(graph, last)
+        graph.output("output", output)
+        off = graph.value(output) - label
+        graph.output("loss", off * off * 0.5)
+        return graph.network()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the grid with its frame."""
+        top, bottom, left, right = self.frame
+        return top + self.rows + bottom, left + self.columns + right
+
+    def _framed(self, graph: Builder, products: Value) -> Value:
+        """The grid before the first layer: row i is made of `W_i * z`, in a frame of work cells."""
+        direct, units, around, _ = self.layout
+        top, bottom, left, right = self.frame
+        cell = graph.take(products, np.arange(self.columns)[:, None])
+        cells = graph.affine(cell, direct, "direct")
+        if units:
+            cells = cells + graph.dense(cell, units, "units")
+
+        def work(*shape: int) -> Value:
+            return graph.constant(np.broadcast_to(around, (*shape, len(around))))
+
+        grid = graph.join(work(self.rows, left), cells, work(self.rows, right), axis=-2)
+        above = graph.join(work(top, self.shape[1]), grid, axis=-3)
+        return graph.node("join", above, work(bottom, self.shape[1]), name=FIRST, axis=-3)
+
+    def _read(self, graph: Builder, grid: Value) -> Value:
+        """What the heads of the main grid add up to."""
+        top, bottom, left, right = self.frame
+        frame = (top, bottom), (left, right), (0, 0)
+        main = np.pad(np.ones((self.rows, self.columns, 1), self.filter.dtype), frame)
+        return (graph.dense(grid, self.layout[3], "head") * main).total(3)
+
+    def framed(self, memory: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
+        """The grid (channels, rows, columns) before the first layer."""
+        given = {"memory": memory, "z": z, "label": np.zeros((), self.filter.dtype)}
+        values = NumPy(self.network).values(given)
+        first = next(value for node, value in values if node.name == FIRST)
+        return np.ascontiguousarray(np.moveaxis(first, -1, 0))
 
     def main(self, grid: Any) -> Any:
-        """The main grid without its frame. Takes arrays of numpy too."""
-        return self.form.main(grid)
-
-    def answer(self, grid: jax.Array) -> jax.Array:
-        """Head and sum over the main grid."""
-        return read_out(self.form, grid)
-
-    def __call__(self, memory: jax.Array, z: jax.Array) -> jax.Array:
-        """The network's output on `z = [x, 1]`."""
-        return recur(self.form, memory, z)
+        """The main grid without its frame, of the last two axes of an array."""
+        top, _, left, _ = self.frame
+        return grid[..., top : top + self.rows, left : left + self.columns]
 
     def start_numbers(self, memory: NDArray[Any], Z: NDArray[Any]) -> NDArray[np.int64]:
         """The contents of the framed grid for each row of `Z`, for the engine `fast`; a memory value that is
@@ -172,13 +220,17 @@ def _ternary(channels: int, dtype: np.dtype[Any]) -> Layout:
 
 def _channels(channels: int, dtype: np.dtype[Any]) -> Layout:
     """A cell keeps its value as a trace, and has a symbol where that is a third of a sign:
-    `relu(12 v - 2) - relu(12 v - 3)` is 1 at 1/3, 0 at 0 and -1/3, flat at all three."""
+    `1 - relu(1 - relu(12 v - 2))` is 1 at 1/3, 0 at 0 and -1/3, flat at all three; and exact at 1/3, which is
+    rounded, whether or not product and sum are rounded as one."""
     nothing = np.zeros(channels, dtype)
-    trace, signs, answer = (np.zeros(shape, dtype) for shape in ((channels, 1), (channels, 4), (1, channels)))
-    cuts = np.array([[12], [12], [-12], [-12]], dtype), np.array([-2, -3, -2, -3], dtype)
+    trace, answer = np.zeros((channels, 1), dtype), np.zeros((1, channels), dtype)
     trace[TRACE] = 1
-    signs[SYMBOLS, :2] = signs[SYMBOLS + 1, 2:] = 1, -1
     answer[0, [SYMBOLS, SYMBOLS + 1, TRACE]] = 1, -1, ANSWER_SLOPE
-    units = Dense(Affine.of(*cuts), "relu"), Dense(Affine.of(signs, nothing), "linear")
+    cuts = Affine.of(np.array([[12], [-12]], dtype), np.array([-2, -2], dtype))
+    rest = Affine.of(-np.eye(2, dtype=dtype), np.ones(2, dtype))
+    signs = np.zeros((channels, 2), dtype)
+    signs[SYMBOLS, 0] = signs[SYMBOLS + 1, 1] = -1
+    symbols = Affine.of(signs, -signs.sum(axis=1))
+    units = Dense(cuts, "relu"), Dense(rest, "relu"), Dense(symbols, "linear")
     work = np.equal(np.arange(channels), WORK).astype(dtype)
     return Affine.of(trace, nothing), units, work, (Dense(Affine.of(answer, nothing[:1]), "linear"),)

@@ -7,7 +7,6 @@ from enum import IntEnum
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,10 +16,12 @@ from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.many_heads import HeadsConfiguration
 from tapegrad.machines.model import Cell, GridConfiguration
+from tapegrad.networks.backends.jax import Jax
+from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.numpy import chain
 from tapegrad.targets.rcnn.encoding import CLOSE, HEAD
 from tapegrad.targets.rcnn.fast import Roller
-from tapegrad.targets.rcnn.network import Rcnn, check_engine
+from tapegrad.targets.rcnn.network import LAST, Rcnn, check_engine
 from tapegrad.targets.rcnn.training import Progress, check_features, on_threads
 
 MOST_AT_ONCE = 256
@@ -86,7 +87,7 @@ def failure(network: Rcnn, outcome: int, grid: NDArray[Any], point: int, last: C
             where=where,
             advice="Take more layers; `partial` of this error holds the grid as it is.",
         )
-    total = float(network.answer(jnp.asarray(grid)))
+    total = float(network.main(chain(network.layout[3], grid)).sum())
     return Refused(
         f"the main grid does not hold one sign and blanks; it adds up to {total:.6g}",
         where=where,
@@ -129,7 +130,7 @@ def outcomes_on(network: Rcnn, roller: Roller, memory: NDArray[Any], Z: NDArray[
     """How the network ends on each test point (rows of `Z`, each with a last 1), on this thread."""
     top, left = network.frame.top, network.frame.left
     main = top, top + network.rows, left, left + network.columns
-    answers = chain(network.form.head, roller.code.table.T).astype(np.float64).ravel()
+    answers = chain(network.layout[3], roller.code.table.T).astype(np.float64).ravel()
     answers[network.encoding.cells.stray] = np.nan
     ends = roller.run_points(network.start_numbers(memory, Z), network.layers, main, answers)
     return judged(ends.sums, ends.running, ends.lost, ends.layers)
@@ -247,56 +248,28 @@ def predict_many(
 
 
 @in_double
-def _readout(network: Rcnn, grids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    outputs, running = _compiled_readout(network, jnp.asarray(grids))
-    return np.asarray(outputs), np.asarray(running)
-
-
-@eqx.filter_jit
-def _compiled_readout(network: Rcnn, grids: jax.Array) -> tuple[jax.Array, jax.Array]:
-    applies = jax.vmap(network.filter.rule_applies)(grids)
-    return jax.vmap(network.answer)(grids), applies.any((1, 2))
-
-
-@in_double
 def _reference(network: Rcnn, memory: NDArray[Any], Z: NDArray[Any]) -> tuple[Outcomes, NDArray[Any]]:
-    grids = np.asarray(_last_grids(network, jnp.asarray(memory), jnp.asarray(Z)))
-    sums, running = _readout(network, grids)
+    def last(z: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found = {node.name: value for node, value in Jax(network.network).values(given | {"z": z})}
+        return jnp.moveaxis(found[LAST], -1, 0), found[network.network.outputs["output"]]
+
+    given = {"memory": jnp.asarray(memory), "label": jnp.zeros((), memory.dtype)}
+    grids, sums = map(np.asarray, jax.jit(jax.vmap(last))(jnp.asarray(Z)))
+    layer = NumPy(network.filter.network())
+    running = np.array([layer.run({"grid": grid})[0]["running"].any() for grid in grids])
     cells, numbers = network.encoding.cells, np.array([network.encoding.decode(grid) for grid in grids])
     lost = cells.facts[numbers, 2].max(axis=(1, 2)) < HEAD
     stray = cells.stray[network.main(numbers)].any(axis=(1, 2))
     return judged(np.where(stray, np.nan, sums), running, lost, np.full(len(Z), network.layers)), grids
 
 
-@eqx.filter_jit
-def _last_grids(network: Rcnn, memory: jax.Array, Z: jax.Array) -> jax.Array:
-    grids = jax.vmap(network.framed, (None, 0))(memory, Z)
-    layer = jax.vmap(network.filter)
-    return jax.lax.fori_loop(0, network.layers, lambda _, grids: layer(grids), grids)
-
-
 def roll_out(network: Rcnn, memory: NDArray[Any], x: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """The grid before the first layer and after each, by the engine `reference`."""
     check_features(network, np.asarray(x)[None])
     memory = network.checked_memory(memory)
-    z = np.append(x, 1.0).astype(memory.dtype)
-    grid = _framed(network, memory, z)
+    layer = NumPy(network.filter.network())
+    grid = network.framed(memory, np.append(x, 1.0).astype(memory.dtype))
     yield grid
     for _ in range(network.layers):
-        grid = _one_layer(network, grid)
+        grid = layer.run({"grid": grid})[1]["grid"]
         yield grid
-
-
-@in_double
-def _framed(network: Rcnn, memory: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(network.framed(jnp.asarray(memory), jnp.asarray(z)))
-
-
-@in_double
-def _one_layer(network: Rcnn, grid: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(_compiled_layer(network, jnp.asarray(grid)))
-
-
-@eqx.filter_jit
-def _compiled_layer(network: Rcnn, grid: jax.Array) -> jax.Array:
-    return network.filter(grid)

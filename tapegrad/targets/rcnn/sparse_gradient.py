@@ -110,15 +110,15 @@ def _local_maps(part: Rcnn) -> LocalMaps:
     channels = table.shape[1]
     cells = np.stack(np.unravel_index(np.arange(PATCHES), (CONTENTS,) * 5), axis=1)
     patches = table[cells].transpose(0, 2, 1).reshape(PATCHES, -1)
-    after, slopes, least = _with_slopes(part.filter.convolution.layers, patches)
+    after, slopes, least = _with_slopes(part.filter.layers, patches)
     away = np.abs(after[:, None] - table).max(axis=2)
     nearest = away.argmin(axis=1)
     by_cell = slopes.reshape(PATCHES, channels, channels, 5).transpose(0, 1, 3, 2).copy()
-    form = part.form
-    answers, answer_slopes, _ = _with_slopes(form.head, table)
+    own_direct, units, _, head = part.layout
+    answers, answer_slopes, _ = _with_slopes(head, table)
     values = np.array([[0.0], [0.0], [0.0], [1 / 3], [-1 / 3], [0.0]])
-    direct = np.asarray(form.direct.dense().weight, np.float64)[None]
-    by_units = _with_slopes(form.units, values)[1] if form.units else np.zeros((1, channels, 1))
+    direct = np.asarray(own_direct.dense().weight, np.float64)[None]
+    by_units = _with_slopes(units, values)[1] if units else np.zeros((1, channels, 1))
     return LocalMaps(
         np.where(away.min(axis=1) <= CLOSE, nearest, -1),
         by_cell,

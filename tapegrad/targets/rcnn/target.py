@@ -27,10 +27,10 @@ def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
     if not isinstance(margin, int) or margin < 1:
         raise Refused(f"the margin must be a whole number of at least 1, not {margin!r}")
     size = filter_size(machine, encoding)
-    if size.parameters > LARGEST_FILTER:
-        ternary = filter_size(machine, "ternary").parameters
+    if size.largest > LARGEST_FILTER:
+        ternary = filter_size(machine, "ternary").largest
         raise Refused(
-            f"the filter would have {size.parameters:,} weights for {len(machine.states):,} states and "
+            f"the filter would have {size.largest:,} weights for {len(machine.states):,} states and "
             f"{len(machine.alphabet):,} symbols; at most {LARGEST_FILTER:,} are built",
             advice=f"Use encoding=ternary, which takes {ternary:,}."
             if ternary <= LARGEST_FILTER

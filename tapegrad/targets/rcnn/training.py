@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
-from tapegrad.networks.form import Convolution, Dense, Matrix
+from tapegrad.networks.backends.jax import Jax
+from tapegrad.networks.form import Dense, Matrix
 from tapegrad.targets.rcnn.build import Filter
 from tapegrad.targets.rcnn.encoding import SYMBOLS, Cells, Encoding
 from tapegrad.targets.rcnn.network import Rcnn, check_engine
@@ -50,25 +51,25 @@ class SgdStep(NamedTuple):
     """Layers that were differentiated; in `fast` those after which the grid was at rest are not counted."""
 
 
-def loss(memory: jax.Array, network: Rcnn, z: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The squared loss, and the output beside it."""
-    output = network(memory, z)
-    return (y - output) ** 2 / 2, output
-
-
 @in_double
 def sgd_step(network: Rcnn, memory: NDArray[np.float64], x: NDArray[np.float64], y: float) -> SgdStep:
     """One step: automatic differentiation of the loss through every layer, nothing skipped."""
-    z = np.append(x, 1.0).astype(memory.dtype)
-    gradient, output = _gradient(jnp.asarray(memory), network, jnp.asarray(z), jnp.asarray(y, memory.dtype))
+    z, label = (jnp.asarray(own, memory.dtype) for own in (np.append(x, 1.0), y))
+    gradient, output = _gradient(network)(jnp.asarray(memory), z, label)
     after = memory - memory.dtype.type(RATE) * np.asarray(gradient)
     return SgdStep(after, float(output), network.layers)
 
 
-@eqx.filter_jit
-def _gradient(memory: jax.Array, network: Rcnn, z: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    (_, output), gradient = jax.value_and_grad(loss, has_aux=True)(memory, network, z, y)
-    return gradient, output
+@lru_cache(maxsize=8)
+def _gradient(network: Rcnn) -> Callable[..., tuple[jax.Array, jax.Array]]:
+    """The derivative of the network's loss by the memory, and its output."""
+    graph = Jax(network.network)
+
+    def loss(memory: jax.Array, z: jax.Array, label: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found, _ = graph.run({"memory": memory, "z": z, "label": label})
+        return found["loss"], found["output"]
+
+    return jax.jit(jax.grad(loss, has_aux=True))
 
 
 def memorise(
@@ -199,9 +200,8 @@ def _of_ternary(own: Filter, values: Float[np.ndarray, " contents"]) -> Filter:
 
 def _part(own: Filter, maps: list[Matrix], channels: int) -> Filter:
     """The filter with other maps, all written out, that read the cross alone; it tells of no rules."""
-    pairs = zip(maps, own.convolution.layers, strict=True)
-    layers = tuple(Dense(own_map, layer.activation) for own_map, layer in pairs)
-    return Filter(Convolution(layers, channels, own.convolution.padding, CROSS), np.zeros(0, np.int64))
+    layers = tuple(Dense(own_map, layer.activation) for own_map, layer in zip(maps, own.layers, strict=True))
+    return Filter(layers, channels, own.padding, np.zeros(0, np.int64), CROSS)
 
 
 def memorise_many(

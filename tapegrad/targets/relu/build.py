@@ -25,7 +25,7 @@ from jaxtyping import Float, Int
 from tapegrad.circuits.layered import LARGEST, LayeredCircuit, LayerState
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
-from tapegrad.networks.form import Stack
+from tapegrad.networks.wiring import Wiring
 from tapegrad.source import Rewriting
 
 DTYPES = ("float32", "float64")
@@ -125,17 +125,18 @@ def layer_sizes(circuit: LayeredCircuit, correction: str) -> Int[np.ndarray, " l
     return np.append(np.stack(columns, axis=1).reshape(-1), len(circuit.outputs))
 
 
-def lay_out(circuit: LayeredCircuit, correction: str, dtype: str) -> Stack:
+def count_entries(circuit: LayeredCircuit, correction: str) -> int:
+    """Weights of the network that are not 0."""
+    gates = np.count_nonzero(HIDDEN_ROWS[..., :2], axis=(1, 2)) + np.count_nonzero(OUT_ROWS[:, :2], axis=1)
+    cuts = 0 if CORRECTIONS[correction] is None else 4
+    return int((gates[circuit.kinds] + cuts).sum()) + len(circuit.outputs)
+
+
+def lay_out(circuit: LayeredCircuit, correction: str, dtype: str) -> Wiring:
     """The network of a layered circuit (Lemma B.1 and Proposition 3.4, layer after layer)."""
     sizes = layer_sizes(circuit, correction)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
-    stack = Stack(
-        np.zeros((bounds[-1], 2), np.int32),
-        np.zeros((bounds[-1], 2), dtype),
-        np.zeros(bounds[-1], dtype),
-        bounds,
-        len(circuit.inputs),
-    )
+    units = _Units(np.zeros((bounds[-1], 2), np.int32), np.zeros((bounds[-1], 3), dtype))
     per_layer = relu_layers(correction)
     # For each gate: where its circuit layer starts, its place there, the place of its first hidden unit.
     layer = np.repeat(np.arange(circuit.depth), np.diff(circuit.bounds))
@@ -148,38 +149,45 @@ def lay_out(circuit: LayeredCircuit, correction: str, dtype: str) -> Stack:
     at = bounds[per_layer * layer] + hidden
     for which in (0, 1):
         has = many > which
-        _set(stack, at[has] + which, operands[has], HIDDEN_ROWS[circuit.kinds[has], which])
+        units.set(at[has] + which, operands[has], HIDDEN_ROWS[circuit.kinds[has], which])
     at = bounds[per_layer * layer + 1] + place
-    second = np.where(many == 2, hidden + 1, 0)
-    _set(stack, at, np.stack([hidden, second], axis=1), OUT_ROWS[circuit.kinds])
+    units.set(at, np.stack([hidden, hidden + 1], axis=1), OUT_ROWS[circuit.kinds])
 
     chosen = CORRECTIONS[correction]
     if chosen is not None:
         cuts, difference = chosen.rows(dtype)
         at = bounds[per_layer * layer + 2] + 2 * place
         for which, cut in enumerate(cuts):
-            _set(stack, at + which, _one(place), cut)
+            units.set(at + which, place[:, None], cut)
         at = bounds[per_layer * layer + 3] + place
-        _set(stack, at, np.stack([2 * place, 2 * place + 1], axis=1), difference)
+        units.set(at, np.stack([2 * place, 2 * place + 1], axis=1), difference)
     outputs = np.arange(len(circuit.outputs))
-    _set(stack, bounds[-2] + outputs, _one(outputs), READ_OUT)
-    return stack
+    units.set(bounds[-2] + outputs, outputs[:, None], READ_OUT)
+    return units.wired(len(circuit.inputs), bounds)
 
 
-def _one(place: Int[np.ndarray, " units"]) -> Int[np.ndarray, "units two"]:
-    return np.stack([place, np.zeros_like(place)], axis=1)
+class _Units(NamedTuple):
+    """Units with two inputs each, in the layer before, of which those with weight 0 do not count."""
 
+    inputs: Int[np.ndarray, "units two"]
+    rows: Float[np.ndarray, "units three"]
 
-def _set(
-    stack: Stack,
-    at: Int[np.ndarray, " units"],
-    inputs: Int[np.ndarray, "units two"],
-    rows: Row | Float[np.ndarray, "units three"],
-) -> None:
-    table = np.asarray(rows)
-    stack.weights[at] = table[..., :2]
-    stack.biases[at] = table[..., 2]
-    stack.inputs[at] = np.where(stack.weights[at] != 0, inputs, 0)
+    def set(
+        self,
+        at: Int[np.ndarray, " units"],
+        inputs: Int[np.ndarray, "units _"],
+        rows: Row | Float[np.ndarray, "units three"],
+    ) -> None:
+        self.inputs[at], self.rows[at] = inputs, rows
+
+    def wired(self, inputs: int, bounds: Int[np.ndarray, " ends"]) -> Wiring:
+        """An input for each weight; where both are the same, there are two."""
+        unit, side = np.nonzero(self.rows[:, :2])
+        starts = np.searchsorted(unit, np.arange(len(self.rows) + 1))
+        before = np.concatenate([[0], inputs + bounds[:-2]])
+        begins = np.repeat(before, np.diff(bounds))
+        places = begins[unit] + self.inputs[unit, side]
+        return Wiring(inputs, bounds, starts, places, self.rows[unit, side], self.rows[:, 2])
 
 
 def padded(circuit: LayeredCircuit, depth: int, correction: str) -> Rewriting:

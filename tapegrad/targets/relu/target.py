@@ -1,7 +1,6 @@
 """The target `relu`: what it takes, how it is built, and what it costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,14 @@ from tapegrad.circuits.layered import LayeredCircuit, layered
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused
 from tapegrad.networks.network import Network
+from tapegrad.networks.wiring import numbers_of
 from tapegrad.source import Rewriting
-from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, lay_out, layer_sizes, padded
+from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, count_entries, lay_out, layer_sizes, padded
 from tapegrad.targets.relu.compact.build import made
 from tapegrad.targets.relu.compact.exactness import largest_sum
 from tapegrad.targets.relu.compact.net import CompactNet
 from tapegrad.targets.relu.exactness import prove
+from tapegrad.targets.relu.layered import LayeredNet
 from tapegrad.targets.relu.net import Gates, ReluNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
@@ -52,17 +53,16 @@ def build(
     depth: int | None,
 ) -> "ReluNet | CompactNet":
     """The network of a circuit, or in the paper's form of the layered one that `passes` has made of it."""
+    name, inputs, outputs = TARGET.name, circuit.inputs, circuit.outputs
     if isinstance(circuit, Circuit):
-        units, holds = made(circuit, skips=skips)
-        net = CompactNet(units, holds, circuit.inputs, circuit.outputs, dtype, skips)
-        largest_sum(units, holds)
-        return net
+        wiring, holds = made(circuit, skips=skips)
+        largest_sum(wiring, holds)
+        return CompactNet(wiring.network(name, dtype, inputs, outputs), holds, skips)
     rounding = correction or PAPERS_CORRECTION
     prove(_kinds(circuit), rounding, dtype)
     _padded_width(layer_sizes(circuit, rounding), width)
-    gates = Gates(circuit.kinds, circuit.left, circuit.right, circuit.wires)
-    stack = lay_out(circuit, rounding, dtype)
-    return ReluNet(stack.check(), gates, circuit.inputs, circuit.outputs, rounding, width)
+    network = lay_out(circuit, rounding, dtype).network(name, dtype, inputs, outputs)
+    return ReluNet(network, Gates(circuit.kinds, circuit.wires), rounding, width)
 
 
 def estimate(
@@ -75,34 +75,32 @@ def estimate(
     width: int | None,
     depth: int | None,
 ) -> Estimate:
-    """In the paper's form the numbers of the built net: per unit two inputs, two weights and a bias; per gate
-    its kind, two operands and its wire; and where each layer ends. The compact form is as good as built once
-    its gates are chosen, so it is built and counted."""
+    """The numbers of the built net. The compact form is as good as built once its gates are chosen, so it is
+    built and counted."""
     if isinstance(circuit, Circuit):
-        net = CompactNet(*made(circuit, skips=skips), circuit.inputs, circuit.outputs, dtype, skips)
-        return Estimate(
-            width=net.width,
-            depth=net.depth,
-            **asdict(net.counts),
-            parameters=net.parameters,
-            steps=net.depth + 1,
-            precision=dtype,
-            notes=(f"{len(net.holds):,} units, {int((net.holds >= 0).sum()):,} of which hold a wire",),
-        )
-    rounding = correction or PAPERS_CORRECTION
-    prove(_kinds(circuit), rounding, dtype)
-    sizes = layer_sizes(circuit, rounding)
-    units, number = int(sizes.sum()), np.dtype(dtype).itemsize
+        wiring, holds = made(circuit, skips=skips)
+        sizes, entries, provenance = np.diff(wiring.bounds), len(wiring.places), (holds,)
+        padded_to, steps = int(sizes[:-1].max(initial=0)), wiring.layers
+        notes = f"{len(holds):,} units, {int((holds >= 0).sum()):,} of which hold a wire"
+    else:
+        rounding = correction or PAPERS_CORRECTION
+        prove(_kinds(circuit), rounding, dtype)
+        sizes, entries = layer_sizes(circuit, rounding), count_entries(circuit, rounding)
+        provenance = circuit.kinds, circuit.wires
+        padded_to, steps = _padded_width(sizes, width), circuit.depth
+        notes = f"{circuit.size:,} gates in {circuit.depth:,} layers, identities included"
+    numbers = numbers_of(sizes, entries, dtype)
+    size = sum(count * np.dtype(kind).itemsize for kind, count in numbers.items())
     return Estimate(
-        width=_padded_width(sizes, width),
+        width=padded_to,
         depth=len(sizes) - 1,
         trainable=0,
-        fixed=3 * units,
-        parameters=5 * units + 4 * circuit.size + len(sizes) + 1,
-        bytes=(8 + 3 * number) * units + 13 * circuit.size + 8 * (len(sizes) + 1),
-        steps=circuit.depth,
+        fixed=numbers[dtype],
+        bytes=size + sum(array.nbytes for array in provenance),
+        parameters=sum(numbers.values()) + sum(array.size for array in provenance),
+        steps=steps,
         precision=dtype,
-        notes=(f"{circuit.size:,} gates in {circuit.depth:,} layers, identities included",),
+        notes=(notes,),
     )
 
 
@@ -129,7 +127,7 @@ def passes(
 def loads(
     config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network | None = None
 ) -> "ReluNet | CompactNet":
-    """A saved net of either form; older ones do not name it."""
+    """A saved net of either form."""
     return (CompactNet if "form" in config else ReluNet).from_saved(config, arrays, network)
 
 
@@ -163,7 +161,7 @@ TARGET = Target(
     summary="the forward pass of a ReLU network: compact, or as in the paper with its corrections",
     paper="Wei, Chen, Ma, section 3 and appendix B",
     takes=Circuit,
-    net=ReluNet,
+    net=LayeredNet,
     build=build,
     estimate=estimate,
     examples=examples,

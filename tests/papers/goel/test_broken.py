@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import equinox as eqx
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from tapegrad_papers import goel
 from tapegrad_papers.goel import corollary_2, definitions, drawn, lemma_5, network, parity, turing_optimal
 from tapegrad_papers.goel.turing_optimal import observation_1
 from tests.papers.checking import failing, mutated
+from tests.targets.rcnn.altered import with_altered
 
 pytestmark = pytest.mark.slow  # each runs whole claims again
 
@@ -34,7 +34,7 @@ def test_another_learning_rate_writes_other_memories(monkeypatch):
 def test_a_filter_with_a_disturbed_threshold_does_not_memorise(monkeypatch):
     case = definitions.trained()
     bias = case.network.filter.maps[2].bias + 0.4
-    broken = eqx.tree_at(lambda n: n.filter.convolution.layers[2].map.bias, case.network, bias)
+    broken = with_altered(case.network, 2, bias=bias)
     monkeypatch.setattr(network, "trained", lambda: replace(case, network=broken))
     assert failing(goel, "Lemma 3") == ["Lemma 3"]
 
@@ -321,7 +321,7 @@ def times(factor, bound):
 def doubled(network):
     """A network with thresholds of its clauses twice as high."""
     bias = 2 * network.filter.maps[2].bias
-    return eqx.tree_at(lambda n: n.filter.convolution.layers[2].map.bias, network, bias)
+    return with_altered(network, 2, bias=bias)
 
 
 OWN_DRAWS = corollary_2.draws_for

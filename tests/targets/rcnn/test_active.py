@@ -1,6 +1,5 @@
 """The units that a patch can make active, beside all units of the filter in NumPy."""
 
-import equinox as eqx
 import numpy as np
 import pytest
 
@@ -9,6 +8,7 @@ from tapegrad.targets.rcnn import active
 from tapegrad.targets.rcnn.active import MOST_TOUCHED, evaluate, ready
 from tapegrad.targets.rcnn.build import build_filter
 from tapegrad.targets.rcnn.encoding import Cells, Encoding, clauses_of
+from tests.targets.rcnn.altered import altered
 from tests.targets.rcnn.test_many import random_learner
 
 ROUNDING = 1e-9
@@ -30,7 +30,7 @@ def patches(table, count=300, seed=1):
 def every_unit(filter, table, contents):
     """The filter on each patch, with every unit, and whether a unit of a rule is above 1/2."""
     x = np.moveaxis(table[contents], 2, 1).reshape(len(contents), -1).T
-    layers = filter.convolution.layers
+    layers = filter.layers
     deciding = chain(layers[:3] if len(layers) == 5 else layers[:1], x)
     return chain(layers, x).T, (deciding[filter.rule_units] > 0.5).any(axis=0)
 
@@ -69,7 +69,7 @@ def test_filters_that_were_tampered_with(place, name):
     rng = np.random.default_rng(place)
     own = getattr(filter.maps[place], name)
     noise = rng.normal(0, 0.7, len(own)) * (rng.random(len(own)) < 0.2)
-    broken = eqx.tree_at(lambda f: getattr(f.convolution.layers[place].map, name), filter, own + noise)
+    broken = altered(filter, place, **{name: own + noise})
     agree(broken, table, patches(table, 100))
 
 
@@ -88,5 +88,5 @@ def test_filters_of_another_form_are_computed_as_a_whole():
     (first, *others) = np.asarray(rules.columns)[np.asarray(rules.rows) == 0]
     columns[first] = 4 if columns[first] != 4 else 1  # an answer about two cells
     assert others
-    broken = eqx.tree_at(lambda f: f.convolution.layers[0].map.columns, filter, columns)
+    broken = altered(filter, 0, columns=columns)
     assert not agree(broken, table, patches(table, 60)).by_answers

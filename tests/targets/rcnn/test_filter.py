@@ -1,6 +1,9 @@
 """The filter against the plain interpreter, layer by layer, in both encodings and both engines."""
 
+import json
+from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,13 +16,17 @@ from tapegrad._sources import source_to_json
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import GridMachine, GridRule
 from tapegrad.machines.sampler import random_grid_machine
+from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.targets import target_named
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn import TARGET, RcnnNet, Sheet
 from tapegrad.targets.rcnn import net as net_module
 from tapegrad.targets.rcnn import target as target_module
 from tapegrad.targets.rcnn.encoding import ENCODINGS
+from tapegrad.targets.rcnn.exactness import filter_size
 from tapegrad_check import CheckError
+from tapegrad_check.folder import Checked
+from tapegrad_check.graph import graph_of
 from tapegrad_check.sources import Model, model_of
 from tapegrad_check.targets.rcnn import check
 
@@ -33,6 +40,12 @@ def sampled(seed, states, symbols=3):
 def model(machine: GridMachine) -> Model:
     """The machine as the checker reads it."""
     return model_of(*source_to_json(machine))
+
+
+def checked(net: RcnnNet, source: Model | None, changed: dict[str, Any] | None = None) -> Checked:
+    """What the checker says of a net, or of one with other arrays."""
+    graph = graph_of(json.loads(json.dumps(to_json(net.network))), arrays_of(net.network) | (changed or {}))
+    return check(net.config(), net.arrays(), net.certificate(), source, graph)
 
 
 @pytest.mark.parametrize("encoding", ["ternary", "channels"])
@@ -69,7 +82,7 @@ def test_any_number_of_symbols_in_both_encodings(encoding, symbols):
         assert net.deviation(carry) < 1e-6
         carry = net.step(carry)
     assert TARGET.estimate(machine, encoding=encoding, margin=STEPS).parameters == net.parameters
-    statements = check(net.config(), net.arrays(), net.certificate(), model(machine)).statements
+    statements = checked(net, model(machine)).statements
     assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
 
 
@@ -121,7 +134,7 @@ def test_a_long_run_on_a_large_grid_is_compared_less_often(monkeypatch: pytest.M
 
 def test_the_other_encoding_is_named_where_it_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = sampled(1, 2)
-    sizes = {name: TARGET.estimate(machine, encoding=name, margin=1).parameters for name in ENCODINGS}
+    sizes = {name: filter_size(machine, name).largest for name in ENCODINGS}
     small, large = sorted(sizes, key=sizes.__getitem__)
     monkeypatch.setattr(target_module, "LARGEST_FILTER", sizes[large] - 1)
     advice = f"encoding=ternary, which takes {sizes['ternary']:,}" if small == "ternary" else "fewer states"
@@ -159,8 +172,8 @@ def test_the_estimate_is_the_net_and_the_checker_agrees_with_the_saved_arrays(en
     machine = sampled(5, 7)
     net = RcnnNet.of(machine, encoding, 3)
     assert TARGET.estimate(machine, encoding=encoding, margin=3).parameters == net.parameters
-    again = RcnnNet.from_saved(net.config(), net.arrays())
-    statements = check(net.config(), again.arrays(), net.certificate(), model(machine)).statements
+    again = RcnnNet.from_saved(net.config(), net.arrays(), net.network)
+    statements = checked(again, model(machine)).statements
     assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
 
 
@@ -169,26 +182,24 @@ def test_the_estimate_is_the_net_and_the_checker_agrees_with_the_saved_arrays(en
 def test_the_checker_refuses_altered_weights(encoding, seed):
     rng = np.random.default_rng(seed)
     net = RcnnNet.of(sampled(2, 3), encoding, 3)
-    arrays = {name: array.copy() for name, array in net.arrays().items()}
     wanted = {
-        "ternary": ["V1.bias", "V2.values", "V3.bias", "V4.values"],
-        "channels": ["kernel", "bias", "mix"],
+        "ternary": ["0.bias", "1.values", "2.bias", "3.values"],
+        "channels": ["0.values", "0.bias", "1.values"],
     }
-    name = wanted[encoding][seed % len(wanted[encoding])]
-    places = np.flatnonzero(arrays[name])
-    arrays[name].flat[rng.choice(places)] += 1
+    name = f"filter.{wanted[encoding][seed % len(wanted[encoding])]}"
+    array = arrays_of(net.network)[name].copy()
+    array[rng.choice(np.flatnonzero(array))] += 1
     with pytest.raises(CheckError):
-        check(net.config(), arrays, net.certificate(), None)
+        checked(net, None, {name: array})
 
 
 def test_the_checker_refuses_another_table_of_rules():
     net = RcnnNet.of(sampled(2, 3), "channels", 3)
-    arrays = dict(net.arrays())
-    arrays["rules"] = arrays["rules"].copy()
-    state, symbol = np.argwhere(arrays["rules"][:, :, 0] >= 0)[0]
-    arrays["rules"][state, symbol, 2] = (arrays["rules"][state, symbol, 2] + 1) % 3
+    rules = net.rules.copy()
+    state, symbol = np.argwhere(rules[:, :, 0] >= 0)[0]
+    rules[state, symbol, 2] = (rules[state, symbol, 2] + 1) % 3
     with pytest.raises(CheckError):
-        check(net.config(), arrays, net.certificate(), None)
+        checked(replace(net, rules=rules), None)
 
 
 def test_the_five_maps_written_out_are_the_filter():

@@ -1,14 +1,15 @@
 """The engine `fast` of SGD against automatic differentiation of the whole network, right and broken."""
 
-import equinox as eqx
 import numpy as np
 import pytest
 
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.on_grid import parity, single_coordinate
+from tapegrad.networks.form import Affine
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.sparse_gradient import local_maps, slope_of
 from tapegrad.targets.rcnn.training import memorise, memorise_many, memorising_part
+from tests.targets.rcnn.altered import with_altered
 from tests.targets.rcnn.test_learning import TOLERANCE, lemma_2
 
 ENCODINGS = ["channels", pytest.param("ternary", marks=pytest.mark.slow)]
@@ -37,10 +38,11 @@ def test_every_step_is_that_of_automatic_differentiation(encoding, m, d, layers,
 
 def with_weight(network, layer, place, factor):
     """The network with one weight of its filter changed."""
-    own = network.filter.convolution.layers[layer].map
-    values = np.asarray(own.weight).copy()
-    values[place] *= factor
-    return eqx.tree_at(lambda n: n.filter.convolution.layers[layer].map.weight, network, values)
+    own = network.filter.maps[layer].dense()
+    weight = np.array(own.weight)
+    weight[place] *= factor
+    changed = Affine.of(weight, np.asarray(own.bias))
+    return with_altered(network, layer, rows=changed.rows, columns=changed.columns, values=changed.values)
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0, 0.0])
@@ -64,7 +66,7 @@ def test_filters_that_leave_the_phase_or_the_margin_are_refused():
     X, y = drawn(2, 2)
     network = Rcnn.of(single_coordinate().machine, 2, 2, 6)
     bias = np.asarray(network.filter.maps[0].bias)
-    kinked = eqx.tree_at(lambda n: n.filter.convolution.layers[0].map.bias, network, np.round(bias / 2) * 2)
+    kinked = with_altered(network, 0, bias=np.round(bias / 2) * 2)
     with pytest.raises(InputError, match="so layers cannot be left out"):
         list(memorise(kinked, X, y, engine="fast"))
     mix = np.asarray(network.filter.maps[1].dense().weight)

@@ -14,8 +14,7 @@ from jaxtyping import Int
 from tapegrad._jit import njit
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
-from tapegrad.networks.form import Stack
-from tapegrad.networks.skips import Units
+from tapegrad.networks.wiring import Wiring
 from tapegrad.targets.relu.compact.cover import Cover, cover
 from tapegrad.targets.relu.compact.graph import Graph, graph_of
 from tapegrad.targets.relu.compact.recipes import Recipe, catalogue, ways
@@ -29,7 +28,7 @@ ROUNDS = 32
 class Made(NamedTuple):
     """The network, and what its units are there for."""
 
-    units: Units
+    wiring: Wiring
     holds: Int[np.ndarray, " units"]
     """Twice the wire of the circuit whose value the unit has, plus one if negated; -1 for a unit within a
     gate."""
@@ -39,7 +38,7 @@ def made(circuit: Circuit, *, skips: bool) -> Made:
     """The compact network of a circuit."""
     graph = graph_of(circuit)
     found = _in_layers(_made(graph, cover(graph, catalogue())))
-    return found if skips else with_identities(found)
+    return found if skips else with_identities(*found)
 
 
 _Unit = tuple[tuple[tuple[int, int], ...], int]
@@ -100,22 +99,23 @@ def _made(graph: Graph, chosen: Cover) -> Made:
                 table = _turned(table, i)
         place[node], negated[node] = making.add(ways(table), [place[leaf] for leaf in leaves])
         holds.setdefault(place[node] - graph.inputs, int(graph.holds[node]) ^ negated[node])
-    reads = [read for unit, _ in making.units for read in unit]
     out_nodes = graph.outputs >> 1
     signs = 1 - 2 * ((graph.outputs & 1) ^ np.array(negated)[out_nodes])
-    constant = out_nodes == 0
-    units = Units(
+    ends: list[_Unit] = [
+        (((place[node], 2 * sign),) if node else (), -sign)
+        for node, sign in zip(out_nodes.tolist(), signs.tolist(), strict=True)
+    ]
+    rows = [*making.units, *ends]
+    reads = [read for row, _ in rows for read in row]
+    wiring = Wiring(
         graph.inputs,
-        np.array([len(unit) for unit, _ in making.units], np.uint8),
-        np.array([own for own, _ in reads], np.int32),
-        np.array([weight for _, weight in reads], np.int8),
-        np.array([bias for _, bias in making.units], np.int8),
-        np.array([0, len(making.units)]),
-        np.where(constant, 0, np.array(place)[out_nodes]).astype(np.int32),
-        np.where(constant, 0, 2 * signs).astype(np.int8),
-        (-signs).astype(np.int8),
+        np.array([0, len(making.units), len(rows)]),
+        np.cumsum([0, *(len(row) for row, _ in rows)]),
+        np.array([own for own, _ in reads], np.int64),
+        np.array([weight for _, weight in reads], np.float64),
+        np.array([bias for _, bias in rows], np.float64),
     )
-    return Made(units, np.array([holds.get(unit, -1) for unit in range(len(making.units))], np.int32))
+    return Made(wiring, np.array([holds.get(unit, -1) for unit in range(len(making.units))], np.int32))
 
 
 _ROWS_WITH = (0xAAAA, 0xCCCC, 0xF0F0, 0xFF00)
@@ -131,43 +131,31 @@ def _turned(table: int, i: int) -> int:
 
 def _in_layers(made: Made) -> Made:
     """Numbered layer by layer."""
-    units = made.units
-    starts = units.starts
-    outs = units.out_places[units.out_weights != 0].astype(np.int64)
-    layer = _layers(units.inputs, starts, units.places, outs)
+    wiring, units = made.wiring, len(made.holds)
+    ends = int(wiring.starts[units])  # what is read after these is read by the outputs
+    layer = _layers(wiring.inputs, wiring.starts[: units + 1], wiring.places[:ends], wiring.places[ends:])
+    last = int(layer.max(initial=0)) + 1
+    layers = np.append(layer, np.full(len(wiring.biases) - units, last))
     order = np.argsort(layer, kind="stable")
-    number = _numbers(units.inputs, order)
-    reads = _ranges(starts[order], units.counts[order])
-    return Made(
-        units._replace(
-            counts=units.counts[order],
-            places=number[units.places[reads]].astype(np.int32),
-            weights=units.weights[reads],
-            biases=units.biases[order],
-            bounds=_bounds(layer, int(layer.max(initial=0))),
-            out_places=np.where(units.out_weights != 0, number[units.out_places], 0).astype(np.int32),
-        ),
-        made.holds[order],
-    )
+    return Made(_sorted(wiring, wiring.places, layers, last), made.holds[order])
 
 
-def _numbers(inputs: int, order: Int[np.ndarray, " units"]) -> Int[np.ndarray, " places"]:
-    """The new number of each place, once units are in this order. There is one more, so that place 0, which
-    constants name, exists even in a network of nothing."""
-    number = np.arange(inputs + len(order) + 1)
+def _sorted(
+    wiring: Wiring, places: Int[np.ndarray, " reads"], layers: Int[np.ndarray, " rows"], last: int
+) -> Wiring:
+    """Rows in the order of their layers, which are counted from 1; what they read goes with them."""
+    order, inputs, counts = np.argsort(layers, kind="stable"), wiring.inputs, np.diff(wiring.starts)
+    number = np.arange(inputs + len(order))
     number[inputs + order] = inputs + np.arange(len(order))
-    return number
-
-
-def _bounds(layer: Int[np.ndarray, " units"], depth: int) -> Int[np.ndarray, " ends"]:
-    """Where each layer begins, from the layers of the units, which are counted from 1."""
-    return np.concatenate([[0], np.cumsum(np.bincount(layer, minlength=depth + 1)[1:])]).astype(np.int64)
-
-
-def _ranges(starts: Int[np.ndarray, " some"], counts: Int[np.ndarray, " some"]) -> Int[np.ndarray, " all"]:
-    """The numbers from each start on, as many as it has, one after the other."""
-    counts = counts.astype(np.int64)
-    return np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    starts = np.concatenate([[0], np.cumsum(counts[order])])
+    reads = np.repeat(wiring.starts[order] - starts[:-1], counts[order]) + np.arange(len(places))
+    return wiring._replace(
+        bounds=np.concatenate([[0], np.cumsum(np.bincount(layers, minlength=last + 1)[1:])]),
+        starts=starts,
+        places=number[places[reads]],
+        values=wiring.values[reads],
+        biases=wiring.biases[order],
+    )
 
 
 @njit()
@@ -254,66 +242,38 @@ def _lifetimes(layer, first, readers, to_end, inputs, depth):
     return total
 
 
-def with_identities(made: Made) -> Made:
+def with_identities(wiring: Wiring, holds: Int[np.ndarray, " units"]) -> Made:
     """The same, each layer reading the one before it alone: `relu(x)` of a bit carries it along. What a unit
     within a gate has is not a bit, but not negative either, so it is carried in the same way."""
-    units, depth = made.units, made.units.layers
-    inputs, layer = units.inputs, units.layer_of_place
-    reader = np.repeat(layer[inputs:], units.counts)
-    copies = np.maximum(units.last_read - 1, layer) - layer
-    total = len(units.biases) + int(copies.sum())
+    inputs, layer = wiring.inputs, wiring.layer_of_place
+    rows, units, counts = len(wiring.biases), len(holds), np.diff(wiring.starts)
+    reader = np.repeat(layer[inputs:], counts)
+    copies = np.maximum(wiring.last_read - 1, layer) - layer
+    total = units + int(copies.sum())
     if NUMBERS_EACH * total > LARGEST:
         raise Refused(
             f"without skip connections the network would have {total:,} units, most of them identities",
             advice="Use skip connections.",
         )
     # The copy of a place in layer t has this number plus t, before sorting, if t is later than its own.
-    behind = inputs + len(units.biases) + np.cumsum(copies) - copies - layer - 1
+    behind = inputs + rows + np.cumsum(copies) - copies - layer - 1
     source = np.repeat(np.arange(len(layer)), copies)
-    copy_layer = np.arange(len(source)) + inputs + len(units.biases) - behind[source]
+    copy_layer = np.arange(len(source)) + inputs + rows - behind[source]
     layers = np.concatenate([layer[inputs:], copy_layer])
-    order = np.argsort(layers, kind="stable")
-    number = _numbers(inputs, order)
 
     def at(places: Int[np.ndarray, " some"], when: Int[np.ndarray, " some"]) -> Int[np.ndarray, " some"]:
         """Where the value of a place is found in a layer."""
-        return number[np.where(when > layer[places], behind[places] + when, places)].astype(np.int32)
+        return np.where(when > layer[places], behind[places] + when, places)
 
-    places = np.concatenate([at(units.places, reader - 1), at(source, copy_layer - 1)])
-    counts = np.concatenate([units.counts, np.ones(len(source), np.uint8)])
-    reads = _ranges(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])[order], counts[order])
-    out_places, used = units.out_places.copy(), units.out_weights != 0
-    out_places[used] = at(units.out_places[used], np.full(int(used.sum()), depth))
-    return Made(
-        units._replace(
-            counts=counts[order],
-            places=places[reads],
-            weights=np.concatenate([units.weights, np.ones(len(source), np.int8)])[reads],
-            biases=np.concatenate([units.biases, np.zeros(len(source), np.int8)])[order],
-            bounds=_bounds(layers, depth),
-            out_places=out_places,
-        ),
-        np.concatenate([made.holds, np.append(2 * np.arange(inputs), made.holds)[source]])[order].astype(
-            np.int32
-        ),
+    ones = np.ones(len(source), wiring.values.dtype)
+    more = wiring._replace(
+        starts=np.concatenate([wiring.starts, wiring.starts[-1] + 1 + np.arange(len(source))]),
+        values=np.concatenate([wiring.values, ones]),
+        biases=np.concatenate([wiring.biases, 0 * ones]),
     )
-
-
-def stack_of(made: Made, dtype: np.dtype) -> Stack:
-    """The network without skip connections in the form of a stack, whose layers read the one before them."""
-    units = with_identities(made).units
-    total, outputs = len(units.biases), len(units.out_places)
-    fan_in = max(2, int(units.counts.max(initial=0)))
-    inputs = np.zeros((total + outputs, fan_in), np.int32)
-    weights = np.zeros((total + outputs, fan_in), dtype)
-    # What a place is called in its own layer: places are counted from the first of that layer.
-    begins = np.concatenate([[0], units.inputs + units.bounds])[units.layer_of_place]
-    within = np.arange(units.inputs + total) - begins
-    unit = np.repeat(np.arange(total), units.counts)
-    which = np.arange(len(unit)) - units.starts[unit]
-    inputs[unit, which], weights[unit, which] = within[units.places], units.weights
-    used = np.flatnonzero(units.out_weights)
-    inputs[total + used, 0] = within[units.out_places[used]]
-    weights[total:, 0] = units.out_weights
-    biases = np.concatenate([units.biases, units.out_biases]).astype(dtype)
-    return Stack(inputs, weights, biases, np.append(units.bounds, total + outputs), units.inputs)
+    places = np.concatenate([at(wiring.places, reader - 1), at(source, copy_layer - 1)])
+    order = np.argsort(np.delete(layers, np.s_[units:rows]), kind="stable")
+    held = np.concatenate([2 * np.arange(inputs), holds, np.full(rows - units, -1)])[source]
+    return Made(
+        _sorted(more, places, layers, wiring.layers), np.concatenate([holds, held])[order].astype(np.int32)
+    )

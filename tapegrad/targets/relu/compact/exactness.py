@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from tapegrad._jit import njit
 from tapegrad.errors import Refused
-from tapegrad.networks.skips import Units
+from tapegrad.networks.wiring import Wiring
 
 STATEMENT = (
     "for every input, every unit that holds a wire of the circuit has the wire's bit or its negation, every "
@@ -22,9 +22,10 @@ WHOLE = 1 << 24
 """Up to here float32 has every whole number."""
 
 
-def largest_sum(units: Units, holds: Int[np.ndarray, " units"]) -> int:
-    """What no sum exceeds; refused where float32 could round one."""
-    found = int(_largest(units.inputs, units.starts, units.places, units.weights, units.biases, holds))
+def largest_sum(wiring: Wiring, holds: Int[np.ndarray, " units"]) -> int:
+    """What no sum of a unit exceeds; refused where float32 could round one."""
+    numbers = (np.asarray(part, np.int64) for part in (wiring.values, wiring.biases))
+    found = int(_largest(wiring.inputs, wiring.starts, wiring.places, *numbers, holds))
     if found > WHOLE:
         raise Refused(
             f"a sum in the network may reach {found:,}, and float32 has all whole numbers only up to 2^24",
@@ -37,10 +38,10 @@ def largest_sum(units: Units, holds: Int[np.ndarray, " units"]) -> int:
 def _largest(inputs, starts, places, weights, biases, holds):  # pragma: no cover - compiled
     most = np.ones(inputs + len(biases), np.int64)
     largest = np.int64(1)  # an output is at most 1
-    for unit in range(len(biases)):
-        above, total = np.int64(biases[unit]), abs(np.int64(biases[unit]))
+    for unit in range(len(holds)):
+        above, total = biases[unit], abs(biases[unit])
         for read in range(starts[unit], starts[unit + 1]):
-            term = np.int64(weights[read]) * most[places[read]]
+            term = weights[read] * most[places[read]]
             above += max(term, 0)
             total += abs(term)
         if holds[unit] < 0:

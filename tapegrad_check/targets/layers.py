@@ -1,0 +1,105 @@
+"""The network of a `relu` net: bits, layers of units, and the signs of the last layer as bits again.
+
+In the node `layers` rows read slots, which are used again and again. Here every row reads *places* instead:
+those of the inputs, then one for each row, layer by layer, so that what a place holds never changes. All
+parts of the graph are accounted for: there is nothing else in it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tapegrad_check.arithmetic import FORMATS
+from tapegrad_check.folder import require
+from tapegrad_check.graph import Graph
+
+TYPES = {
+    "bounds": "int64",
+    "starts": "int64",
+    "columns": "int32",
+    "to": "int32",
+    "relu": "uint8",
+    "out": "int32",
+}
+SHAPE = ("layers", "constant", "multiply", "constant", "add")
+
+
+class Wired(NamedTuple):
+    """Rows are sums of entries and a bias; all layers but the last have a ReLU, and the rows of the last are
+    the outputs, -1 and +1."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    dtype: str
+    bounds: NDArray[np.int64]
+    """Where each layer begins, and where the last ends."""
+    starts: NDArray[np.int64]
+    """Where the entries of each row begin, and where the last end."""
+    places: NDArray[np.int64]
+    values: NDArray[Any]
+    biases: NDArray[Any]
+
+    @property
+    def units(self) -> int:
+        """Rows of all layers but the last."""
+        return int(self.bounds[-2])
+
+    def of_entries(self, of_rows: NDArray[Any]) -> NDArray[Any]:
+        """For each entry what holds of its row."""
+        return np.repeat(of_rows, np.diff(self.starts))
+
+    def of_layers(self, of_layers: NDArray[Any]) -> NDArray[Any]:
+        """For each row what holds of its layer."""
+        return np.repeat(of_layers, np.diff(self.bounds))
+
+
+def wired(graph: Graph) -> Wired:
+    """The rows of the network, and what each of them reads."""
+    require(graph.name == "relu" and not graph.state, "the network takes steps, or is that of another target")
+    ends = graph.inputs.keys() == {"bits"} and graph.outputs.keys() == {"outputs"}
+    require(ends, "the network is not one from bits to outputs")
+    port, nodes = graph.inputs["bits"], graph.nodes
+    require(port.dtype in FORMATS, "the precision is unknown")
+    fits = port.sizes == ("patterns", len(port.columns)) and port.about == "0 or 1"
+    require(fits, "the inputs are not rows of bits with names")
+    require(tuple(node.operation for node in nodes) == SHAPE, "the network is not one of layers alone")
+    require(not any(node.about for node in nodes), "a node says what it is for")
+    units, half, halves, other, bits = nodes
+    reads = ("bits",), (), (units.name, half.name), (), (halves.name, other.name)
+    require(tuple(node.reads for node in nodes) == reads, "the outputs are not those of the layers")
+    for node in (half, other):
+        value = node.arrays["value"]
+        require(value.shape == () and value.dtype == port.dtype and value == 0.5, "bits are not (x + 1) / 2")
+    outputs = graph.names_of(bits.name)
+    named = graph.outputs["outputs"] == bits.name and graph.columns.keys() <= {"bits", bits.name}
+    require(
+        named and len(outputs) == len(units.arrays["out"]), "an output has no name, or what is none has one"
+    )
+    for part, kind in TYPES.items():
+        require(units.arrays[part].dtype == kind, f"{part} of the layers are not of type {kind}")
+    bounds, starts, values, biases = (units.arrays[part] for part in ("bounds", "starts", "values", "biases"))
+    columns, to = (units.arrays[part].astype(np.int64) for part in ("columns", "to"))
+    require(len(bounds) > 1, "there is no layer")
+    rectified, last = units.arrays["relu"], int(bounds[-2])
+    require(rectified[:last].all() and not rectified[last:].any(), "a unit has no ReLU, or an output has one")
+    require(np.array_equal(units.arrays["out"], to[last:]), "the outputs are not the rows of the last layer")
+    slots = 1 + max(len(port.columns) - 1, int(to.max(initial=-1)))
+    require(units.setting("slots") == slots, "there are more slots than are ever written to")
+    require((values != 0).all(), "an entry is 0")
+    made = Wired(port.columns, outputs, port.dtype, bounds, starts, columns, values, biases)
+    return made._replace(places=_places(made, columns, to))
+
+
+def _places(made: Wired, columns: NDArray[np.int64], to: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each entry who wrote last to the slot that it reads, in a layer before its own. Inputs are written
+    at time 0, rows at the number of their layer, counted from 1."""
+    layers, inputs = len(made.bounds) - 1, len(made.inputs)
+    layer = made.of_layers(np.arange(layers))
+    written = np.concatenate([np.arange(inputs) * (layers + 1), to * (layers + 1) + layer + 1])
+    order = np.argsort(written)
+    at = np.searchsorted(written[order], columns * (layers + 1) + made.of_entries(layer), side="right") - 1
+    require((at >= 0).all(), "a unit reads what is in no earlier layer")
+    places = order[at]
+    require((written[places] // (layers + 1) == columns).all(), "a unit reads what is in no earlier layer")
+    return places
