@@ -25,7 +25,7 @@ from tapegrad_check.folder import NotProved, require
 MOST_LEAVES = 12
 """Bits that a number may depend on."""
 NEAR = 2.0**-4
-"""How far from 0 or 1 a bit may be."""
+"""How far from 0 or 1 a bit may be, where numbers are not exact."""
 Rows = NDArray[np.float64]
 
 
@@ -179,8 +179,8 @@ class Numbers:
     def literal(self, place: Place, what: str) -> tuple[int, float]:
         """The function that a bit is, and how far it may be off."""
         form = place.form
-        require(len(place.leaves) < 2 and _is_bit(form), f"{what} is no bit")
         off = float(form.off([self.sizes[own] for own in place.deviations]).max())
+        require(len(place.leaves) < 2 and _is_bit(form) and off <= NEAR, f"{what} is no bit")
         literal = place.leaves[0] ^ int(form.values[0]) if place.leaves else int(form.values[0])
         return literal, off
 
@@ -194,7 +194,7 @@ def _as_bits(form: Form, sizes: Sequence[float]) -> tuple[int, float, tuple[int,
     off = form.off(sizes)
     ones = form.values > 0.5
     away = (np.abs(form.values - ones) + off) * (UP if off.any() else 1)
-    near = away <= NEAR
+    near = away <= (0 if form.exact else NEAR)
     table = sum(1 << row for row in np.flatnonzero(near & ones).tolist())
     return table, float(away[near].max(initial=0)), tuple(np.flatnonzero(~near).tolist())
 

@@ -249,6 +249,30 @@ def test_exact_means_in_every_order() -> None:
         assert (len(found.leaves) == 1 and found.form is BIT) == bit
 
 
+def test_a_bit_that_may_be_far_off_is_none() -> None:
+    """1 - 2 x, to which a large number is added and taken away again: in doubles this is the negation."""
+    numbers, single = Numbers(Functions()), FORMATS["float32"]
+    (x,) = closed_bits(numbers, 1)
+    for large, bit in ((2.0**20, True), (2.0**27, False)):
+        signed = numbers.affine([-large, -2.0, large], [x, x, x], 1.0, single, False)
+        found = numbers.affine([0.5, 1.0], [signed, numbers.constant(0.5)], 0.0, single, False)
+        if bit:
+            assert numbers.literal(found, "it") == (x.leaves[0] ^ 1, 0.0)
+        else:
+            with pytest.raises(CheckError, match="no bit"):
+                numbers.literal(found, "it")
+
+
+def test_a_small_number_is_not_nothing() -> None:
+    """A unit that is 2^-60 where it is on, whose readers make up for it."""
+    numbers, single = Numbers(Functions()), FORMATS["float32"]
+    x, y = closed_bits(numbers, 2)
+    small = 2.0**-60
+    both = numbers.affine([small, small], [x, y], -small, single, True)
+    found = numbers.affine([1 / small], [both], 0.0, single, True)
+    assert found.leaves == (numbers.functions.and_(*x.leaves, *y.leaves),)
+
+
 def test_overflow_is_refused() -> None:
     numbers = Numbers(Functions())
     (x,) = closed_bits(numbers, 1)
