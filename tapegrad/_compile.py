@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tapegrad._alive import alive
 from tapegrad._sizing import SIGHT, for_own_run, left_open, suiting, typical, typical_inputs, way
 from tapegrad._sources import Found, as_source, example_of, kind_of, parse_inputs
 from tapegrad.errors import InputError, Refused, described
@@ -316,9 +317,10 @@ def compile(given: Given, target: str | None = None, **options: Any) -> Compiled
         return replace(
             compile_for(source, target, own, MOST_STEPS_OF_A_CALL, **options), given=frozenset(options)
         )
-    sized, chosen, passes, settings = _sized(given, source, target, options)
-    lowered = passes[-1].after if passes else source
-    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, sized, frozenset(options))
+    with alive(lambda: f"{source.name} is being compiled for {target}"):
+        sized, chosen, passes, settings = _sized(given, source, target, options)
+        lowered = passes[-1].after if passes else source
+        return Compiled(chosen.build(lowered, **settings), chosen, source, passes, sized, frozenset(options))
 
 
 def _chosen(given: Any, target: Any, call: str) -> str:
@@ -389,9 +391,10 @@ def compile_for(
     """`compile`, where the net is to run on this one input: options that depend on the input and on the
     number of steps are chosen to suit, unless they are given; and so is the size of the source, where that is
     not a part of what it says."""
-    source, options, chosen, passes, settings = _suited(source, target, inputs, steps, options)
-    lowered = passes[-1].after if passes else source
-    return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
+    with alive(lambda: f"{source.name} is being compiled for {target}"):
+        source, options, chosen, passes, settings = _suited(source, target, inputs, steps, options)
+        lowered = passes[-1].after if passes else source
+        return Compiled(chosen.build(lowered, **settings), chosen, source, passes, options)
 
 
 def _suited(

@@ -20,6 +20,7 @@ from tapegrad_check.folder import (
     Arrays,
     Checked,
     CheckError,
+    Folder,
     NotProved,
     Unchecked,
     read_folder,
@@ -133,19 +134,11 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
                 source, checked = answer_key.check_folder(path, folder)
                 bound = Bound(source, "", ())
             else:
-                bound = bound_source(folder)
-                checked = checked_by(
-                    target,
-                    folder.config["net"],
-                    folder.own,
-                    folder.certificate["claims"],
-                    bound.source,
-                    graph_in(folder),
-                )
+                bound, checked = _checked(folder)
             same = [] if of is None else stock.compare(exported, folder)
             beside = classifiers.check(folder)
     except NotProved as error:
-        raise CheckError(str(error), where=str(path), advice=AGAIN) from error
+        raise Unchecked(f"this version has no proof of it: {error}", where=str(path)) from error
     except FloatingPointError as error:
         raise CheckError(f"a number is out of range: {error}", where=str(path), advice=AGAIN) from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
@@ -167,3 +160,25 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     if beside:
         verdict += f"; {classifiers.NOT_COMPARED}"
     return CheckReport(str(exported), target, verdict, tuple(statements))
+
+
+def _checked(folder: Folder) -> tuple[Bound, Checked]:
+    """A net beside what the passes give; beside its own table alone where that cannot be compared."""
+    bound, graph = bound_source(folder), graph_in(folder)
+
+    def beside(source: Model | None) -> Checked:
+        return checked_by(
+            folder.config["target"],
+            folder.config["net"],
+            folder.own,
+            folder.certificate["claims"],
+            source,
+            graph,
+        )
+
+    try:
+        return bound, beside(bound.source)
+    except NotProved as reason:
+        if bound.source is None:
+            raise
+        return Bound(None, str(reason), ()), beside(None)

@@ -140,7 +140,8 @@ def _details(error: Exception) -> str:
 
 def _unforeseen(code: int, what: str, advice: str, as_json: bool) -> int:
     if as_json:
-        print_json({"error": what, "where": "", "advice": advice})
+        with contextlib.suppress(OSError):  # there may be no room for that either
+            print_json({"error": what, "where": "", "advice": advice})
     _say(f"{what.removesuffix('.')}. {advice}")
     _show_traceback()
     return code

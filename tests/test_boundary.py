@@ -124,10 +124,14 @@ def test_a_shortage_of_memory_is_no_fault_of_ours(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
-def test_a_full_disk_is_no_fault_of_ours(tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capfd) -> None:
+@pytest.mark.parametrize("words", ["show adder2", "show adder2 --json", "show no-such-source --json"])
+def test_a_full_disk_is_no_fault_of_ours(
+    words: str, tapegrad: Command, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """There may be no room for an error in JSON either."""
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
-        assert tapegrad("show", "adder2") == 71
+        assert tapegrad(*words.split()) == 71
         monkeypatch.undo()
         with suppress(OSError):  # what is left in it
             full.close()

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad._alive import alive
 from tapegrad.circuits.arrays import ArrayValue
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Bits, Circuit
@@ -137,7 +138,8 @@ def trace(function: Callable[..., Any], *layouts: Layout, name: str = "", **by_n
         inputs = _parameters(function, layouts, by_name)
         build = CircuitBuilder(most=MOST_GATES)
         arguments = [_traced(build, layout, parameter) for parameter, layout in inputs.items()]
-        result = _result(function, arguments, title)
+        with alive(lambda: f"{title}: {build.size:,} gates so far"):
+            result = _result(function, arguments, title)
         output = _layout(result, "the result")
     wires = [wire for leaf in _leaves(output, result) for wire in leaf.wires(build)]
     outputs = names(output, "" if isinstance(output, dict) else "out")

@@ -51,6 +51,8 @@ class Shapes(Backend[Shape]):
         rows = len(biases)
         if not isinstance(x.width, int) or not 0 <= x.width <= slots:
             raise broken(node, "has fewer slots than it reads columns")
+        if slots > 2 * (x.width + rows) + 2:
+            raise broken(node, "has many more slots than it ever fills")
         if not _rises(bounds, rows) or len(starts) != rows + 1 or not _rises(starts, len(columns)):
             raise broken(node, "has layers or rows that do not follow one another")
         if len(values) != len(columns) or len(to) != rows or len(relu) != rows:
@@ -64,11 +66,10 @@ class Shapes(Backend[Shape]):
         layer = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         written = layer * slots + to
         read = np.repeat(layer, np.diff(starts)) * slots + columns
-        unique = np.unique(written)
-        if len(unique) < len(written):
+        order = np.argsort(written, kind="stable")  # of most networks they are in order
+        if (np.diff(written[order]) == 0).any():
             raise broken(node, "writes a slot twice in one layer")
-        later = _changed(read, written, np.repeat(np.arange(rows), np.diff(starts)))
-        if later:
+        if _changed(read, written[order], np.repeat(np.arange(rows), np.diff(starts)), order):
             raise broken(node, "writes a slot in the layer that reads it")
         return Shape((*x.sizes[:-1], len(out)), x.dtype)
 
@@ -220,15 +221,13 @@ def _rises(ends: NDArray[Any], last: int) -> bool:
     )
 
 
-def _changed(read: NDArray[Any], written: NDArray[Any], reader: NDArray[Any]) -> bool:
-    """Whether a place that is read is written by another row of the same layer; a row may read its own."""
-    order = np.argsort(written)
-    at = np.searchsorted(written, read, sorter=order)
-    at = np.minimum(at, max(0, len(written) - 1))
+def _changed(read: NDArray[Any], written: NDArray[Any], reader: NDArray[Any], row: NDArray[Any]) -> bool:
+    """Whether a place that is read is written by another row of the same layer; a row may read its own. What
+    is written is in order, each by its row."""
     if not len(written) or not len(read):
         return False
-    row = order[at]
-    return bool(((written[row] == read) & (row != reader)).any())
+    at = np.minimum(np.searchsorted(written, read), len(written) - 1)
+    return bool(((written[at] == read) & (row[at] != reader)).any())
 
 
 def _broadcast(node: Node, x: tuple[Size, ...], y: tuple[Size, ...]) -> tuple[Size, ...]:

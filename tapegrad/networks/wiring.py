@@ -48,15 +48,13 @@ class Wiring(NamedTuple):
             or not relu[: last.start].all()
         ):
             raise BrokenNet("the last layer is not that of the outputs, or the only one without ReLU")
-        layer = np.repeat(np.arange(layers), np.diff(bounds))
-        written = np.concatenate(
-            [np.arange(inputs) * (layers + 1), to.astype(np.int64) * (layers + 1) + layer + 1]
-        )
-        order = np.argsort(written)
-        read = columns.astype(np.int64) * (layers + 1) + np.repeat(layer, np.diff(starts))
-        at = np.searchsorted(written, read, side="right", sorter=order) - 1
-        places = order[at] if len(order) else at
-        if (at < 0).any() or (written[places] // (layers + 1) != columns).any():
+        holder, places = np.full(node.whole("slots"), -1), np.empty(len(columns), np.int64)
+        holder[:inputs] = np.arange(inputs)
+        for begin, end in pairwise(bounds.tolist()):
+            entries = slice(starts[begin], starts[end])
+            places[entries] = holder[columns[entries]]
+            holder[to[begin:end]] = np.arange(inputs + begin, inputs + end)
+        if (places < 0).any():
             raise BrokenNet("a row reads a slot that nothing has been written to")
         return cls(inputs, bounds, starts, places, values, biases)
 

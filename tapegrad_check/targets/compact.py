@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import SINGLE
 from tapegrad_check.fields import array, number, whole
-from tapegrad_check.folder import Arrays, Checked, NotProved, require
+from tapegrad_check.folder import Arrays, Checked, require
 from tapegrad_check.formulas.folded import Folded
 from tapegrad_check.formulas.sweep import columns
 from tapegrad_check.graph import Graph
@@ -38,9 +38,11 @@ ARRAYS = {"holds"}
 LARGEST_WEIGHT = 127
 WHOLE = 1 << SINGLE.digits
 """Up to here float32 has every whole number."""
-LEAVES, FREE, CONE, SWEEPS = 6, 4, 64, 32
-"""Bits that a unit is traced back to; others that its wire may depend on; gates of the circuit between them
-and the wire; and how many units may need a longer proof."""
+LEAVES, FREE, CONE = 6, 4, 64
+"""Bits that a unit is traced back to; others that its wire may depend on; and gates of the circuit between
+them and the wire."""
+
+WRONG = "a unit does not have the value of the wire that it holds"
 
 Table = tuple[int, ...]
 """A value for each row: in row r, leaf i is bit i of r."""
@@ -203,16 +205,23 @@ class _Proof:
         require((holds >= -1).all(), "a unit holds no wire and no negation of one")
         self.holds: list[int] = [*range(0, 2 * self.inputs, 2), *holds.tolist()]
         self.traced: dict[int, _Traced] = {}
-        self.sweeps = 0
+        self.longer: dict[int, tuple[int, int]] = {}
+        """Units that are not seen to be right from near by: the formula of each, and the wire it holds."""
 
     def units(self) -> None:
-        """Every unit in order, but for those that pass on what they read, and say no more than that."""
+        """Every unit in order, but for those that pass on what they read, and say no more than that. What is
+        left is proved at once, over the whole circuit: a formula is over wires that earlier units hold, so
+        that all of these are right, in order, if each formula is its wire."""
         weights, biases, starts = self.weights.tolist(), self.biases.tolist(), self.net.starts.tolist()
         copies = self._copies()
         first = self._passed_on(copies)[self.net.places].tolist()
         for unit in np.flatnonzero(~copies).tolist():
             part = slice(starts[unit], starts[unit + 1])
             self._unit(self.inputs + unit, first[part], weights[part], biases[unit])
+        if self.longer:
+            assert self.circuit is not None
+            found, wanted = zip(*self.longer.values(), strict=True)
+            self.circuit.nodes.require_same(found, wanted, WRONG, [f"unit {unit}" for unit in self.longer])
 
     def _copies(self) -> NDArray[np.bool_]:
         """Units that are relu(x) of a place that holds the same, or like them nothing: no value is negative,
@@ -245,25 +254,21 @@ class _Proof:
             if found is not None and self._holds(found, holds):
                 self.traced[place] = found
                 return
-        self._long_proof(place, reads, weights, bias)
+        self._as_formula(place, reads, weights, bias)
 
-    def _long_proof(self, place: int, reads: list[int], weights: list[int], bias: int) -> None:
-        """Both as formulas over the whole circuit: either they differ, or they are merged node by node."""
+    def _as_formula(self, place: int, reads: list[int], weights: list[int], bias: int) -> None:
+        """A unit for the longer proof, over whatever makes its table one of bits."""
         found = self._over(self._opened(reads, ()), reads, weights, bias)
         if found is None or max(found.table) > 1:
             ways = [self._over(self._opened(reads, own), reads, weights, bias) for own in self._ways(reads)]
             found = next((own for own in ways if own is not None and max(own.table) <= 1), None)
-        what = f"unit {place - self.inputs} does not have the value of the wire that it holds"
-        require(found is not None and self.circuit is not None, what)
+        unit = place - self.inputs
+        require(found is not None and self.circuit is not None, f"{WRONG}, at unit {unit}")
         assert found is not None
         assert self.circuit is not None
-        self.sweeps += 1
-        if self.sweeps > SWEEPS:
-            raise NotProved("too many units are built in a way that the checker does not know")
-        nodes = self.circuit.nodes
         own = [self.circuit.held(self.holds[leaf]) for leaf in found.leaves]
-        literal = _formula(nodes, found.table, own)
-        nodes.require_same([literal], [self.circuit.held(self.holds[place])], what)
+        literal = _formula(self.circuit.nodes, found.table, own)
+        self.longer[unit] = literal, self.circuit.held(self.holds[place])
         self.traced[place] = found
 
     def _ways(self, reads: list[int]) -> Iterable[tuple[int, ...]]:

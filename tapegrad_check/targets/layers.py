@@ -5,6 +5,7 @@ those of the inputs, then one for each row, layer by layer, so that what a place
 parts of the graph are accounted for: there is nothing else in it.
 """
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,18 +89,17 @@ def wired(graph: Graph) -> Wired:
     require(units.setting("slots") == slots, "there are more slots than are ever written to")
     require((values != 0).all(), "an entry is 0")
     made = Wired(port.columns, outputs, port.dtype, bounds, starts, columns, values, biases)
-    return made._replace(places=_places(made, columns, to))
+    return made._replace(places=_places(made, columns, to, slots))
 
 
-def _places(made: Wired, columns: NDArray[np.int64], to: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each entry who wrote last to the slot that it reads, in a layer before its own. Inputs are written
-    at time 0, rows at the number of their layer, counted from 1."""
-    layers, inputs = len(made.bounds) - 1, len(made.inputs)
-    layer = made.of_layers(np.arange(layers))
-    written = np.concatenate([np.arange(inputs) * (layers + 1), to * (layers + 1) + layer + 1])
-    order = np.argsort(written)
-    at = np.searchsorted(written[order], columns * (layers + 1) + made.of_entries(layer), side="right") - 1
-    require((at >= 0).all(), "a unit reads what is in no earlier layer")
-    places = order[at]
-    require((written[places] // (layers + 1) == columns).all(), "a unit reads what is in no earlier layer")
+def _places(made: Wired, columns: NDArray[np.int64], to: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+    """For each entry what the slot that it reads holds before its layer."""
+    inputs = len(made.inputs)
+    holder, places = np.full(slots, -1), np.zeros(len(columns), np.int64)
+    holder[:inputs] = np.arange(inputs)
+    for begin, end in pairwise(made.bounds.tolist()):
+        entries = slice(made.starts[begin], made.starts[end])
+        places[entries] = holder[columns[entries]]
+        holder[to[begin:end]] = np.arange(inputs + begin, inputs + end)
+    require((places >= 0).all(), "a unit reads what is in no earlier layer")
     return places

@@ -111,6 +111,8 @@ class Adversary:
         self.known: dict[str, list[Forgery]] = {}
         self.waiting: list[Forgery] = []
         self.ends: Counter[str] = Counter()
+        self.kinds: Counter[tuple[str, str]] = Counter()
+        """Moves, each with the end that a forgery came to which it led to."""
 
     def forgeries(self, count: int) -> Iterator[Forgery]:
         """So many of them, each checked and judged."""
@@ -127,6 +129,8 @@ class Adversary:
                 asked.count = 0
                 forgery.outcome = self.judge.outcome(self.folder / "forged")
                 self.ends[forgery.outcome.end] += 1
+                kinds = {move.partition(":")[0] for move in forgery.moves}
+                self.kinds.update((kind, forgery.outcome.end) for kind in kinds)
                 forgery.depth, forgery.tries = asked.count, self.ends.total()
                 self._remember(forgery)
                 yield forgery
@@ -195,17 +199,15 @@ class Adversary:
 
 def hunted(
     name: str, count: int, seed: int = 0, without: Sequence[str] = ()
-) -> tuple[Counter[str], list[Forgery]]:
-    """So many forgeries of a case: how many came to which end, and those in which something was found."""
+) -> tuple[Adversary, list[Forgery]]:
+    """So many forgeries of a case: who made them, and those in which something was found."""
     with tempfile.TemporaryDirectory() as folder:
         adversary = Adversary(name, Path(folder), seed, without)
-        return adversary.ends, [
-            own for own in adversary.forgeries(count) if own.outcome and own.outcome.finding
-        ]
+        return adversary, [own for own in adversary.forgeries(count) if own.outcome and own.outcome.finding]
 
 
 def main() -> int:
-    """Prints a table of cases and ends; exit code 1 if anything was found."""
+    """Prints a table of cases and ends, and one of kinds; exit code 1 if anything was found."""
     parser = argparse.ArgumentParser(description="Forges saved nets and judges those that are believed.")
     parser.add_argument(
         "--target", action="append", choices=TARGETS, metavar="TARGET", help=", ".join(TARGETS)
@@ -224,22 +226,30 @@ def main() -> int:
     print("| net | forgeries | refused | said to be less | harmless | not judged | found | seconds |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     wrong = 0
+    kinds: dict[str, Counter[str]] = {kind: Counter() for kind in MOVES}
     for name, count in counts.items():
         began = time.perf_counter()
-        ends, found = hunted(name, count, options.seed, options.without)
+        adversary, found = hunted(name, count, options.seed, options.without)
         wrong += len(found)
+        for (kind, end), times in adversary.kinds.items():
+            kinds[kind][end] += times
         for forgery in found:
             print(f"{name}: {forgery}", file=sys.stderr, flush=True)
             if options.keep:
                 forgery.saved.write(options.keep / f"{name}-{options.seed}-{forgery.tries}")
-        print(_row(name, ends, len(found), time.perf_counter() - began), flush=True)
+        print(f"{_row(name, adversary.ends)} {time.perf_counter() - began:.0f} |", flush=True)
+    print("\n| kind of change | forgeries | refused | said to be less | harmless | not judged | found |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for kind, ends in sorted(kinds.items(), key=lambda own: -own[1].total()):
+        print(_row(kind, ends))
     return 1 if wrong else 0
 
 
-def _row(name: str, ends: Counter[str], found: int, seconds: float) -> str:
+def _row(name: str, ends: Counter[str]) -> str:
     refused, harmless = ends["refused"] + ends["unloadable"], ends["unchanged"] + ends["harmless"]
+    found = ends["harmful"] + ends["slow"] + ends["crash"]
     parts = ends.total(), refused, ends["said to be less"], harmless, ends["not judged"], found
-    return f"| {name} | {' | '.join(f'{part:,}' for part in parts)} | {seconds:.0f} |"
+    return f"| {name} | {' | '.join(f'{part:,}' for part in parts)} |"
 
 
 if __name__ == "__main__":

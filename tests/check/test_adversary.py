@@ -38,9 +38,9 @@ def of_cases(target: str, total: int, seed: int) -> None:
     cases = TARGETS[target]
     for place, name in enumerate(cases):
         own = total // len(cases) + (place < total % len(cases))
-        ends, found = hunted(name, own, seed)
+        adversary, found = hunted(name, own, seed)
         assert not found, "\n".join(map(str, found))
-        assert ends.total() == own
+        assert adversary.ends.total() == own
 
 
 @pytest.mark.parametrize("target", QUICK)
@@ -73,8 +73,11 @@ def test_a_checker_that_believes_everything_is_found_out(name: str, monkeypatch:
             return CheckReport(str(path), "", adversary_judge.COMPUTES_SOURCE, ())
 
     monkeypatch.setattr(adversary_judge, "check", check)
-    ends, found = hunted(name, 40, seed=5)
-    assert ends["harmful"] == len(found) > 0
+    adversary, found = hunted(name, 40, seed=5)
+    assert adversary.ends["harmful"] == len(found) > 0
+    assert {kind for kind, end in adversary.kinds if end == "harmful"} == {
+        move.partition(":")[0] for own in found for move in own.moves
+    }
 
 
 def test_everything_follows_from_the_seed(tmp_path: Path) -> None:

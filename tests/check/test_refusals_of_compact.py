@@ -4,10 +4,14 @@ the compiler does not take."""
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
+from typing import Never
 
 import numpy as np
 import pytest
 
+import tapegrad as tg
+import tapegrad_check
 import tapegrad_check.targets.compact as checker
 from tapegrad._sources import source_to_json
 from tapegrad.circuits.builder import CircuitBuilder
@@ -17,8 +21,8 @@ from tapegrad.circuits.sampler import random_circuit
 from tapegrad.learners import parity
 from tapegrad.networks.wiring import Wiring
 from tapegrad.targets.relu import CompactNet
-from tapegrad_check import CheckError
-from tapegrad_check.folder import COMPUTES_SOURCE, NotProved
+from tapegrad_check import CheckError, Unchecked
+from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, NotProved
 from tapegrad_check.formulas.folded import Folded
 from tapegrad_check.sources import Circuit as CheckersCircuit
 from tapegrad_check.sources import model_of
@@ -36,6 +40,7 @@ from tests.check.altering import (
     retype,
     without,
 )
+from tests.check.forging import Saved
 
 CIRCUIT = ready("multiplier3")
 
@@ -330,9 +335,36 @@ def test_what_is_not_near_by_is_merged_node_by_node(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(checker, "FREE", 0)
     net.source = source
     assert net.verdict("relu") == COMPUTES_SOURCE
-    monkeypatch.setattr(checker, "SWEEPS", 0)
-    with pytest.raises(NotProved, match="too many units"):
-        net.verdict("relu")
+
+
+def test_any_number_of_units_may_need_a_longer_proof(tmp_path: Path) -> None:
+    """Of this program 73 do; more than 32 used to be refused, as if something did not hold."""
+    tg.save(tg.compile("rasp-dyck-1", "relu", count=8), tmp_path / "net")
+    saved = Saved.of(tmp_path / "net")
+    assert tapegrad_check.check(tmp_path / "net").code == 0
+    holds = saved.arrays["holds"]
+    for unit in np.flatnonzero(holds >= 0)[::7].tolist():
+        saved.arrays["holds"] = np.where(np.arange(len(holds)) == unit, holds ^ 1, holds)
+        saved.write(tmp_path / "forged")
+        with pytest.raises(CheckError, match=r"does not have the value|is not -1|not those of the circuit"):
+            tapegrad_check.check(tmp_path / "forged")
+
+
+def test_what_cannot_be_told_is_no_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known not to hold: the exit code is 4, or 2 where its own table cannot be told either."""
+
+    def untold(*_: object) -> Never:
+        raise NotProved("formulas grow too large")
+
+    tg.save(tg.compile("rasp-dyck-1", "relu", count=8), tmp_path / "net")
+    monkeypatch.setattr(checker._Wires, "between", lambda *_: None)
+    monkeypatch.setattr(Folded, "require_same", untold)
+    report = tapegrad_check.check(tmp_path / "net")
+    assert (report.verdict, report.code) == (OWN_TABLE, 4)
+    assert "the source was not checked: formulas grow too large" in report.statements
+    monkeypatch.setattr(checker, "_shape", untold)
+    with pytest.raises(Unchecked, match="no proof of it: formulas grow too large"):
+        tapegrad_check.check(tmp_path / "net")
 
 
 def test_folded_nodes_are_the_functions_they_stand_for() -> None:

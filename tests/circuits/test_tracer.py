@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tapegrad as tg
 from tapegrad.circuits import (
     Array,
     Bit,
@@ -27,6 +28,7 @@ from tapegrad.circuits import (
     where,
 )
 from tapegrad.errors import InputError, Refused, SourceError
+from tapegrad.targets.relu.target import TARGET as RELU
 
 
 def values(of):
@@ -377,6 +379,39 @@ def test_as_many_gates_are_told_as_there_would_be(operation, monkeypatch):
     monkeypatch.setattr("tapegrad.circuits.tracer.MOST_GATES", int(0.8 * size))
     with pytest.raises(Refused, match="takes about"):
         trace(function, UInt(24), UInt(24))
+
+
+def test_what_takes_long_says_so(monkeypatch, capsys):
+    """How far it is, and then that it is compiled; whoever need not wait is told nothing."""
+
+    def slow(a):
+        for _ in range(40):
+            time.sleep(0.01)
+            a = a * 3 + 1
+        return a
+
+    def build(*_, **settings):
+        time.sleep(0.3)
+        return made(*_, **settings)
+
+    tg.compile(trace(slow, UInt(8)), "relu")
+    assert capsys.readouterr().err == ""
+    made = RELU.build
+    monkeypatch.setitem(vars(RELU), "build", build)
+    monkeypatch.setattr("tapegrad._alive.FIRST", 0.1)
+    monkeypatch.setattr("tapegrad._alive.THEN", 0.1)
+    tg.compile(trace(slow, UInt(8)), "relu")
+    *traced, last = capsys.readouterr().err.splitlines()
+    sizes = [
+        int(said.removeprefix("slow: ").removesuffix(" gates so far").replace(",", ""))
+        for said in traced
+        if "so far" in said
+    ]
+    assert last == "slow is being compiled for relu"
+    assert len(sizes) > 1
+    assert sizes == sorted(set(sizes))
+    time.sleep(0.3)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_wide_product_with_few_ones_is_quick():

@@ -33,7 +33,7 @@ def test_whoever_waits_is_told_why(
 ) -> None:
     monkeypatch.setattr(verilog, "find_spec", lambda name: True)
     monkeypatch.setattr(verilog, "_RUN", "import time; time.sleep(0.5)")
-    monkeypatch.setattr(verilog, "PATIENCE", patience)
+    monkeypatch.setattr("tapegrad._alive.FIRST", patience)
     with pytest.raises(FormatError):  # the stand-in writes no circuit
         verilog.read_verilog(verilog.EXAMPLE.encode())
     assert ("the first time" in capsys.readouterr().err) == told

@@ -14,11 +14,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from tapegrad._alive import alive
 from tapegrad._files import files_are_read
 from tapegrad.circuits.builder import simplified
 from tapegrad.circuits.clocked.model import SequentialCircuit, next_names
@@ -35,8 +35,6 @@ endmodule
 SECONDS, LONGEST_WAIT = 120, 900
 """Of the processor that yosys may use, and by the clock, on a machine that is busy. The first time it is
 translated to machine code, which takes a minute of the processor."""
-PATIENCE = 5.0
-"""Seconds, after which whoever waits is told why."""
 AT_WORK = "yosys is at work; the first time it is translated to machine code, which takes about a minute"
 LONGEST_MESSAGE = 1500
 _MODULE = re.compile(r"^[ \t]*(?:\(\*.*?\*\)\s*)?(?:module|macromodule)\s+[A-Za-z_\\][^\s(;#]*", re.MULTILINE)
@@ -77,21 +75,18 @@ def read_verilog(data: bytes, folder: Path | None = None) -> Circuit | Sequentia
         if folder is not None and files_are_read() and ":" not in str(folder.absolute()):  # it parts mounts
             mounts.append(f"/near={folder.absolute()}")
         script = _SCRIPT.format(include="-I/near" if len(mounts) > 1 else "")
-        notice = threading.Timer(PATIENCE, print, [AT_WORK], {"file": sys.stderr, "flush": True})
-        notice.start()
         try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-c", _RUN, str(SECONDS), "-q", "-p", script],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=LONGEST_WAIT,
-                cwd=own,
-                env={**os.environ, "YOWASP_MOUNT": ":".join(mounts)},
-            )
+            with alive(lambda: AT_WORK):
+                done = subprocess.run(
+                    [sys.executable, "-P", "-c", _RUN, str(SECONDS), "-q", "-p", script],
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=LONGEST_WAIT,
+                    cwd=own,
+                    env={**os.environ, "YOWASP_MOUNT": ":".join(mounts)},
+                )
         except subprocess.TimeoutExpired as error:
             raise _too_long(f"{LONGEST_WAIT} seconds") from error
-        finally:
-            notice.cancel()
         if done.returncode == -getattr(signal, "SIGXCPU", 0) < 0:
             raise _too_long(f"{SECONDS} seconds of processor time")
         written = Path(own, "design.blif")

@@ -40,7 +40,7 @@ class Activations(NamedTuple):
 class LayeredNet(Net):
     """A circuit as layers of ReLU units, whose outputs are one more layer, which is linear."""
 
-    network: Network = static()
+    network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     target: ClassVar[str] = "relu"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
@@ -235,9 +235,11 @@ class LayeredNet(Net):
         return self.size(layer)
 
 
-def checked(network: Network) -> Network:
+def checked(network: Network | None) -> Network:
     """The network, if it has a name for each column of bits and of outputs, and layers to the outputs: what
     is read from a file is asked this."""
+    if network is None:
+        raise BrokenNet("the folder has no network", advice="Compile and save the net again.")
     node, port = node_of(network), network.inputs[BITS]
     outputs = network.columns.get(network.outputs[OUTPUTS], ())
     fits = len(network.inputs) == 1 and not network.state and port.shape == ("patterns", len(port.columns))

@@ -170,7 +170,10 @@ class ReluNet(LayeredNet):
 
     @classmethod
     def from_saved(
-        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
     ) -> Self:
         """The net again."""
         correction, width = config["correction"], config["padded_width"]

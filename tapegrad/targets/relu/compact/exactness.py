@@ -24,8 +24,8 @@ WHOLE = 1 << 24
 
 def largest_sum(wiring: Wiring, holds: Int[np.ndarray, " units"]) -> int:
     """What no sum of a unit exceeds; refused where float32 could round one."""
-    numbers = (np.asarray(part, np.int64) for part in (wiring.values, wiring.biases))
-    found = int(_largest(wiring.inputs, wiring.starts, wiring.places, *numbers, holds))
+    weights, biases = (part.astype(np.int64) for part in (wiring.values, wiring.biases))
+    found = int(_largest(wiring.inputs, wiring.starts, wiring.places, weights, biases, holds))
     if found > WHOLE:
         raise Refused(
             f"a sum in the network may reach {found:,}, and float32 has all whole numbers only up to 2^24",

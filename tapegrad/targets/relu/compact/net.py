@@ -89,7 +89,10 @@ class CompactNet(LayeredNet):
 
     @classmethod
     def from_saved(
-        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network
+        cls,
+        config: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        network: Network | None = None,
     ) -> Self:
         """The net again."""
         if type(config["skips"]) is not bool:
