@@ -330,23 +330,27 @@ RCNN: list[tuple[str, Change]] = [
     ("reads no grid|is not the", lambda net: _node(net, "relu").update(operation="sqrt")),
     ("is not the relu", lambda net: _node(net, "relu").update(reads=["patches"])),
     ("more than a filter", lambda net: _more(net)),
-    ("says something else", lambda net: net.network["outputs"].update(running="applies")),
-    ("says something else", lambda net: net.network["outputs"].update(more="running")),
+    ("says something else", lambda net: _graph(net)["outputs"].update(running="applies")),
+    ("says something else", lambda net: _graph(net)["outputs"].update(more="running")),
     ("the network is no filter", lambda net: _renamed_grid(net)),
     ("any height", lambda net: _state(net).update(shape=[_state(net)["shape"][0], "rows", "rows"])),
     ("handed on as something else", lambda net: _state(net).update(next="cells")),
-    ("has names", lambda net: net.network.update(columns={"filter.0.relu": _names(net)})),
-    ("ends before", lambda net: (net.network["nodes"].pop(), _state(net).update(next="filter.1"))),
+    ("has names", lambda net: _graph(net).update(columns={"filter.0.relu": _names(net)})),
+    ("ends before", lambda net: (_graph(net)["nodes"].pop(), _state(net).update(next="filter.1"))),
 ]
 
 
+def _graph(net: Net) -> dict[str, Any]:
+    assert net.network is not None
+    return net.network
+
+
 def _node(net: Net, operation: str) -> dict[str, Any]:
-    return next(own for own in net.network["nodes"] if own["operation"] == operation)  # type: ignore[index]
+    return next(own for own in _graph(net)["nodes"] if own["operation"] == operation)
 
 
 def _state(net: Net) -> dict[str, Any]:
-    assert net.network is not None
-    return net.network["state"]["grid"]
+    return _graph(net)["state"]["grid"]
 
 
 def _names(net: Net) -> list[str]:
@@ -376,14 +380,13 @@ def _diagonal(net: Net) -> None:
 
 def _more(net: Net) -> None:
     """A node that nothing reads."""
-    assert net.network is not None
-    net.network["nodes"].append({"name": "more", "operation": "relu", "reads": ["next"]})
+    _graph(net)["nodes"].append({"name": "more", "operation": "relu", "reads": ["next"]})
 
 
 def _renamed_grid(net: Net) -> None:
-    assert net.network is not None
-    net.network["state"]["plane"] = net.network["state"].pop("grid")
-    net.network["nodes"][0]["reads"] = ["plane"]
+    own = _graph(net)
+    own["state"]["plane"] = own["state"].pop("grid")
+    own["nodes"][0]["reads"] = ["plane"]
 
 
 TERNARY: list[tuple[str, Change]] = [
