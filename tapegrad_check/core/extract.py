@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import FORMATS, Format
 from tapegrad_check.core.places import ZERO, Numbers, Place
-from tapegrad_check.folder import NotProved
+from tapegrad_check.folder import NotProved, require
 from tapegrad_check.graph import Graph, Node
 
 Value = NDArray[Any]
@@ -34,7 +34,10 @@ class Extraction:
     ) -> None:
         self.graph, self.numbers, self.hints = graph, numbers, hints or {}
         self.values: dict[str, Value] = dict(given)
+        ends = {*graph.outputs.values(), *(own.next for own in graph.state.values())}
+        read = ends.union(*(node.reads for node in graph.nodes))
         for node in graph.nodes:
+            require(node.name in read, f"nothing reads the node {node.name!r}")
             operation = OPERATIONS.get(node.operation)
             if operation is None:
                 raise NotProved(f"the checker does not follow {node.operation!r}, as in {node.name!r}")

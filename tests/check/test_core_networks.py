@@ -138,6 +138,15 @@ def test_what_is_asked_of_the_ports() -> None:
     with pytest.raises(CheckError, match="outputs have other names"):
         prove(graph_of(data, arrays), model(circuit))
     data, arrays = saved(circuit)
+    data["nodes"].append({"name": "more", "operation": "add", "reads": ["bits", "bits"]})
+    with pytest.raises(CheckError, match="nothing reads the node 'more'"):
+        prove(graph_of(data, arrays), model(circuit))
+    data, arrays = saved(circuit)
+    data["nodes"].insert(0, {"name": "root", "operation": "sqrt", "reads": ["bits"]})
+    data["nodes"][1]["reads"] = ["root"]
+    with pytest.raises(NotProved, match="does not follow 'sqrt'"):
+        prove(graph_of(data, arrays), model(circuit))
+    data, arrays = saved(circuit)
     data["outputs"]["more"] = data["outputs"]["outputs"]
     with pytest.raises(CheckError, match="other ports"):
         prove(graph_of(data, arrays), model(circuit))
