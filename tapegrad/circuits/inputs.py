@@ -103,7 +103,8 @@ def call_circuit(circuit: Circuit, given: tuple[Any, ...], named: Mapping[str, A
         batch = _axes_of(given[0]) > 1
         return Call((bits,), lambda rows: _outputs(circuit, rows, batch), len(bits))
     values = _bound(circuit.name, {name: name for name in widths}, given, named)
-    batch, rows = _bits(circuit.inputs, values)
+    batch, bits = _bits(circuit.inputs, values)
+    rows = bits.view(bool)  # which nobody need look at again
     return Call((rows,), lambda result: _outputs(circuit, result, batch), len(rows))
 
 
@@ -207,7 +208,7 @@ def call_function(traced: Traced, given: tuple[Any, ...], named: Mapping[str, An
     values = _bound(traced.name, _described(traced), given, named)
     depths = {name: _axes(layout) for name, layout in traced.inputs.items()}
     batch, count, found = _columns(values, depths, encoded)
-    rows = np.concatenate([np.zeros((count, 0), np.uint8), *found.values()], axis=1)
+    rows = np.concatenate([np.zeros((count, 0), np.uint8), *found.values()], axis=1).view(bool)
     return Call((rows,), results if batch else lambda result: traced.decode(result[0]), len(rows))
 
 

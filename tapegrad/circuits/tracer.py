@@ -67,7 +67,7 @@ class Traced:
         bits."""
         matrix = isinstance(argument, np.ndarray) and argument.ndim == 2
         fits = matrix and argument.shape[1] == len(self.circuit.inputs)
-        return fits and bool(((argument == 0) | (argument == 1)).all())
+        return fits and (argument.dtype == bool or bool(((argument == 0) | (argument == 1)).all()))
 
     def run(self, bits: Bits) -> Iterator[Bits]:
         """The arguments, then the results, computed by the function itself, pattern by pattern."""

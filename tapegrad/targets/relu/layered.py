@@ -174,8 +174,10 @@ class LayeredNet(Net):
 
     def off_from_signs(self, carry: Activations) -> float:
         """The largest distance of an output from -1 or +1."""
-        signs = np.zeros((0, 0)) if carry.signs is None else carry.signs
-        return float(np.abs(np.abs(signs) - 1).max(initial=0))
+        if carry.signs is None or not carry.signs.size:
+            return 0.0
+        sizes = np.abs(carry.signs)
+        return float(np.maximum(sizes.max() - 1, 1 - sizes.min()))  # NaN stays
 
     # Reading
 
