@@ -45,6 +45,8 @@ def test_a_proof_is_followed_step_by_step() -> None:
     ):
         assert not refutes(bad, formula), bad
     assert not refutes(b"5 1 0 1 2 0\n6 0 5 3 4 0\n", formula[:3])
+    # The first clause has two literals that are not false, and does not say which of them is true.
+    assert not refutes(b"4 0 1 2 3 0\n", [[1, 2], [-1, 2], [-1, -2]])
 
 
 def test_answers_of_the_solver_are_true() -> None:
