@@ -148,6 +148,15 @@ def test_what_differs_rarely_is_told_apart() -> None:
         own.require_same([TRUE, found], [TRUE, FALSE], "the bit", ["common", "rare"])
 
 
+def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions_of, "solve", lambda formula, conflicts: Answer(False))
+    own = Functions()
+    own.asks = True
+    bits = own.variables(24)
+    assert own.all_of(bits) != FALSE
+    assert own.possible(bits)
+
+
 def test_what_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same function twice, and a solver that gives up."""
     monkeypatch.setattr(functions_of, "MOST_COLUMNS", 0)
