@@ -7,7 +7,7 @@ the simplex. Where no vertex is strictly better than the present point, the poin
 this in its first step, where the whole gradient is zero.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,10 +16,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tapegrad._trees import static, tree
+from tapegrad.networks.backends.jax import Jax
+from tapegrad.networks.network import Network, Training
+
 Parameters = Any
 """A pytree of arrays."""
 
 Loss = Callable[[Parameters], Array]
+
+
+@tree
+class NetworkLoss:
+    """The loss of a network that is trained, as a function of what is trained: values by their names."""
+
+    network: Network
+    data: Mapping[str, Any]
+    """What else it is given."""
+    loss: str = static(default="loss")
+    """The output."""
+
+    def __call__(self, parameters: Parameters) -> Array:
+        return Jax(self.network).run({**self.data, **parameters})[0][self.loss]
 
 
 class OnSimplex(eqx.Module):
@@ -29,6 +47,16 @@ class OnSimplex(eqx.Module):
     line_search: bool = eqx.field(static=True, default=False)
     vertices: Array | np.ndarray | None = None
     """How many coordinates, from the first, the simplex has; any others are padding. None: it has all."""
+
+
+def rates_of(rule: Training, vertices: int | None = None) -> dict[str, Any]:
+    """In the place of each input that is trained how it moves; of a padded point of a simplex only so many
+    coordinates, from the first, are vertices."""
+    count = None if vertices is None else np.asarray(vertices)
+    return {
+        name: OnSimplex(update.line_search, count) if update.kind == "vertex" else update.rate
+        for name, update in rule.updates.items()
+    }
 
 
 class Trained(NamedTuple):

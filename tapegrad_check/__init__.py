@@ -52,7 +52,11 @@ None, because the way to it is not proved, the net is checked against its own ta
 CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None, Graph], Checked]
 """The same for a target whose nets are saved as graphs."""
 
-GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {"rcnn": rcnn.check, "relu": relu.check}
+GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {
+    "rcnn": rcnn.check,
+    "relu": relu.check,
+    "transformer": transformer.check,
+}
 """Of the targets `WITH_NETWORK`."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
@@ -60,7 +64,6 @@ NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 `__main__`."""
 
 CHECKERS: dict[str, Checker] = {
-    "transformer": transformer.check,
     "decoder": decoder.check,
     "simplex": simplex.check,
     "tape": tape.check,

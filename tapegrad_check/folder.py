@@ -34,7 +34,7 @@ OLDER = {
     2: ": format 2 has arrays of a form of its own for each target, in place of the network's graph",
 }
 
-WITH_NETWORK: frozenset[str] = frozenset({"rcnn", "relu"})
+WITH_NETWORK: frozenset[str] = frozenset({"rcnn", "relu", "transformer"})
 """Targets whose folders hold the graph of the network."""
 
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")

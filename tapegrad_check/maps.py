@@ -73,13 +73,24 @@ def maps_of(arrays: Arrays, name: str) -> list[Map]:
 def _split(name: str, sizes: list[Any], rows: Any, columns: Any, values: Any, bias: Any) -> Iterator[Map]:
     row = entry = 0
     for count, width, size in sizes:
-        own = slice(entry, entry + size)
-        inside = ((rows[own] >= 0) & (rows[own] < count) & (columns[own] >= 0) & (columns[own] < width)).all()
-        require(inside and (np.diff(rows[own]) >= 0).all(), f"an entry of {name} lies outside its map")
-        places = rows[own] * np.int64(width) + columns[own]
-        require(len(np.unique(places)) == size, f"{name} has two entries at one place")
-        require((values[own] != 0).all(), f"an entry of {name} is 0")
-        starts = np.searchsorted(rows[own], np.arange(count + 1)).tolist()
-        parts = columns[own].tolist(), values[own].tolist(), bias[row : row + count].tolist()
-        yield Map(starts, *parts, width)
+        own, bounds = slice(entry, entry + size), slice(row, row + count)
+        yield map_by_entries(name, rows[own], columns[own], values[own], bias[bounds], width)
         row, entry = row + count, entry + size
+
+
+def map_by_entries(
+    name: str,
+    rows: NDArray[Any],
+    columns: NDArray[Any],
+    values: NDArray[Any],
+    bias: NDArray[Any],
+    width: int,
+) -> Map:
+    """The map with these entries, row by row."""
+    inside = ((rows >= 0) & (rows < len(bias)) & (columns >= 0) & (columns < width)).all()
+    require(inside and (np.diff(rows) >= 0).all(), f"an entry of {name} lies outside its map")
+    places = rows * np.int64(width) + columns
+    require(len(np.unique(places)) == len(rows), f"{name} has two entries at one place")
+    require((values != 0).all(), f"an entry of {name} is 0")
+    starts = np.searchsorted(rows, np.arange(len(bias) + 1)).tolist()
+    return Map(starts, columns.tolist(), values.tolist(), bias.tolist(), width)

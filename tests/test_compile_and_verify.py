@@ -10,7 +10,10 @@ from tapegrad.circuits import Circuit, UInt, trace
 from tapegrad.circuits import library as circuits
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines import library as machines
+from tapegrad.networks.form import Dense, Matrix
 from tapegrad.targets import all_targets, target_named
+from tapegrad.targets.transformer import TransformerNet
+from tests.networks.written import with_decoder
 
 
 def sum_of_three(a, b, c):
@@ -88,8 +91,13 @@ def test_verify_notices_a_net_of_another_machine() -> None:
 
 def test_verify_notices_a_net_that_stops_early() -> None:
     net = tg.compile(machines.ready("busy-beaver-3x2"), "transformer", steps=24)
-    everywhere = np.where([name.startswith("pair") for name in net.net.layout.names], 1, 0)  # type: ignore[attr-defined]
-    eager = dataclasses.replace(net.net, theta_halt=everywhere.astype(np.float32))  # type: ignore[type-var]
+    own = net.net
+    assert isinstance(own, TransformerNet)
+    pairs = np.flatnonzero([name.startswith("pair") for name in own.layout.names])
+    first = own.layers[0].feed_forward[0].map.entries().restricted(pairs)
+    every = Matrix(np.ones((1, len(pairs)), np.float32), np.zeros(1, np.float32))
+    halting = Dense(first, "relu"), Dense(every, "linear")
+    eager = with_decoder(own, dataclasses.replace(own.decoder, halting=halting))
     report = tg.verify(dataclasses.replace(net, net=eager), [()], engine="fast")
     assert not report.agreed
     assert report.mismatch is not None

@@ -7,6 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.targets import Counts, all_targets
+from tests.networks.written import paper_arrays
 from tests.test_cli import tapegrad
 
 CASES = {
@@ -61,6 +62,11 @@ def test_the_command_line_says_the_same() -> None:
     assert {name: said[name] for name in numbers} == numbers
 
 
+MAPS = ("down", "written", "right", "left", "still", "vertex_weight", "edge_weight")
+ARRAYS, SCALARS = {"y", *(f"{name}_value" for name in MAPS)}, {"simplex": 1, "tape": 2, "emulator": 0}
+"""What the losses are made of: arrays in PyTorch; of numbers by themselves B of (10), or b and c of (17)."""
+
+
 def torch_counts(module) -> tuple[int, int]:
     """Counted with nothing but PyTorch: what requires a gradient, and every other number that is not 0."""
     trainable = sum(own.numel() for own in module.parameters() if own.requires_grad)
@@ -84,8 +90,13 @@ def torch_counts(module) -> tuple[int, int]:
 def test_pytorch_counts_the_same(target: str, source: str, options: dict) -> None:
     pytest.importorskip("torch")
     net = tg.compile(source, target, **options)
-    assert torch_counts(tg.to_torch(net)) == (net.counts.trainable, net.counts.fixed)
-    assert tg.to_torch(net).counts == net.counts
+    module = tg.to_torch(net)
+    trainable, fixed = torch_counts(module)
+    if target in SCALARS:  # beside the arrays of the loss there are the numbers of the paper's functions
+        arrays = [own for name, own in module.named_buffers() if name.split(".")[-1] in ARRAYS]
+        fixed = sum(own.numel() for own in arrays) + SCALARS[target]
+    assert (trainable, fixed) == (net.counts.trainable, net.counts.fixed)
+    assert module.counts == net.counts
 
 
 def test_zeros_of_a_language_model_in_pytorch_are_no_weights() -> None:
@@ -105,7 +116,7 @@ def test_a_transformer_counted_by_hand_in_pytorch(source: str) -> None:
     them before the step that they belong to, to see whether there is one."""
     torch = pytest.importorskip("torch")
     net = tg.compile(source, "transformer", steps=16)
-    module, arrays = tg.to_torch(net), net.net.arrays()
+    module, arrays = tg.to_torch(net), paper_arrays(net.net)
     halting = np.flatnonzero(arrays["theta_halt"])
     again = [arrays[f"layer.0.ff.{name}"][halting] for name in ("W_1", "b_1")]
     kept = {name: np.count_nonzero(own) for name, own in arrays.items()}

@@ -99,6 +99,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.targets.tapes": HEADS,
     "tapegrad_check.in_tokens.token_nets": RECORDS,
     "tapegrad_check.targets.transformer": CHECK,
+    "tapegrad_check.targets.steps": [*HEADS, "tests/check/test_refusals_of_steps.py"],
     "tapegrad_check.targets.vertices": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.formulas.words": ["tests/check/test_words.py", *PAGE],
     "tapegrad_check.on_tapes.paths": ["tests/check/test_paths.py", *INSTRUCTION],

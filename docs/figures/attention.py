@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import tapegrad as tg
-from tapegrad.networks.numpy import WatchedDecoder
+from tapegrad.networks.heads import Watching
 from tapegrad.targets.transformer import TransformerNet
 
 MACHINE = "busy-beaver-4x2"
@@ -19,11 +19,11 @@ def main() -> None:
     assert isinstance(machine, tg.TuringMachine)
     net = tg.compile(machine, "transformer", steps=128).net
     assert isinstance(net, TransformerNet)
-    decoder = WatchedDecoder(net.decoder, net.start(machine.start()).tokens)
+    watching = Watching(net.network, net.reading, net.given(net.start(machine.start())))
     steps = sum(1 for _ in machine.run(machine.start()))
     picture = np.zeros((steps, steps + 1))
     for step in range(steps):
-        *_, weights = (look.weights for look in decoder.step().looks if look.kind == "self")
+        *_, weights = (look.weights for look in watching.step().looks if look.own_steps)
         picture[step, : len(weights)] = weights
     figure = Figure(figsize=(6, 5.6))
     axes = figure.subplots()

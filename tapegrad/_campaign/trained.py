@@ -1,6 +1,7 @@
 """The nets that run while they are trained, as campaigns follow them: simplex, tape and emulator."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -9,24 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._campaign.watch import Batched, Seen, Tree, joined
-from tapegrad._optimise import OnSimplex, descend
+from tapegrad._optimise import NetworkLoss, OnSimplex, descend
 from tapegrad.learners import LearnerState
 from tapegrad.machines.model import Configuration
+from tapegrad.networks.backends.jax import in_room as in_blocks
 from tapegrad.source import State
-from tapegrad.targets.descent.loss import (
-    LEAST,
-    LONE_INPUTS,
-    LONE_LABELS,
-    Arrays,
-    ExtendedNetwork,
-    NoPrimary,
-    SquaredError,
-    Weights,
-    in_room,
-)
+from tapegrad.targets.descent.loss import LEAST, Numbers, Weights, in_room
 from tapegrad.targets.emulator import fast as emulator_fast
-from tapegrad.targets.emulator.loss import blocks_of, room, sgd_step_of
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
+from tapegrad.targets.emulator.reference import roomy, sgd_step
 from tapegrad.targets.simplex import fast as simplex_fast
 from tapegrad.targets.simplex.build import look_up
 from tapegrad.targets.simplex.net import SimplexNet
@@ -39,30 +31,40 @@ class Descent(Batched):
     each further one."""
 
     def trace(self, own: Tree, first: Tree, length: int) -> Tree:
-        machine, thresholds, vertices = own
-        error = SquaredError(ExtendedNetwork(machine, NoPrimary(), thresholds), LONE_INPUTS, LONE_LABELS)
-        rates = Weights._make((OnSimplex(vertices=vertices), 1.0, 1.0, 1.0))
+        error, low, vertices = own
+        rates = dict.fromkeys(first, 1.0) | {"s": OnSimplex(vertices=vertices)}
 
-        def step(weights: Weights, _: None) -> tuple[Weights, Tree]:
+        def step(weights: Tree, _: None) -> tuple[Tree, Tree]:
             value, gradient = jax.value_and_grad(error)(weights)
-            return descend(error, weights, rates, gradient), (*self.shown(weights), value <= thresholds.low)
+            return descend(error, weights, rates, gradient), (*self.shown(weights), value <= low)
 
         weights = descend(error, first, rates, jax.grad(error)(first))
         return jax.lax.scan(step, weights, length=length)[1]
 
-    def shown(self, weights: Weights) -> tuple[Arrays, ...]:
+    def shown(self, weights: Tree) -> tuple[jax.Array, ...]:
         """Vertex, deviation, and what the tapes show."""
-        s, T, H, _ = weights
+        s = weights["s"]
         off = jnp.abs(s - jnp.round(s)).max()
-        if not H.size:
+        if "H" not in weights:
             return jnp.argmax(s), off
+        H = weights["H"]
         off = jnp.maximum(off, jnp.abs(H - jnp.round(H)).max())
-        return jnp.argmax(s), off, jnp.argmax(H, 0), T
+        return jnp.argmax(s), off, jnp.argmax(H, 0), weights["T"]
 
-    def own(self, net: TapeNet | SimplexNet) -> Tree:
-        network = net.error.network
-        machine = network.machine.in_room(net.cell_count, *self.sizes(net))
-        return machine, network.thresholds, np.asarray(net.vertex_count)
+    def parts(
+        self, net: TapeNet | SimplexNet, starts: Sequence[State], length: int
+    ) -> tuple[Tree, list[Tree]]:
+        error, (vertices, edges) = net.error, self.sizes(net)
+        network = error.in_room(net.shapes, vertices, edges)
+        own = NetworkLoss(network, error.data()), np.asarray(net.stop), np.asarray(net.vertex_count)
+        firsts = []
+        for start in starts:
+            weights: Weights[Numbers] = net.start(start).weights  # type: ignore[arg-type]
+            padded = weights._replace(
+                s=in_room(weights.s, least=vertices), T=in_room(weights.T), H=in_room(weights.H)
+            )
+            firsts.append({name: np.asarray(getattr(padded, name)) for name in net.training.updates})
+        return own, firsts
 
     def sizes(self, net: Any) -> tuple[int, int]:
         """Room for vertices and edges."""
@@ -71,10 +73,6 @@ class Descent(Batched):
 
 class Simplex(Descent):
     nets = SimplexNet
-
-    def parts(self, net: SimplexNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
-        carries = [net.start(start).weights for start in starts]
-        return self.own(net), [Weights(in_room(w.s), w.T, w.H, np.asarray(w.z)) for w in carries]
 
     def seen(self, net: SimplexNet, traced: Tree) -> Seen:
         vertex, deviation, done = traced
@@ -100,14 +98,6 @@ class Tape(Descent):
     def sizes(self, net: TapeNet) -> tuple[int, int]:
         """Most nets with as many tapes share these."""
         return {1: (256, 512), 2: (512, 1024)}.get(net.tapes, (1024, 2048))
-
-    def parts(self, net: TapeNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
-        carries, vertices = [net.start(start).weights for start in starts], self.sizes(net)[0]
-        firsts = [
-            Weights(in_room(w.s, least=vertices), in_room(w.T), in_room(w.H), np.asarray(w.z))
-            for w in carries
-        ]
-        return self.own(net), firsts
 
     def seen(self, net: TapeNet, traced: Tree) -> Seen:
         vertex, deviation, heads, tapes, done = traced
@@ -151,24 +141,23 @@ class Emulator(Batched):
     nets = PracticalNet
 
     def parts(self, net: PracticalNet, starts: Sequence[State], length: int) -> tuple[Tree, list[Tree]]:
-        graph, kind = net.graph, net.weights.dtype
-        own = blocks_of(graph), kind.type(net.constants.rate), np.asarray(net.finished)
-        inputs = []
+        rate, inputs = net.weights.dtype.type(net.constants.rate), []
         for start in starts:
             rows, labels = self._samples(start, length, net)
-            padded = np.zeros((len(rows), room(graph.vertices)), kind)
-            padded[:, : rows.shape[1]] = rows
-            weights = np.zeros(room(graph.edges), kind)
-            weights[: graph.edges] = net.start(start).weights
-            inputs.append((weights, padded, labels))
-        return jax.tree.map(np.asarray, own), inputs
+            given = {"weights": net.start(start).weights, "row": rows[0]}
+            padded = roomy(given, net.graph.vertices)
+            every = np.zeros((len(rows), len(padded["row"])), rows.dtype)
+            every[:, : rows.shape[1]] = rows
+            inputs.append((padded["weights"], every, labels))
+        return (replace(in_blocks(net.network), training=None), rate), inputs
 
     def trace(self, own: Tree, first: Tree, length: int) -> Tree:
-        (blocks, rate, finished), (weights, rows, labels) = own, first
+        (network, rate), (weights, rows, labels) = own, first
 
         def step(weights: jax.Array, sample: Tree) -> tuple[jax.Array, Tree]:
-            weights, every = sgd_step_of(weights, blocks, *sample, rate)
-            return weights, (weights, every[blocks.output], every[finished])
+            given = {"weights": weights, "row": sample[0], "label": sample[1]}
+            weights, outputs = sgd_step(network, given, {"weights": rate})
+            return weights, (weights, outputs["output"], outputs["finished"])
 
         return weights, jax.lax.scan(step, weights, (rows, labels))[1]
 

@@ -61,7 +61,7 @@ def to_equinox(compiled: Compiled, *, gradient: str = "flips", trainable: bool =
 
 
 def to_onnx(compiled: "Compiled | Net") -> "ModelProto":
-    """The network as an ONNX model (extra `onnx`), for targets whose step is a forward pass."""
+    """The network as an ONNX model (extra `onnx`); of targets that are trained the loss."""
     return part("onnx").to_onnx(compiled)
 
 

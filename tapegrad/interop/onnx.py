@@ -1,4 +1,4 @@
-"""`to_onnx`: a compiled net whose step is a forward pass as an ONNX model (extra `onnx`)."""
+"""`to_onnx`: a compiled net as an ONNX model (extra `onnx`)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ from tapegrad.targets.relu import LayeredNet
 
 def to_onnx(compiled: Compiled | Net) -> onnx.ModelProto:
     """The net as a checked ONNX model, straight from its arrays: the whole pass of `relu`, one decoder step
-    of `transformer`, one application of the filter of `rcnn`, more tokens of a text of `decoder`. What is
-    handed on goes in and comes out."""
+    of `transformer`, one application of the filter of `rcnn`, more tokens of a text of `decoder`, the loss of
+    `simplex`, `tape` and `emulator`. What is handed on goes in and comes out."""
     net = net_of(compiled)
     if sum(array.nbytes for array in net.all_arrays().values()) > LARGEST:
         raise Refused("the net has more parameters than an ONNX file in one piece can hold (2 GiB)")

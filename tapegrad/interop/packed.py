@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from tapegrad._compile import Compiled
 from tapegrad.circuits.model import Circuit, batch_of_bits
 from tapegrad.interop.decompile import decompile
-from tapegrad.networks.jax import round_up
+from tapegrad.networks.tiles import round_up
 from tapegrad.targets.net import Net
 
 TILE = 64

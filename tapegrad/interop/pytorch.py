@@ -1,10 +1,8 @@
 """`to_torch`: a compiled net as a `torch.nn.Module` (extra `torch`).
 
-Whatever has a network of forward steps is the module of that network
-(`tapegrad.networks.backends.pytorch`). For the targets that compute by training (`simplex`, `tape`,
-`emulator`), PyTorch differentiates on its own, so the losses are written once more with its functions; their
-derivations stand in `tapegrad.targets.descent.loss` and in the `loss.py` of
-each target. The names are the same there.
+It is the module of the net's network (`tapegrad.networks.backends.pytorch`). Of the targets that compute by
+training (`simplex`, `tape`, `emulator`) that network is the loss: PyTorch differentiates it on its own, and
+its optimisers move the weights by the rule that stands beside the network.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,72 +10,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn, relu
+from torch import Tensor, nn
 
 from tapegrad._compile import Compiled
-from tapegrad.errors import Refused
+from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import net_of
 from tapegrad.interop.layers import Words, dense_layers, flipped, layer_network, rows_of, takes_numbers
 from tapegrad.networks.backends.pytorch import NetworkModule
 from tapegrad.networks.form import Matrix
-from tapegrad.targets.descent.loss import NoPrimary, SquaredError
-from tapegrad.targets.descent.net import Descent
+from tapegrad.targets.descent.net import Descent, DescentNet
 from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.relu import LayeredNet
-from tapegrad.targets.simplex.loss import SimplexLoss
-from tapegrad.targets.simplex.net import SimplexNet
-from tapegrad.targets.tape.build import GAMMA
-from tapegrad.targets.tape.loss import TapeLoss
-from tapegrad.targets.tape.net import TapeNet
 
 LARGEST_DENSE = 1 << 28
 """Most entries of the matrices of a network that is written as PyTorch's own layers."""
-
-
-def corner(x_v: Tensor, mu: float) -> Tensor:
-    """Lemma A.1."""
-    return relu(1 - (1 - x_v) / mu)
-
-
-def edge(x_v: Tensor, x_w: Tensor) -> Tensor:
-    """Lemma A.2."""
-    return relu(2 * (x_v + x_w) - 1) - corner(x_v, 1 / 2) - corner(x_w, 1 / 2)
-
-
-def directed(x_v: Tensor, x_w: Tensor) -> Tensor:
-    """(34), with Lemma A.3 for its last term."""
-    return relu(2 * (x_v + x_w) - 1) - corner(x_w, 1 / 2) - relu(2 * x_v - 2 * x_w - 1)
-
-
-def cutoff(t: Tensor, start: float, end: float) -> Tensor:
-    """1 up to `start`, 0 from `end` on."""
-    return relu(1 - relu((t - start) / (end - start)))
-
-
-def label_switch(u: Tensor, z: Tensor, epsilon: float) -> Tensor:
-    """s_init of section 5.2."""
-    reading = cutoff((z**2).sum(), epsilon / 3, 2 * epsilon / 3)
-    return (1 - reading) * u + reading * z
-
-
-def halt_switch(f: Tensor, u: Tensor, low: float, high: float) -> Tensor:
-    """s_net of section 5.3, (27) and (28)."""
-    delta = (high - low) / 2
-    halted = cutoff((u**2).sum(), 2 * low + delta, 2 * high - delta)
-    return halted * f + (1 - halted) * u
-
-
-def orthogonal(z: Tensor, epsilon: float) -> Tensor:
-    """f_perp of appendix C: a unit vector orthogonal to the labels."""
-    flat = z.reshape(-1)
-    v, w = torch.eye(2, flat.numel(), dtype=flat.dtype)
-    length = (flat @ flat).clamp_min(epsilon / 3)
-    axis = torch.where(2 * (flat @ v) ** 2 > length, w, v)
-    projected = axis - (flat @ axis) / length * flat
-    return (projected / (projected @ projected).clamp_min(1 / 4).sqrt()).reshape(z.shape)
 
 
 class ConditionalGradient(torch.optim.Optimizer):
@@ -101,190 +50,83 @@ class ConditionalGradient(torch.optim.Optimizer):
                     point[best] = 1.0
 
 
-class SimplexLossModule(nn.Module):
-    """The loss (13) on the simplex of configurations."""
+class TrainedModule(nn.Module):
+    """A network that is trained: what the rule of training changes are parameters, under the names that they
+    have in the net's carries. `module(*data)` is the output, `module.loss(*data)` the loss: of `tape` and
+    `simplex` without data (these are the labels y, which are kept), of `emulator` for a row (`input_rows` of
+    `tapegrad.targets.emulator.net`) and a label, -1 or 1. Begin with `start(net.start(...))`; then a step of
+    all `optimisers()` is a step of the net. Training ends when the loss is at most `stop`."""
 
-    vertex_weight: Tensor
-    edge_from: Tensor
-    edge_to: Tensor
-    edge_weight: Tensor
-    outside: Tensor
-
-    def __init__(self, loss: SimplexLoss) -> None:
+    def __init__(self, net: DescentNet | PracticalNet) -> None:
         super().__init__()
-        _keep(self, loss)
-
-    def forward(self, s: Tensor, T: Tensor, H: Tensor) -> Tensor:
-        vertices = ((self.vertex_weight - self.outside) * corner(s, 1 / 2)).sum()
-        joined = edge(s[self.edge_from], s[self.edge_to])
-        return self.outside + vertices + ((self.edge_weight - self.outside) * joined).sum()
-
-
-class TapeLossModule(nn.Module):
-    """The loss (21): dotted arcs of the paper's figure are `detach` here."""
-
-    down: Tensor
-    written: Tensor
-    right: Tensor
-    left: Tensor
-    still: Tensor
-    vertex_weight: Tensor
-    edge_from: Tensor
-    edge_to: Tensor
-    edge_weight: Tensor
-    b: Tensor
-    c: Tensor
-
-    def __init__(self, loss: TapeLoss) -> None:
-        super().__init__()
-        _keep(self, loss)
-
-    def forward(self, s: Tensor, T: Tensor, H: Tensor) -> Tensor:
-        moved = self._shifted(s, H).detach()
-        under_heads = (T * H.detach()).sum(0)
-        read_next = (T * moved).sum(0).detach()
-        write = _squared(under_heads - (s @ self.written).detach())
-        read = _squared(read_next - s @ self.down)
-        move = _squared(moved - H)
-        vertices = (self.vertex_weight * corner(s, 1 / 4)).sum()
-        edges = (self.edge_weight * directed(s[self.edge_from], s[self.edge_to])).sum()
-        return self.c + vertices + edges + GAMMA * (write + 4 * self.b**2 * read + move)
-
-    def _shifted(self, s: Tensor, H: Tensor) -> Tensor:
-        nothing = torch.zeros_like(H[:1])
-        to_right, to_left = torch.cat([nothing, H[:-1]]), torch.cat([H[1:], nothing])
-        return (s @ self.right) * to_right + (s @ self.left) * to_left + (s @ self.still) * H
-
-
-class DescentModule(nn.Module):
-    """The extended network around a machine's loss, with an empty primary network: `module()` is F(x), and
-    `module.loss()` is `|F(x) - y|^2 / 2`. Begin with `start(net.start(...))`; then each step of both
-    `optimisers()` is, after the first, which reads the labels, one step of the machine."""
-
-    y: Tensor
-
-    def __init__(self, net: TapeNet | SimplexNet) -> None:
-        super().__init__()
-        error: SquaredError = net.error
-        if not isinstance(error.network.primary, NoPrimary):
-            raise Refused("only machines without a primary network are exported to PyTorch")
-        machine, self.stop = error.network.machine, net.stop
-        bounds = error.network.thresholds
-        self.epsilon, self.low, self.high = (float(b) for b in (bounds.epsilon, bounds.low, bounds.high))
-        self.register_buffer("y", torch.tensor(error.y))
-        if isinstance(net, SimplexNet) and net.line_search:
+        network, self.known = net.network, isinstance(net, DescentNet)
+        data = net.error.data() if isinstance(net, DescentNet) else {"weights": net.weights}
+        assert network.training is not None
+        self.rule, self.network = network.training, NetworkModule(network)
+        if any(update.line_search for update in self.rule.updates.values()):
             raise Refused(
                 "the optimiser in PyTorch takes unit steps and has no line search",
                 advice="Compile with line_search=false: the trajectory is the same (Proposition 4.2).",
             )
-        if isinstance(machine, TapeLoss):
-            self.machine: nn.Module = TapeLossModule(machine)
-        else:
-            assert isinstance(machine, SimplexLoss)
-            self.machine = SimplexLossModule(machine)
-        shape = (net.cells, net.tapes) if isinstance(net, TapeNet) else (0, 0)
-        self.s = nn.Parameter(torch.zeros(len(machine.vertex_weight), dtype=torch.float64))
-        self.T = nn.Parameter(torch.full(shape, -1.0, dtype=torch.float64))
-        self.H = nn.Parameter(torch.zeros(shape, dtype=torch.float64))
-        self.z = nn.Parameter(torch.zeros_like(self.y))
+        self.stop, self.data = (
+            self.rule.stop,
+            [name for name in network.inputs if name not in self.rule.updates],
+        )
+        for name, port in network.inputs.items():
+            first = torch.tensor(data.get(name, np.zeros(tuple(map(int, port.shape)), port.dtype)))
+            if name in self.rule.updates:
+                self.register_parameter(name, nn.Parameter(first))
+            else:
+                self.register_buffer(name, first)
 
     @torch.no_grad()
-    def start(self, carry: Descent) -> "DescentModule":
+    def start(self, carry: Descent | EmulatorCarry) -> "TrainedModule":
         """Takes over the weights of a carry of the net."""
-        for name, array in carry.weights._asdict().items():
-            getattr(self, name).copy_(torch.tensor(np.asarray(array)))
+        for name in self.rule.updates:
+            weights = carry.weights if isinstance(carry, EmulatorCarry) else getattr(carry.weights, name)
+            getattr(self, name).copy_(torch.tensor(np.asarray(weights)))
         return self
 
-    def forward(self) -> Tensor:
-        labels = self.z.detach()
-        f_tm = torch.sqrt(2 * self.machine(self.s, self.T, self.H)) * orthogonal(labels, self.epsilon)
-        f_theta = torch.zeros_like(labels)
-        return label_switch(halt_switch(f_theta, f_tm, self.low, self.high), self.z, self.epsilon)
+    def outputs(self, *data: Tensor) -> dict[str, Tensor]:
+        """All outputs of the network by name."""
+        values = {name: getattr(self, name) for name in self.network.network.inputs}
+        for name, own in zip(self.data, data, strict=False):
+            values[name] = torch.as_tensor(own).to(values[name])
+        return dict(zip(self.network.network.outputs, self.network(*values.values()), strict=True))
 
-    def loss(self) -> Tensor:
-        """(2): what is trained. Training ends when it is at most `stop`."""
-        return ((self() - self.y) ** 2).sum() / 2
+    def forward(self, *data: Tensor) -> Tensor:
+        return self.outputs(*data)["output"]
 
-    def optimisers(self) -> tuple[ConditionalGradient, torch.optim.SGD]:
-        """The paper's rules: conditional gradient for s, plain SGD at rate 1 for tapes, heads and labels."""
-        return ConditionalGradient([self.s]), torch.optim.SGD([self.T, self.H, self.z], lr=1.0)
+    def loss(self, *data: Tensor) -> Tensor:
+        """What is trained."""
+        if len(data) != (0 if self.known else len(self.data)):
+            raise InputError(f"the loss is one of {' and '.join(self.data)}, and of all weights")
+        return self.outputs(*data)[self.rule.loss]
 
-    def weights(self) -> dict[str, np.ndarray]:
-        """s, T, H and z as arrays, named as in the net's carries."""
-        return {name: getattr(self, name).detach().numpy().copy() for name in ("s", "T", "H", "z")}
-
-
-def _squared(difference: Tensor) -> Tensor:
-    return (difference**2).sum() / 2
-
-
-def _keep(module: nn.Module, loss: TapeLoss | SimplexLoss) -> None:
-    """Every array of the loss as a buffer of the same name; an unpadded loss counts no cells."""
-    for name, array in vars(loss).items():
-        if array is None:
-            continue
-        kind = torch.int64 if name in ("edge_from", "edge_to") else torch.float64
-        module.register_buffer(name, torch.tensor(np.asarray(array), dtype=kind))
+    def optimisers(self) -> tuple[torch.optim.Optimizer, ...]:
+        """The rule: conditional gradient for points of a simplex, plain SGD for the rest."""
+        kinds = self.rule.updates.items()
+        points = [getattr(self, name) for name, update in kinds if update.kind == "vertex"]
+        free = [
+            {"params": [getattr(self, name)], "lr": update.rate}
+            for name, update in kinds
+            if update.kind == "gradient"
+        ]
+        return (*([ConditionalGradient(points)] if points else []), torch.optim.SGD(free))
 
 
-class EmulatorModule(nn.Module):
-    """The target `emulator`: every edge of the graph a trained weight, hard tanh at every vertex.
-    `module(row)` is the output for one input row (`input_rows` of `tapegrad.targets.emulator.net`).
-    `torch.optim.SGD([module.weights], lr=module.rate)` on `(module(row) - label)**2`, one sample at a time
-    and labels -1 and 1, emulates the learner: its memory is the sign of the weights at `cells`."""
-
-    cells: Tensor
-
-    def __init__(self, net: EmulatorNet) -> None:
-        super().__init__()
-        if not isinstance(net, PracticalNet):
+def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any:
+    """The net as an `nn.Module`, from its arrays alone: its network (`NetworkModule`), frozen unless it is to
+    be `trainable`. Training targets (`tape`, `simplex`, `emulator`, a grid learner's network) take the net's
+    steps under PyTorch's automatic differentiation and its optimisers. `counts` are the net's."""
+    match net := compiled if isinstance(compiled, Rcnn) else net_of(compiled):
+        case DescentNet() | PracticalNet():
+            module: nn.Module = TrainedModule(net)
+        case EmulatorNet():
             raise Refused(
                 f"the memory {net.memory!r} has no form in PyTorch, whose numbers are too coarse for it",
                 advice="Compile with memory=practical.",
             )
-        self.weights = nn.Parameter(torch.tensor(net.weights))
-        self.register_buffer("cells", torch.tensor(net.cells))
-        self.rate = net.constants.rate
-        self.vertices, self.inputs = net.graph.vertices, net.graph.inputs
-        level = net.graph.levels()
-        ends = net.graph.ends
-        self.levels: list[tuple[Tensor, Tensor, Tensor]] = []
-        for depth in range(1, int(level.max(initial=0)) + 1):
-            edges = np.flatnonzero(level[ends] == depth)
-            self.levels.append(
-                (torch.tensor(edges), torch.tensor(net.graph.sources[edges]), torch.tensor(ends[edges]))
-            )
-
-    @torch.no_grad()
-    def start(self, carry: EmulatorCarry) -> "EmulatorModule":
-        """Takes over the weights of a carry of the net."""
-        self.weights.copy_(torch.tensor(np.asarray(carry.weights)))
-        return self
-
-    def values(self, row: Tensor) -> Tensor:
-        """The value of every vertex, level by level."""
-        row = row.to(self.weights)
-        values = torch.cat([row, row.new_zeros(self.vertices - len(row))])
-        for edges, sources, ends in self.levels:
-            totals = torch.zeros_like(values).index_add(0, ends, self.weights[edges] * values[sources])
-            # Vertices of this level get their value; all others are 0 here, and hard tanh keeps 0.
-            values = values + nn.functional.hardtanh(totals, -2.0, 2.0)
-        return values
-
-    def forward(self, row: Tensor) -> Tensor:
-        return self.values(row)[-1]
-
-
-def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any:
-    """The net as an `nn.Module`, from its arrays alone. Nets with a network of forward steps are that network
-    (`NetworkModule`), frozen unless it is to be `trainable`; training targets (`tape`, `simplex`, `emulator`,
-    a grid learner's network) take the net's steps under PyTorch's automatic differentiation and its
-    optimisers. `counts` are the net's."""
-    match net := compiled if isinstance(compiled, Rcnn) else net_of(compiled):
-        case TapeNet() | SimplexNet():
-            module: nn.Module = DescentModule(net)
-        case EmulatorNet():
-            module = EmulatorModule(net)
         case Rcnn():
             return RcnnModule(net)
         case _:

@@ -1,6 +1,7 @@
 """Networks node by node: a builder, and values that can be added, multiplied and compared like arrays."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.checking import check
 from tapegrad.networks.form import Affine, Dense, Matrix
-from tapegrad.networks.network import LAYERS, MAP, Network, Node, Port, Setting, Size, State
+from tapegrad.networks.network import LAYERS, MAP, Network, Node, Port, Setting, Size, State, Training
 
 
 class Layer(NamedTuple):
@@ -28,8 +29,16 @@ Operand: TypeAlias = "Value | ArrayLike"
 class Value:
     """A value of a network in the making."""
 
-    def __init__(self, builder: "Builder", name: str) -> None:
-        self.builder, self.name = builder, name
+    __array_ufunc__ = None  # NumPy leaves `array + value` to the value
+
+    def __init__(self, builder: "Builder", name: str, sizes: tuple[Size, ...] = ()) -> None:
+        self.builder, self.name, self._sizes = builder, name, sizes
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of an input, all of whose sizes are known."""
+        assert all(isinstance(size, int) for size in self._sizes)
+        return tuple(map(int, self._sizes))
 
     def __add__(self, other: "Operand") -> "Value":
         return self.builder.node("add", self, self.builder.value(other))
@@ -47,7 +56,7 @@ class Value:
         return self * -1.0
 
     def __sub__(self, other: "Operand") -> "Value":
-        return self + (-other if isinstance(other, Value) else -np.asarray(other))
+        return self + (-other if isinstance(other, Value | int | float) else -np.asarray(other))
 
     def __rsub__(self, other: "Operand") -> "Value":
         return -self + other
@@ -58,16 +67,44 @@ class Value:
     def __gt__(self, other: "Operand") -> "Value":
         return self.builder.node("greater", self, self.builder.value(other))
 
+    def __lt__(self, other: "Operand") -> "Value":
+        return self.builder.node("greater", self.builder.value(other), self)
+
     def total(self, axes: int = 1) -> "Value":
         """The sum over the last axes."""
         return self.builder.node("total", self, axes=axes)
 
+    def relu(self) -> "Value":
+        """max(x, 0)."""
+        return self.builder.node("relu", self)
+
+    def sqrt(self) -> "Value":
+        """The square root."""
+        return self.builder.node("sqrt", self)
+
+    def detach(self, name: str = "", about: str = "") -> "Value":
+        """Itself, without a derivative."""
+        made = self.builder.node("detach", self, name=name, about=about)
+        return Value(self.builder, made.name, self._sizes)
+
+    def reshape(self, axes: int, *sizes: int) -> "Value":
+        """The last so many axes as axes of other sizes."""
+        return self.builder.node("reshape", self, axes=axes, sizes=sizes)
+
+    def transpose(self) -> "Value":
+        """Of a matrix."""
+        return self.builder.node("transpose", self, order=(1, 0))
+
+    def __matmul__(self, other: "Operand") -> "Value":
+        return self.builder.node("product", self, self.builder.value(other), turned=False)
+
 
 class Builder:
-    """Grows a network. Names of nodes may be given; else they are numbered."""
+    """Grows a network. Names of nodes may be given; else they are numbered. Where they are `shared`, numbers
+    are called by their digits, and each is there once."""
 
-    def __init__(self, name: str, dtype: Any = np.float32) -> None:
-        self.name, self.dtype = name, np.dtype(dtype)
+    def __init__(self, name: str, dtype: Any = np.float32, *, shared: bool = False) -> None:
+        self.name, self.dtype, self.shared = name, np.dtype(dtype), shared
         self._inputs: dict[str, Port] = {}
         self._state: dict[str, tuple[Port, str]] = {}
         self._next: dict[str, str] = {}
@@ -75,6 +112,7 @@ class Builder:
         self._names: set[str] = set()
         self._outputs: dict[str, str] = {}
         self._arrays: dict[str, NDArray[Any]] = {}
+        self._numbers: dict[float, Value] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
 
     # What comes from outside, and what goes there
@@ -90,7 +128,7 @@ class Builder:
         """An input."""
         kind, names = np.dtype(dtype or self.dtype).name, tuple(columns)
         self._inputs[name] = Port(shape, kind, names, about)
-        return self.columns(self._named(name), names)
+        return self.columns(Value(self, self._named(name).name, shape), names)
 
     def state(
         self, name: str, first: NDArray[Any], *shape: Size, columns: Iterable[str] = (), about: str = ""
@@ -114,7 +152,7 @@ class Builder:
             self._columns[value.name] = kept
         return value
 
-    def network(self) -> Network:
+    def network(self, training: Training | None = None) -> Network:
         """All that outputs and state need, checked."""
         if missing := self._state.keys() - self._next.keys():
             raise BrokenNet(f"the state {min(missing)!r} is not handed on")
@@ -135,6 +173,7 @@ class Builder:
             self._outputs,
             {name: array for name, array in self._arrays.items() if name in used},
             self._columns,
+            training,
         )
         check(made)
         return made
@@ -167,7 +206,11 @@ class Builder:
         """A number or an array as a constant, in the network's precision; a value as it is."""
         if isinstance(own, Value):
             return own
-        return self.constant(np.asarray(own, self.dtype))
+        if not self.shared or not isinstance(own, int | float) or isinstance(own, np.generic):  # data
+            return self.constant(np.asarray(own, self.dtype))
+        if own not in self._numbers:
+            self._numbers[own] = self.constant(np.asarray(own, self.dtype), repr(float(own)))
+        return self._numbers[own]
 
     def constant(self, array: NDArray[Any], name: str = "", about: str = "") -> Value:
         """An array as it is."""
@@ -283,6 +326,15 @@ class Builder:
         if name in self._names or name in self._arrays:
             raise BrokenNet(f"two values of the network are called {name!r}")
         return name
+
+
+def network_of(function: Callable[..., Value], *shapes: tuple[int, ...], dtype: Any = np.float64) -> Network:
+    """A function of values of these shapes as a network: of inputs x0, x1, ... the output y. In the place of
+    a value without any numbers the function gets None."""
+    build = Builder("function", dtype, shared=True)
+    given = [build.input(f"x{i}", *own) if math.prod(own) else None for i, own in enumerate(shapes)]
+    build.output("y", function(*given))
+    return build.network()
 
 
 def _joined(arrays: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:

@@ -1,12 +1,24 @@
 """Whether a network is whole: what nodes read is there, and shapes and types fit. Backends rely on it."""
 
+import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet
-from tapegrad.networks.network import OPERATIONS, Backend, Network, Node, Size, broken
+from tapegrad.networks.network import (
+    KINDS,
+    OPERATIONS,
+    WITH_BODY,
+    Backend,
+    Network,
+    Node,
+    Size,
+    Training,
+    broken,
+)
 
 FLOATS = ("float32", "float64")
 
@@ -168,6 +180,37 @@ class Shapes(Backend[Shape]):
         check(body)
         return x
 
+    def reshape(self, node: Node, x: Shape) -> Shape:
+        axes, sizes = node.whole("axes"), node.list("sizes")
+        if not 0 <= axes <= len(x.sizes) or min(sizes, default=0) < 0:
+            raise broken(node, f"turns {axes} axes of {len(x.sizes)} into {sizes}")
+        kept = len(x.sizes) - axes
+        given = [size for size in x.sizes[kept:] if isinstance(size, int)]
+        if len(given) < axes or math.prod(given) != math.prod(sizes):
+            raise broken(node, f"turns axes of sizes {x.sizes[kept:]} into {sizes}")
+        return Shape((*x.sizes[:kept], *sizes), x.dtype)
+
+    def units(self, node: Node, x: Shape, w: Shape) -> Shape:
+        starts, columns = self.network.array(node, "starts"), self.network.array(node, "columns")
+        if (
+            not isinstance(x.width, int)
+            or w.sizes != columns.shape
+            or columns.ndim != 1
+            or w.dtype != x.dtype
+        ):
+            raise broken(node, "has entries without a weight, or weights of another type than x")
+        if not _rises(starts, len(columns)):
+            raise broken(node, "has units that do not follow one another")
+        count = len(starts) - 1
+        own = np.repeat(np.arange(count), np.diff(starts))
+        if columns.dtype.kind not in "iu" or ((columns < 0) | (columns >= x.width + own)).any():
+            raise broken(node, "has a unit that reads what comes after it")
+        body = node.body
+        if body is None or body.inputs or len(body.state) != 1:
+            raise broken(node, "has no activation of one state")
+        check(body)
+        return Shape((*x.sizes[:-1], x.width + count), x.dtype)
+
 
 def check(network: Network) -> dict[str, Shape]:
     """The shape of every value; a network that is not whole is refused."""
@@ -179,7 +222,7 @@ def check(network: Network) -> dict[str, Shape]:
             raise broken(node, "has other values or settings than the operation")
         if node.arrays.keys() != {*known.arrays} or not network.arrays.keys() >= {*node.arrays.values()}:
             raise broken(node, "has other arrays than the operation, or some that are missing")
-        if (node.body is not None) != (node.operation == "repeat"):
+        if (node.body is not None) != (node.operation in WITH_BODY):
             raise broken(node, "has a body, or has none where it needs one")
     found = {name: Shape(port.shape, port.dtype) for name, port in network.inputs.items()}
     for name, own in network.state.items():
@@ -199,7 +242,20 @@ def check(network: Network) -> dict[str, Shape]:
         shape = found[own.next]
         if shape.dtype != own.port.dtype or len(shape.sizes) != len(own.port.shape):
             raise BrokenNet(f"the state {name!r} is handed on as something else")
+    if network.training is not None:
+        _check_training(network, network.training, found)
     return found
+
+
+def _check_training(network: Network, rule: Training, found: Mapping[str, Shape]) -> None:
+    """Whether the rule trains inputs, in ways that there are, by a loss that is one number."""
+    if rule.loss not in network.outputs or found[network.outputs[rule.loss]].sizes:
+        raise BrokenNet(f"the loss {rule.loss!r} is no output of the network, or no single number")
+    for name, update in rule.updates.items():
+        if name not in network.inputs or update.kind not in KINDS or not math.isfinite(update.rate):
+            raise BrokenNet(f"the rule of training for {name!r} is none that there is")
+    if rule.stop is not None and rule.stop != rule.stop:
+        raise BrokenNet("training has a bound that is no number")
 
 
 def _below(numbers: NDArray[Any], limit: Size) -> bool:

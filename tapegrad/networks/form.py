@@ -1,8 +1,7 @@
 """Layers as data: what a network is, apart from how it is evaluated.
 
 An affine map is kept by its nonzero entries (`Affine`) or written out (`Matrix`); a `Dense` layer is a map
-and an activation. `Attention`, `Block` and `Decoder` make transformers. All are pytrees; what is no array is
-static.
+and an activation. All are pytrees; what is no array is static.
 """
 
 import json
@@ -10,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -221,14 +220,19 @@ class Correction:
     def layers(self, width: int, dtype: type[np.floating] = np.float32) -> "tuple[Dense, Dense]":
         """The same as two ReLU layers for vectors of this width: two copies of every coordinate, each minus a
         threshold, and the difference of the two times the gain."""
-        one, zero = np.arange(width), np.zeros(width, dtype)
-        gain = np.full(width, self.gain, dtype)
-        thresholds = np.repeat(np.array([-self.low, -self.high], dtype), width)
-        cuts = Affine(np.arange(2 * width), np.tile(one, 2), np.ones(2 * width, dtype), thresholds, width)
-        sides = np.stack([one, one + width], axis=1).reshape(-1)
-        signed = np.stack([gain, -gain], axis=1).reshape(-1)
-        difference = Affine(np.repeat(one, 2), sides, signed, zero, 2 * width)
-        return Dense(cuts, "relu"), Dense(difference, "relu")
+        return _corrected(self, width, dtype)
+
+
+@lru_cache(maxsize=64)
+def _corrected(own: Correction, width: int, dtype: type[np.floating]) -> "tuple[Dense, Dense]":
+    one, zero = np.arange(width), np.zeros(width, dtype)
+    gain = np.full(width, own.gain, dtype)
+    thresholds = np.repeat(np.array([-own.low, -own.high], dtype), width)
+    cuts = Affine(np.arange(2 * width), np.tile(one, 2), np.ones(2 * width, dtype), thresholds, width)
+    sides = np.stack([one, one + width], axis=1).reshape(-1)
+    signed = np.stack([gain, -gain], axis=1).reshape(-1)
+    difference = Affine(np.repeat(one, 2), sides, signed, zero, 2 * width)
+    return Dense(cuts, "relu"), Dense(difference, "relu")
 
 
 Activation = Literal["linear", "relu"] | Correction
@@ -246,64 +250,6 @@ class Dense:
         if not isinstance(self.activation, Correction):
             return (self,)
         return Dense(self.map, "relu"), *self.activation.layers(len(self.map))
-
-
-@tree
-class Attention:
-    """`h + mean of the values with the best scores`, or their mean by softmax; a score is the product of the
-    query of `h` with a key, and a null key and a null value stand beside those of the vectors attended to."""
-
-    query: Affine | Matrix
-    key: Affine | Matrix
-    value: Affine | Matrix
-    null_key: Float[Numbers, "*layers rows"]
-    null_value: Float[Numbers, "*layers width"]
-
-    def targets(self) -> Int[np.ndarray, " some"]:
-        """The coordinates that it can add to."""
-        value = self.value.entries()
-        return np.flatnonzero(value.reads() | (value.bias != 0) | (np.asarray(self.null_value) != 0))
-
-
-@tree
-class Block:
-    """One layer of a decoder: attention to the vectors of earlier steps and this one, attention to the tokens
-    of an encoder, then dense layers. An attention that is not there is the identity. What the dense layers
-    give takes the place of the vector, or is added to the coordinates `adds_to` of it."""
-
-    purpose: str = static()
-    feed_forward: tuple[Dense, ...]
-    self_attention: Attention | None = None
-    encoder_attention: Attention | None = None
-    adds_to: Int[Numbers, "*layers rows"] | None = None
-
-    def attentions(self) -> tuple[Attention, ...]:
-        """Those it has."""
-        return tuple(a for a in (self.self_attention, self.encoder_attention) if a is not None)
-
-    def attended(self) -> Int[np.ndarray, " some"]:
-        """The coordinates that its attentions can add to."""
-        return np.concatenate([np.zeros(0, np.intp), *(a.targets() for a in self.attentions())])
-
-    def expanded(self) -> "Block":
-        """The same with ReLU layers in place of corrections."""
-        layers = tuple(layer for dense in self.feed_forward for layer in dense.expanded())
-        return Block(self.purpose, layers, self.self_attention, self.encoder_attention, self.adds_to)
-
-
-@tree
-class Decoder:
-    """Blocks run again and again, each step on the output of the one before plus the number of the step."""
-
-    blocks: tuple[Block, ...]
-    start: Float[Numbers, " width"]
-    """What the first step reads."""
-    halting: tuple[Dense, ...]
-    """Layers whose one output is above 1/2 where the decoder has ended."""
-    time: tuple[int, ...] = static()
-    """The coordinates to which the bits of the step's number are added, lowest first."""
-    temperature: float | None = static()
-    """By how much softmax magnifies scores; None for hard-max."""
 
 
 class Coordinates(ABC):

@@ -19,11 +19,6 @@ from tapegrad.networks.form import Activation, Affine, Dense, Matrix
 tell_jax()
 
 EXACT = lax.Precision.HIGHEST
-FEW = 8
-"""Coordinates that the attentions of a decoder add to are padded to a multiple of this."""
-SMALLEST_ROOM = 64
-FINE = 1024
-"""Up to this width padding costs less than what is not arithmetic."""
 
 Rectifier = Callable[[Array], Array]
 
@@ -58,18 +53,6 @@ def dense(layer: Dense, x: Float[Array, "columns ..."], relu: Rectifier = jax.nn
 def chain(layers: tuple[Dense, ...], x: Float[Array, "columns ..."]) -> Array:
     """Layers one after the other."""
     return reduce(lambda values, layer: dense(layer, values), layers, x)
-
-
-def round_up(number: int, multiple: int) -> int:
-    """The next multiple."""
-    return -(-number // multiple) * multiple
-
-
-def room(width: int, fine: bool = False) -> int:
-    """Rows that hold a layer of this width, padding included: the next power of two; or, where that would be
-    much, the next eighth of one."""
-    whole = max(SMALLEST_ROOM, 1 << (width - 1).bit_length())
-    return round_up(width, whole >> 4) if fine and width > FINE else whole
 
 
 def _over(vector: Array, values: Array | np.ndarray) -> Array:

@@ -28,6 +28,10 @@ def listing(network: Network) -> str:
         if node.body is not None:
             lines += [f"    {line}" for line in listing(node.body).splitlines()]
     lines += [f"  output {name} = {value}" for name, value in network.outputs.items()]
+    if (rule := network.training) is not None:
+        lines += [f"  train {name} {update}, by {rule.loss}" for name, update in rule.updates.items()]
+        if rule.stop is not None:
+            lines.append(f"  until {rule.loss} <= {rule.stop:g}")
     return "\n".join(lines)
 
 
@@ -77,4 +81,9 @@ def _size(network: Network, node: Node) -> str:
         counts = (len(network.array(node, part)) for part in ("bounds", "biases", "values"))
         layers, units, entries = counts
         return f"  {layers - 1:,} layers, {units:,} rows, {entries:,} entries"
+    if node.operation == "constant" and (value := network.array(node, "value")).size == 1:
+        return f"  {value.item():g}"
+    if node.operation == "units":
+        starts, columns = (len(network.array(node, part)) for part in ("starts", "columns"))
+        return f"  {starts - 1:,} units, {columns:,} entries"
     return ""

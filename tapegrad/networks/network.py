@@ -29,7 +29,10 @@ the next step. Weights are *arrays*; which array plays which part in a node is s
     patches(x; cells, padding)                   of a grid (rows, columns, channels) the 3x3 patch of each
                                                  cell, channel by channel: those of its cells that are named
     transpose(x; order)                          axes in another order
+    reshape(x; axes, sizes)                      the numbers of the last so many axes, row by row, in axes of
+                                                 other sizes
     repeat(x; count)                             so many steps of the node's body, a network of one state
+    units(x, w | starts, columns)                x, and behind it units, one after the other: see below
 
 Values are arrays whose last axis has the columns and whose last but one has the rows (patterns, positions);
 further axes in front are batches, and everything works for each member of a batch alone.
@@ -38,6 +41,14 @@ further axes in front are batches, and everything works for each member of a bat
 rows from `bounds[i]` to `bounds[i + 1]`; row r is the sum of its entries, from `starts[r]` to
 `starts[r + 1]`, times slots, plus bias, and its ReLU where `relu[r]` is 1; all rows of a layer are computed
 before any is written, row r to slot `to[r]`. The value is the slots `out` at the end.
+
+`units` is a sparse network whose weights are a value, since they are under training: those of `layers` are
+arrays, which stay. Unit k stands at column len(x) + k, behind all that it reads: the sum of w_e times column
+`columns[e]` over its entries e, from `starts[k]` to `starts[k + 1]`, through the node's body, a network of
+one state that works element by element, its activation. The value has the columns of x, then all units.
+
+A network that is trained has a loss among its outputs. How a step of training changes its inputs is no
+operation: it stands beside the graph (`Training`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -98,8 +109,12 @@ OPERATIONS: Mapping[str, Operation] = {
     "ladder": Operation(1, (), ("count",)),
     "patches": Operation(1, (), ("cells", "padding")),
     "transpose": Operation(1, (), ("order",)),
+    "reshape": Operation(1, (), ("axes", "sizes")),
     "repeat": Operation(1, (), ("count",)),
+    "units": Operation(2, ("starts", "columns")),
 }
+WITH_BODY = ("repeat", "units")
+"""Operations whose nodes have a body."""
 
 
 class Port(NamedTuple):
@@ -118,6 +133,34 @@ class State(NamedTuple):
     port: Port
     first: str
     next: str
+
+
+class Update(NamedTuple):
+    """How an input changes at a step of training: by `gradient` it moves against its gradient, at a rate; by
+    `vertex`, a point of a simplex, it moves to the vertex of steepest descent, or stays where no vertex is
+    strictly better, and so far as a line search says, if there is one."""
+
+    kind: str
+    rate: float = 1.0
+    line_search: bool = False
+
+    def __str__(self) -> str:
+        if self.kind == "gradient":
+            return f"against its gradient, at the rate {self.rate:g}"
+        return f"to its best vertex{', as far as a line search says' if self.line_search else ''}"
+
+
+KINDS = ("gradient", "vertex")
+
+
+class Training(NamedTuple):
+    """The rule of training: how every input that is trained changes at a step, by the gradient of a loss."""
+
+    loss: str
+    """The output."""
+    updates: Mapping[str, Update]
+    stop: float | None = None
+    """Training ends when the loss is at most this; asked after every step."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +212,8 @@ class Network:
     arrays: Mapping[str, NDArray[Any]]
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For some values the names of their columns."""
+    training: Training | None = None
+    """Of a network that is trained the rule."""
 
     @cached_property
     def results(self) -> frozenset[str]:

@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.checking import check
-from tapegrad.networks.network import Network, Node, Port, Setting, State
+from tapegrad.networks.network import Network, Node, Port, Setting, State, Training, Update
 
 BODY = "/"
 """Between the name of a node and those of the arrays of its body."""
 
 
 def to_json(network: Network) -> dict[str, Any]:
-    """The graph, which names its arrays."""
+    """The graph, which names its arrays. What columns of inputs and state are called is said there."""
+    ports = {*network.inputs, *network.state}
     return {
         "name": network.name,
         "inputs": {name: _port_to_json(port) for name, port in network.inputs.items()},
@@ -25,7 +26,8 @@ def to_json(network: Network) -> dict[str, Any]:
         },
         "nodes": [_node_to_json(node) for node in network.nodes],
         "outputs": dict(network.outputs),
-        **_unless_empty({"columns": {name: list(own) for name, own in network.columns.items()}}),
+        **_unless_empty({"columns": {n: list(own) for n, own in network.columns.items() if n not in ports}}),
+        **_unless_empty({"training": None if network.training is None else _rule_to_json(network.training)}),
     }
 
 
@@ -69,22 +71,49 @@ def _same(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 
 def _network(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Network:
-    _require_keys(data, {"name", "inputs", "state", "nodes", "outputs"}, {"columns"})
+    _require_keys(data, {"name", "inputs", "state", "nodes", "outputs"}, {"columns", "training"})
     state = {}
     for name, own in data["state"].items():
         rest = {key: own[key] for key in own.keys() - {"first", "next"}}
         state[_text(name)] = State(_port(rest), _text(own["first"]), _text(own["next"]))
     nodes = tuple(_node(own, arrays) for own in data["nodes"])
     used = {own.first for own in state.values()}.union(*(node.arrays.values() for node in nodes))
+    inputs = {_text(name): _port(own) for name, own in data["inputs"].items()}
+    ports = {**inputs, **{name: own.port for name, own in state.items()}}
+    columns = {name: port.columns for name, port in ports.items() if port.columns}
     return Network(
         _text(data["name"]),
-        {_text(name): _port(own) for name, own in data["inputs"].items()},
+        inputs,
         state,
         nodes,
         _texts(data["outputs"]),
         {name: np.asarray(arrays[name]) for name in sorted(used)},
-        {name: tuple(map(_text, own)) for name, own in data.get("columns", {}).items()},
+        columns | {name: tuple(map(_text, own)) for name, own in data.get("columns", {}).items()},
+        _rule(data["training"]) if "training" in data else None,
     )
+
+
+def _rule_to_json(rule: Training) -> dict[str, Any]:
+    updates = {name: update._asdict() for name, update in rule.updates.items()}
+    return {"loss": rule.loss, "updates": updates, "stop": rule.stop}
+
+
+def _rule(data: Mapping[str, Any]) -> Training:
+    _require_keys(data, {"loss", "updates", "stop"}, set())
+    updates = {}
+    for name, own in data["updates"].items():
+        _require_keys(own, {"kind", "rate", "line_search"}, set())
+        if type(own["line_search"]) is not bool:
+            raise TypeError(f"{own['line_search']!r} is neither true nor false")
+        updates[_text(name)] = Update(_text(own["kind"]), _number(own["rate"]), own["line_search"])
+    stop = None if data["stop"] is None else _number(data["stop"])
+    return Training(_text(data["loss"]), updates, stop)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
 
 
 def _port_to_json(port: Port) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tapegrad.attention.clocked import ClockPorts
 from tapegrad.circuits.model import Gate
-from tapegrad.networks.form import Block
+from tapegrad.networks.heads import Block
 from tapegrad.networks.numpy import chain
 from tapegrad.show.drawing.layers import Units
 from tapegrad.show.drawing.position import Inside, inside_of, inside_of_columns

@@ -13,7 +13,7 @@ from tapegrad._panels import Fields, Panel
 from tapegrad._sources import kind_of
 from tapegrad.attention.clocked import ClockPorts
 from tapegrad.errors import BrokenNet
-from tapegrad.networks.numpy import Watched, WatchedDecoder
+from tapegrad.networks.heads import Watched, Watching
 from tapegrad.show.drawing.position import Inside, Lit, Position, PositionMoment
 from tapegrad.show.drawing.scene import FIELD, HERE, LATER
 from tapegrad.show.memory_wiring import Wiring, wiring
@@ -44,8 +44,8 @@ READING = re.compile(r"read \d+ of ([^,]+)(?:, ([^,]+))?, (given|written)")
 
 
 class MemoryView:
-    """A plain decoder recomputes each step to see the attention and every bit, and must arrive at the output
-    of the net. Where that would take too long, there are only the positions with what they mean."""
+    """Each step is taken once more to see the attention and every bit, and must arrive at the output of the
+    net. Where that would take too long, there are only the positions with what they mean."""
 
     step_name = "decoder step"
     curves = ("bits that are 1", "distance from exact bits")
@@ -55,11 +55,10 @@ class MemoryView:
         assert isinstance(net, MemoryNet)
         self.net, self.compiled, self.words = net, compiled, words_of(net)
         blocks, width = len(net.decoder.blocks), net.stream.width
-        steps = len(carry.first.trace) if isinstance(net.machine, ClockPorts) else net.scales.steps
+        steps = len(carry.first.trace) if isinstance(net.machine, ClockPorts) else net.horizon
         self.sees_every_step = steps * blocks * (1 + width / 2000) <= MOST_WATCHED
         self.staged = self.sees_every_step and steps * blocks <= MOST_STAGES
-        self.decoder = WatchedDecoder(net.decoder, carry.tokens)
-        self.decoder.output = carry.output.copy()
+        self.watching = Watching(net.network, net.reading, net.given(carry))
         self.tokens = [self._token(token) for token in carry.tokens]
         self.shown = list(range(min(BELOW, len(self.tokens))))
         """Tokens that stand below, and for each when it was looked at last."""
@@ -109,8 +108,8 @@ class MemoryView:
         if not self.sees_every_step:
             said = self.words.caption(carry.steps, carry.output, carry.output, None, carry)
             return [(PositionMoment(said, self._above([], ALONE)[1], self._below([])), on)]
-        seen = self.decoder.step()
-        if not np.allclose(self.decoder.output, carry.output, atol=1e-4):
+        seen = self.watching.step()
+        if not np.allclose(seen.output, carry.output, atol=1e-4):
             raise BrokenNet(f"the attention of decoder step {carry.steps - 1} cannot be recomputed")
         return self._watched(carry, seen)
 
@@ -136,7 +135,7 @@ class MemoryView:
             said,
             above,
             below,
-            self._known(seen.hidden[-2] if last else seen.start, carry.output, last),
+            self._known(seen.made, carry.output, last),
             self._carrying(seen, range(last + 1)),
             [look for _, look in every],
         )
@@ -146,13 +145,20 @@ class MemoryView:
                 whole,
                 above=[*above[:-1], (f"{carry.steps}: …", HERE)],
                 caption=self._stage_caption(block, seen),
-                nodes=self._known(seen.hidden[block], None, block),
+                nodes=self._known(seen.made, None, block),
                 edges=self._carrying(seen, range(block, block + 1)),
                 looks=[look for own, look in every if own == block],
             )
-            moments.append((stage, float((seen.hidden[block] > 0.5).sum())))
-        computed = seen.hidden[-2] if last else seen.start
-        return [*moments, (whole, float((computed > 0.5).sum()))]
+            moments.append((stage, float((np.delete(seen.made, self._later(block)) > 0.5).sum())))
+        return [*moments, (whole, float((seen.made > 0.5).sum()))]
+
+    def _later(self, block: int) -> NDArray[np.intp]:
+        """What blocks between this one and the last have made."""
+        own = [
+            np.concatenate([later.attended(), np.asarray(later.adds_to)])
+            for later in self.net.decoder.blocks[block + 1 : -1]
+        ]
+        return np.concatenate([np.zeros(0, np.intp), *own]).astype(np.intp)
 
     def _found(self, seen: Watched) -> list[Found]:
         """What is read: of each word what a step wrote last, or else what was given. The position at which a
@@ -163,7 +169,7 @@ class MemoryView:
             at = int(look.weights.argmax())
             if reading is None or not at:  # a search for a digit of a step's number, or nothing found
                 continue
-            written, place = look.kind == "self", at - 2 if look.kind == "self" else at - 1
+            written, place = look.own_steps, at - 2 if look.own_steps else at - 1
             what = (
                 self.writes[place][reading[2] or reading[1]]
                 if written
@@ -176,7 +182,7 @@ class MemoryView:
     def _stage_caption(self, block: int, seen: Watched) -> str:
         own, count = self.net.decoder.blocks[block], len(self.net.decoder.blocks)
         new = np.zeros(0, int) if own.adds_to is None else np.asarray(own.adds_to)
-        on = int((seen.hidden[block][new] > 0.5).sum())
+        on = int((seen.made[new] > 0.5).sum())
         where = f"Layer {block + 1} of {count}"
         if own.attentions():
             copied = f"copies {len(new) - 1} bits from there"
@@ -241,8 +247,7 @@ class MemoryView:
 
     def _carrying(self, seen: Watched, blocks: range) -> list[tuple[int, float, int]]:
         """Edges to nodes of these layers that come from a bit that is 1."""
-        vector = seen.hidden[-2] if len(seen.hidden) > 1 else seen.start
-        on = [bool((vector[own] > 0.5).any()) for own in self.wiring.holds]
+        on = [bool((seen.made[own] > 0.5).any()) for own in self.wiring.holds]
         return [
             (edge, 1.0, 0)
             for edge, (a, b) in enumerate(self.wiring.ends)

@@ -8,7 +8,7 @@ from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Panel
 from tapegrad.errors import BrokenNet
 from tapegrad.machines.model import Configuration
-from tapegrad.networks.numpy import Look, WatchedDecoder
+from tapegrad.networks.heads import Look, Watching
 from tapegrad.show.drawing.scene import cut
 from tapegrad.show.drawing.tokens import Moment, Text
 from tapegrad.show.views import Heights
@@ -30,8 +30,8 @@ COLOURS = (
 
 class TransformerView:
     """Self-attention over past steps, encoder attention over the input, and the coordinates of the output
-    that hold state, symbol and head. A plain decoder recomputes each step to see the attention, and must
-    arrive at the output of the net."""
+    that hold state, symbol and head. Each step is taken once more to see the attention, and must arrive at
+    the output of the net."""
 
     step_name = "decoder step"
     curves = ("position of the head",)
@@ -40,7 +40,7 @@ class TransformerView:
     def __init__(self, compiled: Compiled, carry: Decoding) -> None:
         net = compiled.net
         assert isinstance(net, TransformerNet)
-        self.net, self.decoder = net, WatchedDecoder(net.decoder, carry.tokens)
+        self.net, self.watching = net, Watching(net.network, net.reading, net.given(carry))
         self.texts: list[str] = []
         """What the decoder wrote at each step: state and symbol."""
         symbols = [
@@ -84,20 +84,21 @@ class TransformerView:
             said = "The transformer has written nothing yet. Its first position will be the machine's start."
             blank = CellsFrame([(0, NULL, 0)]), CellsFrame([]), self._output(carry)
             return [Moment(said, (), range(0), ()), *blank], (None,)
-        looks = self.decoder.step().looks
-        if not np.allclose(self.decoder.output, carry.output, atol=1e-4):
+        seen = self.watching.step()
+        looks = seen.looks
+        if not np.allclose(seen.output, carry.output, atol=1e-4):
             raise BrokenNet(f"the attention of decoder step {carry.steps - 1} cannot be recomputed")
         step = carry.steps - 1
         cells = [
             (self.rows[look.block], at + NULL, float(look.weights[at]))
             for look in looks
-            if look.kind == "self"
+            if look.own_steps
             for at in np.flatnonzero(look.weights > 1e-6).tolist()
         ]
         inputs = [
             (0, carry.cells[at - 1] if at else min(carry.cells, default=0) - 1, float(look.weights[at]))
             for look in looks
-            if look.kind == "encoder"
+            if not look.own_steps
             for at in np.flatnonzero(look.weights > 1e-6).tolist()
         ]
         state = self.net.decode(carry)
@@ -111,10 +112,10 @@ class TransformerView:
         symbol = "?" if state is None else state.tapes[0].get(state.heads[0], self.net.blank)
         self.texts = [*self.texts[:step], "?" if state is None else f"{cut(state.state, 13)} {symbol}"]
         found = [
-            (step, at - 1 if look.kind == "self" else -at, float(look.weights[at]), _colour(look, copying))
+            (step, at - 1 if look.own_steps else -at, float(look.weights[at]), _colour(look, copying))
             for look in looks
             for at in np.flatnonzero(look.weights > 1e-3).tolist()
-            if at and (look.kind == "encoder" or at - 1 < step)
+            if at and (not look.own_steps or at - 1 < step)
         ]
         copied = [place for _, place, _, colour in found if colour == COPIES]
         given = [-place - 1 for _, place, _, colour in found if colour == READS]
@@ -152,7 +153,7 @@ class TransformerView:
 
 
 def _colour(look: Look, copying: int) -> int:
-    if look.kind == "encoder":
+    if not look.own_steps:
         return READS
     return COPIES if look.block == copying else SEARCHES
 

@@ -49,16 +49,14 @@ class Net(ABC):
 
     @cached_property
     def network(self) -> Network:
-        """What a step computes, as data: made of the arrays alone."""
-        raise Refused(
-            f"target {self.target!r} runs while it is trained, and has no network of forward steps",
-            advice="Use the targets relu, transformer, decoder or rcnn.",
-        )
+        """What a step computes, as data, made of the arrays alone; of a net that runs while it is trained the
+        loss, beside which stands the rule of training."""
+        raise Refused(f"this net of target {self.target!r} has no network as data")
 
     def given(self, carry: Carry) -> dict[str, NDArray[Any]]:
         """What the network is given for a carry before its first step: its inputs, and its state where that
-        is not the network's own first one."""
-        raise Refused(f"target {self.target!r} has no network of forward steps")
+        is not the network's own first one. Of a net that is trained, for the next step from any carry."""
+        raise Refused(f"this net of target {self.target!r} has no network as data")
 
     @abstractmethod
     def start(self, state: State) -> Carry:

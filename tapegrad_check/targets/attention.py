@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad_check.arithmetic import SINGLE, evaluated, finite, step_of
-from tapegrad_check.fields import array, number, texts, whole
+from tapegrad_check.fields import whole
 from tapegrad_check.folder import Arrays, Checked, require
-from tapegrad_check.maps import Map, Row, maps_of
+from tapegrad_check.graph import Graph
+from tapegrad_check.maps import Map, Row
 from tapegrad_check.sources import Model
 from tapegrad_check.targets import clock, heads, tapes
+from tapegrad_check.targets.steps import QUARTERS, Steps
 
 EXACT = 1 << SINGLE.digits
 """Integers up to this are exact in single precision; no step has a larger number, and no score is larger."""
@@ -28,55 +30,43 @@ MOST_READ = 4
 """Bits that one coordinate may be set from."""
 
 
-def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None) -> Checked:
+def check(
+    config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source: Model | None, graph: Graph
+) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
-    steps = whole(config["steps"], "the number of steps", 1, EXACT)
-    coordinates = config["coordinates"]
-    require(isinstance(coordinates, list), "the coordinates are not a list")
-    names = [_name(own) for own in coordinates]
-    require(len(set(names)) == len(names), "two coordinates have the same name")
-    units, sums, last, ends = (maps_of(arrays, name) for name in ("units", "sums", "last", "ends"))
-    sides = [maps_of(arrays, name) for name in ("query", "key", "value")]
-    attends = array(arrays, "attends", np.int8, (len(units),)).tolist()
-    require(len(sums) == len(units), "units and sums are not of the same layers")
-    require(len(last) == len(ends) == 1 and len(ends[0]) == 1, "the last layer or the end is not one map")
-    require(
-        len(last[0]) == last[0].width == ends[0].width == len(names), "the width is not that of the names"
-    )
-    require(len(texts(config["purposes"], "the purposes")) == len(units) + 1, "not every layer has a purpose")
-    attending = sum(attend != 0 for attend in attends)
-    require(all(len(side) == attending for side in sides), "not every head has query, key and value")
-    adds_to = array(arrays, "adds_to", np.int32, (sum(map(len, sums)),)).tolist()
-    null_keys = array(arrays, "null_key", np.float32, (sum(map(len, sides[1])),)).tolist()
-
-    time = [place for place, own in enumerate(coordinates) if own[0] == "step"]
+    require(config.keys() == {"form", "machine", "banks", "steps"}, "the net has other entries")
+    require(not arrays, "the net has arrays beside its network")
+    steps, own = whole(config["steps"], "the number of steps", 1, EXACT), Steps(graph)
+    names = [_name(text) for text in own.names]
+    require(not own.start.any(), "the first vector is something else than zeros")
+    time = [place for place, (group, _) in enumerate(names) if group == "step"]
+    require(own.time == time, "the digits of the step's number stand elsewhere")
     require(steps <= 1 << len(time), "the step's number has too few bits")
-    digits = config["digits"]
-    require(isinstance(digits, list), "the digits of the step's number are not a list")
-    sizes = [whole(own, "the size of a digit", 1, len(time)) for own in digits]
-    require(sum(sizes) == len(time), "the digits of the step's number have other bits than it")
-    carried = sorted({place for place in range(len(names)) if last[0].row(place)[0]})
-    net = Walk(set(carried) | set(time), time, _stray(config, steps))
+    *layers, end = own.layers
+    require(end.correction == QUARTERS and not end.heads, "the last layer hands on something else than bits")
+    last = end.units
+    carried = sorted({place for place in range(len(names)) if last.row(place)[0]})
+    net = Walk(set(carried) | set(time), time, _stray(config, own.temperature, steps))
     require(not set(carried) & set(time), "the number of a step is handed on")
-    head = null = first = 0
-    for number_, (own, out, attend) in enumerate(zip(units, sums, attends, strict=True)):
-        require(attend in (0, 1, 2), "a layer attends to nothing that there is")
-        if attend:
-            query, key, value = (side[head] for side in sides)
-            net.head(query, key, value, null_keys[null : null + len(key)], attend == 1)
-            head, null = head + 1, null + len(key)
-        require(own.width == len(names) and out.width == len(own), f"layer {number_} has the wrong width")
-        net.layer(own, out, adds_to[first : first + len(out)])
-        first += len(out)
-    net.hand_on(last[0], carried)
-    columns, values, bias = ends[0].row(0)
+    for layer in layers:
+        require(len(layer.heads) <= 1, "a layer has two heads")
+        for head in layer.heads:
+            require(not any(head.null_value), "the null place has a value")
+            net.head(head.query, head.key, head.value, head.null_key, head.own_steps)
+        require(layer.sums is not None, "a layer in between makes a new vector")
+        assert layer.sums is not None
+        net.layer(layer.units, layer.sums, layer.to)
+    net.hand_on(last, carried)
+    require(len(own.halting) == 1 and len(own.halting[0]) == 1, "the end is not one sum")
+    columns, values, bias = own.halting[0].row(0)
     require(
         set(columns) <= set(carried) and set(values) == {1.0} and bias == 0, "the end is not a sum of bits"
     )
+    heads_found = sum(len(layer.heads) for layer in layers)
     statements = [
         f"{len(net.tables):,} coordinates are set once a step, each as a gate of {MOST_READ} bits at most",
-        f"{head} heads compare bits; a place that fits scores more than the null key, and that more than "
-        "any other, by 1 at least; of several steps the latest wins",
+        f"{heads_found} heads compare bits; a place that fits scores more than the null key, and that more "
+        "than any other, by 1 at least; of several steps the latest wins",
         f"scores are integers of at most {net.largest:,}, which single precision holds",
         f"what is copied is off by at most {net.stray:.3g}, and rounded to the bit itself",
         f"a step hands on {len(carried)} bits and nothing else: nothing accumulates in {steps:,} steps",
@@ -88,7 +78,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     require(isinstance(config["machine"], dict), "the net has no machine")
     kind = {tapes.KIND: tapes, clock.KIND: clock}.get(config["machine"].get("kind"), heads)
     proved = kind.check(config, net, groups, columns, steps, source)
-    _claims(claims, config, steps, len(units) + 1, net)
+    _claims(claims, config, own.temperature, len(own.layers), net)
     return Checked([*statements, *proved.statements], proved.verdict)
 
 
@@ -168,7 +158,7 @@ class Walk:
                 highest == set(range(rest, len(self.time))), "a search goes on without its highest digits"
             )
             require(digit == list(range(rest - len(digit), rest)), "a search leaves out a bit")
-        targets = [row for row in range(len(value)) if value.row(row)[0] or value.row(row)[2]]
+        targets = np.flatnonzero(np.diff(value.starts) + (np.array(value.bias) != 0)).tolist()
         require(not self.set & set(targets), "a head adds to what is not 0")
         self.set |= set(targets)
         self.copied |= set(targets)
@@ -250,18 +240,17 @@ def _table(inputs: int, units: tuple[Any, ...], out: tuple[tuple[float, ...], fl
     return sum(int(bit) << row for row, bit in enumerate(found[:, 0]))
 
 
-def _name(own: Any) -> tuple[str, int]:
-    require(isinstance(own, list) and len(own) == 2 and isinstance(own[0], str), "a coordinate has no name")
-    return own[0], whole(own[1], "the number of a coordinate")
+def _name(text: str) -> tuple[str, int]:
+    group, mark, number = text.rpartition("[")
+    plain = mark and number.endswith("]") and number[:-1].isascii() and number[:-1].isdecimal()
+    require(plain and text == f"{group}[{int(number[:-1])}]", f"the coordinate {text!r} is no bit of a group")
+    return group, int(number[:-1])
 
 
-def _stray(config: dict[str, Any], steps: int) -> float:
+def _stray(config: dict[str, Any], temperature: float | None, steps: int) -> float:
     """How far what a head copies can be from a bit."""
-    temperature = number(config["temperature"], "the temperature")
-    if config["attention"] == "hardmax":
-        require(temperature == 0, "hard-max has no temperature")
+    if temperature is None:
         return 0.0
-    require(config["attention"] == "softmax", "unknown attention")
     require(temperature > 0 and math.frexp(temperature)[0] == 0.5, "the temperature is no power of two")
     require(finite(temperature * EXACT), "softmax overflows at this temperature")
     stray = 4 * _keys(config, steps) * math.exp(-temperature) + 2.0**-23
@@ -274,21 +263,18 @@ def _keys(config: dict[str, Any], steps: int) -> int:
     return 1 + max(steps, sum(words))
 
 
-def _claims(claims: dict[str, Any], config: dict[str, Any], steps: int, layers: int, net: Walk) -> None:
+def _claims(
+    claims: dict[str, Any], config: dict[str, Any], temperature: float | None, layers: int, net: Walk
+) -> None:
     """Every claim of the certificate, worked out again."""
     found: dict[str, Any] = {
         "dtype": "float32",
-        "steps": steps,
+        "steps": config["steps"],
         "layers": layers,
         "largest_score": float(net.largest),
         "score_gap": 1.0,
-        "attention": config["attention"],
+        "attention": "hardmax" if temperature is None else "softmax",
     }
-    if config["attention"] == "softmax":
-        found |= {"temperature": config["temperature"], "softmax_error": net.stray}
-    if (
-        config["machine"].get("kind") not in (tapes.KIND, clock.KIND)
-        and claims.get("source") == "not checked"
-    ):
-        found["source"] = "not checked"  # as nets of programs were saved while this was so
+    if temperature is not None:
+        found |= {"temperature": temperature, "softmax_error": net.stray}
     require(claims == found, "the certificate claims something else than what holds")

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,12 @@ from tapegrad_check.arithmetic import SINGLE, exact
 from tapegrad_check.fields import array, texts, whole
 from tapegrad_check.fields import number as finite
 from tapegrad_check.folder import Checked, CheckError, require
+from tapegrad_check.graph import Graph
+from tapegrad_check.maps import Map, row_of
 from tapegrad_check.products import times
 from tapegrad_check.sources import Machine, Model
 from tapegrad_check.targets import attention
+from tapegrad_check.targets.steps import QUARTERS, Steps
 
 Formula = tuple[dict[str, float], float]
 """A row: weights by the name of the coordinate, and a bias."""
@@ -33,22 +36,42 @@ PASSED_ON = ("st", "sym1", "sym2", "pos1", "pos2", "pos3", "start", "borrow", "c
 
 
 def check(
-    config: dict[str, Any], arrays: dict[str, np.ndarray], claims: dict[str, Any], source: Model | None
+    config: dict[str, Any],
+    own: dict[str, np.ndarray],
+    claims: dict[str, Any],
+    source: Model | None,
+    graph: Graph,
 ) -> Checked:
     """The statements that hold; `CheckError` says which does not."""
     if config.get("form") == "memory":
-        return attention.check(config, arrays, claims, source)
+        return attention.check(config, own, claims, source, graph)
+    entries = {"states", "symbols", "steps", "rules", "start_state", "blank"}
+    require(config.keys() == entries, "the net has other entries")
     machine = _machine(config, source)
     steps = whole(config["steps"], "the number of steps", 1, 1 << 40)
-    names = _names(machine, steps, len(arrays["h_0"]))
-    require(config["coordinates"] == names, "the coordinates are not in their order, or have other names")
+    net = Steps(graph)
+    names = _names(machine, steps, net.width)
+    require(list(net.names) == names, "the coordinates are not in their order, or have other names")
+    require(list(net.tokens) == names, "tokens have other coordinates")
     expected = _layers(machine, names)
-    require(config["purposes"] == _purposes(steps), "the layers are not named as appendix C has them")
-    _types(arrays, names, len(machine.symbols), len(expected))
+    purposes = [layer.about for layer in net.layers]
+    require(purposes == _purposes(steps), "the layers are not named as appendix C has them")
+    positions = [place for place, name in enumerate(names) if name.startswith("pos1[")]
+    require(net.time == positions, "the number of a step is added elsewhere")
+    require(own.keys() == {"E", "theta_cls"}, "there are other arrays than E and theta_cls beside the graph")
+    for name, shape in (("E", (len(names), len(machine.symbols))), ("theta_cls", (len(names),))):
+        array(own, name, np.float32, shape)
+    require(len(net.layers) == len(expected), "there are more layers than those of appendix C, or fewer")
+    arrays = own | _matrices(net)
     for number, rows in enumerate(expected):
         _compare_rows(arrays, number, names, rows)
     _check_attentions(machine, arrays, names, len(expected))
     _check_read_outs(machine, steps, arrays, names)
+    _check_end(machine, net, names)
+    corrections = {layer.correction for layer in net.layers}
+    require(len(corrections) == 1, "layers have different corrections")
+    ((low, high),) = (own for own in corrections if own is not None)
+    kind = _Kind(steps, net.temperature, low, high)
     largest = _integers(arrays, len(expected))
     require(exact(largest, 1), "pre-activations are too large for single precision")
     statements = [
@@ -56,13 +79,64 @@ def check(
         f"the table of {len(machine.rules)} rules is in the columns of layer 1; theta_halt marks the rest",
         f"all weights are integers; on bits no pre-activation exceeds {largest:g}, below 2^24: no rounding",
         "a full match scores n, the null key n - 1, every other key at most n - 2",
-        _correction(config, largest, len(names)),
-        _attention(config, steps),
+        _correction(kind, largest, len(names)),
+        _attention(kind),
     ]
-    _claims(claims, config, arrays, len(expected), largest)
+    _claims(claims, kind, arrays, len(expected), largest)
     if source is not None:
         statements.append("states, symbols, rules, verdicts and halts are those of the source, by name")
     return Checked(statements)
+
+
+class _Kind(NamedTuple):
+    """What nets of one machine differ in."""
+
+    steps: int
+    temperature: float | None
+    low: float
+    high: float
+
+
+def _matrices(net: Steps) -> dict[str, np.ndarray]:
+    """The layers as the paper's matrices: `layer.<number>.ff.W_1`, `layer.<number>.dec.W_Q` and so on."""
+    arrays = {"h_0": net.start}
+    for number, layer in enumerate(net.layers):
+        require(layer.correction is not None, "a layer is added to its vector")
+        arrays |= _written(f"layer.{number}.ff", "1", layer.units)
+        for head in layer.heads:
+            where = f"layer.{number}.{'dec' if head.own_steps else 'enc'}"
+            require(f"{where}.K_0" not in arrays, "a layer has two heads of a kind")
+            for letter, own in (("Q", head.query), ("K", head.key), ("V", head.value)):
+                arrays |= _written(where, letter, own)
+            arrays[f"{where}.K_0"] = np.array(head.null_key, np.float32)
+            arrays[f"{where}.V_0"] = np.array(head.null_value, np.float32)
+    return arrays
+
+
+def _written(where: str, letter: str, own: Map) -> dict[str, np.ndarray]:
+    weight = np.zeros((len(own), own.width), np.float32)
+    weight[np.repeat(np.arange(len(own)), np.diff(own.starts)), own.columns] = own.values
+    return {f"{where}.W_{letter}": weight, f"{where}.b_{letter}": np.array(own.bias, np.float32)}
+
+
+def _check_end(machine: "_Table", net: Steps, names: list[str]) -> None:
+    """The end: `theta_halt` of the first layer's pairs of state and symbol for which there is no rule."""
+    index = {name: place for place, name in enumerate(names)}
+    wanted = [
+        ({index[f"st[{q}]"]: 1.0, index[f"sym1[{a}]"]: 1.0}, -1.0)
+        for q in machine.states
+        for a in machine.symbols
+        if (q, a) not in machine.rules
+    ]
+    require(len(net.halting) == 2, "the end is not read off pairs of state and symbol")
+    units, read_out = net.halting
+    found = [row_of(units, row) for row in range(len(units))]
+    require(found == wanted, "theta_halt is not as in appendix C: it reads other pairs")
+    every = list(range(len(wanted)))
+    require(
+        len(read_out) == 1 and read_out.row(0) == (every, [1.0] * len(wanted), 0.0),
+        "theta_halt is not as in appendix C",
+    )
 
 
 @dataclass(frozen=True)
@@ -141,22 +215,6 @@ def _purposes(steps: int) -> list[str]:
         "written, given or blank?",
         "the new symbol and position",
     ]
-
-
-def _types(arrays: dict[str, np.ndarray], names: list[str], symbols: int, layers: int) -> None:
-    """Every array is there, none besides, all of them in single precision."""
-    width = len(names)
-    shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(("h_0", "theta_cls", "theta_halt"), (width,))
-    shapes["E"] = (width, symbols)
-    for number in range(layers):
-        shapes |= {f"layer.{number}.ff.W_1": (width, width), f"layer.{number}.ff.b_1": (width,)}
-    for where in {name.rpartition(".")[0] for name in arrays if name.endswith(".W_Q")}:
-        shapes |= {f"{where}.W_V": (width, width), f"{where}.b_V": (width,), f"{where}.V_0": (width,)}
-        shapes |= {f"{where}.{name}": (None, width) for name in ("W_Q", "W_K")}
-        shapes |= {f"{where}.{name}": (None,) for name in ("b_Q", "b_K", "K_0")}
-    require(arrays.keys() == shapes.keys(), "there are other arrays than those of the layers")
-    for name, shape in shapes.items():
-        array(arrays, name, np.float32, shape)
 
 
 def _layers(machine: _Table, names: list[str]) -> list[dict[str, Formula]]:
@@ -279,14 +337,12 @@ def _check_read_outs(machine: _Table, steps: int, arrays: dict[str, np.ndarray],
     E = np.zeros((len(names), len(machine.symbols)))
     for number, symbol in enumerate(machine.symbols):
         E[index[f"sym1[{symbol}]"], number] = 1
-    theta_halt, theta_cls = np.zeros((2, len(names)))
+    theta_cls = np.zeros(len(names))
     for q in machine.states:
-        for a in machine.symbols:
-            theta_halt[index[f"pair[{q},{a}]"]] = (q, a) not in machine.rules
         theta_cls[index[f"st[{q}]"]] = (machine.verdicts or {}).get(q, 0)
     if machine.verdicts is None:
         theta_cls = np.sign(arrays["theta_cls"]) * np.array([name.startswith("st[") for name in names])
-    for name, value in (("h_0", h_0), ("E", E), ("theta_halt", theta_halt), ("theta_cls", theta_cls)):
+    for name, value in (("h_0", h_0), ("E", E), ("theta_cls", theta_cls)):
         require(np.array_equal(arrays[name], value), f"{name} is not as in appendix C")
 
 
@@ -299,26 +355,23 @@ def _integers(arrays: dict[str, np.ndarray], layers: int) -> float:
     return largest
 
 
-def _correction(config: dict[str, Any], largest: float, width: int) -> str:
-    low, high = config["low"], config["high"]
-    if (low, high) == (0.25, 0.75):
+def _correction(kind: _Kind, largest: float, width: int) -> str:
+    low = kind.low
+    if (low, kind.high) == QUARTERS:
         return (
             "the correction 2 relu(z - 1/4) - 2 relu(z - 3/4) returns the bit itself, for floats within 1/4"
         )
-    require((low, high) == (1 / 3, 2 / 3), "unknown correction")
     # Each relu rounds once, each product with the gain 3 once, the difference once: below 32 u altogether.
     error = 32 * SINGLE.u
     require(largest * error + largest * width * SINGLE.u < low, "errors reach the radius")
     return f"the correction returns bits to within {error:.1g}, and sums of such bits stay within 1/3 of bits"
 
 
-def _attention(config: dict[str, Any], steps: int) -> str:
-    temperature, low = finite(config["temperature"], "the temperature"), config["low"]
-    if config["attention"] == "hardmax":
-        require(temperature == 0.0, "hard-max has no temperature")
+def _attention(kind: _Kind) -> str:
+    temperature, low = kind.temperature, kind.low
+    if temperature is None:
         return "attention is hard-max: the keys with the largest score, and no others"
-    require(config["attention"] == "softmax", "unknown attention")
-    keys = steps + 2
+    keys = kind.steps + 2
     require(math.isclose(temperature, math.log(2 * keys / low)), "the temperature is not the one derived")
     astray, rounding = keys * math.exp(-temperature), 2 * keys * SINGLE.u
     require(astray + rounding <= low, "softmax errors reach the radius of the correction")
@@ -326,10 +379,10 @@ def _attention(config: dict[str, Any], steps: int) -> str:
 
 
 def _claims(
-    claims: dict[str, Any], config: dict[str, Any], arrays: dict[str, np.ndarray], layers: int, largest: float
+    claims: dict[str, Any], kind: _Kind, arrays: dict[str, np.ndarray], layers: int, largest: float
 ) -> None:
     """Every claim of the certificate, worked out again."""
-    low, high, steps = config["low"], config["high"], config["steps"]
+    steps, temperature, low, high = kind
     scores = [_largest_score(arrays, name.removesuffix("W_Q")) for name in arrays if name.endswith(".W_Q")]
     found = {
         "dtype": "float32",
@@ -339,13 +392,13 @@ def _claims(
         "largest_score": max(scores),
         "score_gap": 1.0,
         "correction": {"low": low, "high": high, "radius": low},
-        "exact_correction": (low, high) == (0.25, 0.75),
-        "attention": config["attention"],
+        "exact_correction": (low, high) == QUARTERS,
+        "attention": "hardmax" if temperature is None else "softmax",
     }
-    if config["attention"] == "softmax":
+    if temperature is not None:
         found |= {
-            "temperature": config["temperature"],
-            "softmax_error": (steps + 2) * math.exp(-config["temperature"]),
+            "temperature": temperature,
+            "softmax_error": (steps + 2) * math.exp(-temperature),
             "rounding_error": 2 * (steps + 2) * SINGLE.u,
         }
     require(claims.keys() == found.keys(), "the certificate makes other claims than it should")

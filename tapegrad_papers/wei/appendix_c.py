@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.machines.library import ready
-from tapegrad.networks.form import Block
+from tapegrad.networks.heads import Block
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import one_norm
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected, holds_in_part

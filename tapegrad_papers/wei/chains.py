@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine as Map
-from tapegrad.networks.form import Attention, Block, Matrix
+from tapegrad.networks.form import Matrix
+from tapegrad.networks.heads import Attention, Block
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.transformer import TransformerNet

@@ -15,11 +15,12 @@ from tapegrad.circuits.model import Circuit
 from tapegrad.machines.library import busy_beaver, ready
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.form import Dense, Matrix
-from tapegrad.networks.numpy import Look, WatchedDecoder, chain
+from tapegrad.networks.numpy import chain
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad_papers.wei.blocks import Chain
 from tapegrad_papers.wei.chains import relu_chain
 from tapegrad_papers.wei.section_3 import adder, compiled_relu, dense, every_pattern
+from tapegrad_papers.wei.watched import Look, WatchedDecoder
 
 # Runs of a decoder with every hidden vector, beside what the machine says they are.
 

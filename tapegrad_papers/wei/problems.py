@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 from tapegrad._precision import in_double
 from tapegrad.circuits.model import batch_of_bits
 from tapegrad.errors import InputError, Refused
-from tapegrad.networks.form import Affine, Attention, Block, Dense, Matrix
+from tapegrad.networks.form import Affine, Dense, Matrix
+from tapegrad.networks.heads import Attention, Block
 from tapegrad.networks.jax import affine, dense
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.net import KINDS, SIDES, Decoding
+from tapegrad.targets.transformer.net import Decoding
 from tapegrad_papers.wei.residual import residual
 from tapegrad_papers.wei.stacked import Group, Memory, StackedDecoder, decoder_step, empty_memory
 
@@ -136,6 +137,10 @@ def _windows(layers: int, each: int) -> tuple[Parameters, ...]:
 # A transformer on one input as a function of all its matrices, weights shared by all decoder steps.
 
 
+KINDS = {"dec": "self_attention", "enc": "encoder_attention"}
+"""Attentions by the paper's names, as in `dec-attn` and `enc-attn`."""
+SIDES = {"Q": "query", "K": "key", "V": "value"}
+"""The paper's letters for the maps of an attention."""
 MOST_STEPS = 512
 """Longest runs that are attacked."""
 CORRECTION = ("W_2", "b_2", "W_3", "b_3")

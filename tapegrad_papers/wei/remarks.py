@@ -12,8 +12,7 @@ import numpy as np
 from tapegrad._compile import compile
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import LEFT, RIGHT, Rule, TuringMachine
-from tapegrad.networks.form import Decoder
-from tapegrad.networks.numpy import WatchedDecoder
+from tapegrad.networks.heads import Decoder
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import correction_of, stray_weight
 from tapegrad_papers.ledger import Outcome, holds
@@ -21,6 +20,7 @@ from tapegrad_papers.wei import PAPER
 from tapegrad_papers.wei.chains import transformer_chain
 from tapegrad_papers.wei.hidden import transformer
 from tapegrad_papers.wei.margins import layerwise_bound, margin_constants
+from tapegrad_papers.wei.watched import WatchedDecoder
 
 WORD, STEPS = "abba", 64
 

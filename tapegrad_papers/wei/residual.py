@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.networks.form import Block, Dense, Matrix
+from tapegrad.networks.form import Dense, Matrix
+from tapegrad.networks.heads import Block
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad_papers.wei.blocks import Chain, Correction
 from tapegrad_papers.wei.chains import TransformerBlock, transformer_chain

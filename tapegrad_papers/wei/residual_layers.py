@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
-from tapegrad.networks.form import Attention, Block, Decoder, Dense, Matrix
-from tapegrad.networks.numpy import WatchedDecoder
+from tapegrad.networks.form import Dense, Matrix
+from tapegrad.networks.heads import Attention, Block, Decoder
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import one_norm
 from tapegrad_papers.ledger import Outcome, holds
@@ -25,6 +25,7 @@ from tapegrad_papers.wei.remarks import STEPS, WORD, apart, verdicts, written_ou
 from tapegrad_papers.wei.residual import ResidualCorrection, residual, residual_chain
 from tapegrad_papers.wei.theorem_d_6 import even_ones
 from tapegrad_papers.wei.tight import limits
+from tapegrad_papers.wei.watched import WatchedDecoder
 
 Vector = NDArray[np.float64]
 

@@ -10,7 +10,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from tapegrad.networks.form import Attention, Block, Dense, Numbers
+from tapegrad.networks.form import Dense, Numbers
+from tapegrad.networks.heads import Attention, Block
 from tapegrad.networks.jax import EXACT, affine, chain
 
 

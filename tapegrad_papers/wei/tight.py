@@ -22,7 +22,7 @@ from tapegrad._files import write_atomically
 from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine as Map
-from tapegrad.networks.form import Attention
+from tapegrad.networks.heads import Attention
 from tapegrad_papers.wei.attack import attack
 from tapegrad_papers.wei.chains import Scores
 from tapegrad_papers.wei.margins import MarginConstants

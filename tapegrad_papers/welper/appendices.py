@@ -5,15 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import permutations, product
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._precision import in_double
+from tapegrad.networks.backends.numpy import applied
+from tapegrad.networks.builder import Value, network_of
 from tapegrad.targets.descent import loss as functions
-from tapegrad.targets.descent import loss as orthogonal_module
-from tapegrad.targets.descent.layers import layers as layers_of
-from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
+from tapegrad.targets.descent.layers import layers_of
+from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat, bits_of
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.welper import PAPER
 from tapegrad_papers.welper.runs import PERPENDICULAR
@@ -110,13 +109,12 @@ def _linear_on(corners: list[Point], function: Callable[[Point], Fraction]) -> b
     return all(function(combined(share, corners)) == dot(share, values) for share in shares(len(corners), 3))
 
 
-@in_double
-def _deviation(ours: Callable[..., object], theirs: Callable[..., Fraction], m: int, *rest: object) -> float:
+def _deviation(ours: Callable[..., Value], theirs: Callable[..., Fraction], m: int, *rest: Fraction) -> float:
     """The largest difference between the net's function of coordinates 0 and 1 and the printed one."""
     points = _grid(m)
     x = np.array([[float(c) for c in p] for p in points])
     columns = (x[:, 0],) if ours is functions.corner else (x[:, 0], x[:, 1])
-    found = np.asarray(ours(*columns, *map(float, rest)))  # type: ignore[arg-type]
+    found = applied(lambda *own: ours(*own, *map(float, rest)), *columns)
     expected = [float(theirs(p, 0, *([] if ours is functions.corner else [1]), *rest)) for p in points]
     return float(np.abs(found - expected).max())
 
@@ -280,12 +278,11 @@ def wrong_numbers(mantissa: int, exponent: int, printed: str = "") -> list[int]:
 
 def _mistakes(form: NumberFormat, numbers: NDArray[np.float64], bits: NDArray[np.float64]) -> int:
     """Numbers whose bits come out wrong, and rows of bits whose number does."""
-    there, back = jax.jit(form.quantise)(numbers), jax.jit(form.dequantise)(bits)
-    return int((np.asarray(there) != bits).any(axis=1).sum() + (np.asarray(back) != numbers).sum())
+    there, back = bits_of(form, numbers), applied(form.dequantise, bits)
+    return int((there != bits).any(axis=1).sum() + (back[:, 0] != numbers).sum())
 
 
 @PAPER.claim("Appendix B", "Networks turn numbers into bits and bits into numbers, exactly")
-@in_double
 def appendix_b(long: bool) -> Outcome:
     wrong, numbers = 0, 0
     for fixed, continuous in product(((8, 4), (10, 2)) if long else ((8, 4),), (False, True)):
@@ -345,7 +342,6 @@ def appendix_b(long: bool) -> Outcome:
 
 
 @PAPER.claim("Appendix C", "A unit vector orthogonal to the labels, also where they are nearly parallel to v")
-@in_double
 def appendix_c(long: bool) -> Outcome:
     random = np.random.default_rng(0)
     worst_length = worst_angle = worst_bare = 0.0
@@ -356,21 +352,23 @@ def appendix_c(long: bool) -> Outcome:
             nearly = np.eye(size)[0] + tiny * random.normal(size=size)
             vectors += [nearly, 1e3 * nearly, np.eye(size)[1] + tiny * random.normal(size=size)]
             worst_bare = max(worst_bare, _bare_angle(nearly))
-        f_perp = jax.jit(orthogonal_module.orthogonal)
         for z in vectors:
-            found = np.asarray(f_perp(z, np.float64(min(z @ z, 1.0))))
+            least = float(min(z @ z, 1.0))
+            found = applied(lambda own, least=least: functions.orthogonal(own, least), z)
             worst_length = max(worst_length, abs(np.linalg.norm(found) - 1))
             worst_angle = max(worst_angle, abs(found @ z) / np.linalg.norm(z))
             tried += 1
-    layers = len(layers_of(lambda z: orthogonal_module.orthogonal(z, 1.0), np.ones((3, 1))))
-    traced = jax.make_jaxpr(lambda z: orthogonal_module.orthogonal(z, 1.0))(np.ones((3, 1)))
+    network = network_of(lambda z: functions.orthogonal(z, 1.0), (3, 1))
+    layers = len(layers_of(network))
     checks = {
         "f_perp: five layers of two operations": layers == 2 * PERPENDICULAR,
         "unit length to 1e-14": worst_length < 1e-14,
         "orthogonal to 1e-14": worst_angle < 1e-14,
         "without the second axis w, nearly parallel labels give a vector that is not orthogonal": worst_bare
         > 0.1,
-        "it divides, which is not among the operations of (1)": " div " in str(traced),
+        "it divides, which is not among the operations of (1)": any(
+            node.operation == "divide" for node in network.nodes
+        ),
     }
     return holds(
         checks,

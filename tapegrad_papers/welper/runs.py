@@ -3,6 +3,7 @@ small algorithms and data for the extended network whose results are known, and 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice, product
 from typing import Any
 
@@ -11,10 +12,12 @@ import jax
 import numpy as np
 from jax import Array
 
-from tapegrad._optimise import OnSimplex, descend
+from tapegrad._optimise import NetworkLoss, OnSimplex, descend
 from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
+from tapegrad.networks.builder import Builder
+from tapegrad.networks.network import Network
 from tapegrad.source import Source
 from tapegrad.targets.descent.layers import layers, network_layers
 from tapegrad.targets.descent.loss import TracingLoss, Weights
@@ -93,35 +96,51 @@ def trace_tape(
 @in_double
 def step(loss: TracingLoss, weights: Weights, line_search: bool = False) -> Weights:
     """One step of (14) or (22): conditional gradient for s, plain descent at rate 1 for T and H."""
-    rates = Weights._make((OnSimplex(line_search), 1.0, 1.0, 1.0))
-    return Weights(*map(np.asarray, _step(loss, weights, rates)))
+    alone, own = _alone(loss, weights)
+    rates = dict.fromkeys(own, 1.0) | {"s": OnSimplex(line_search)}
+    return weights._replace(**_arrays(_step(alone, own, rates)))
 
 
 @in_double
 def value(loss: TracingLoss, weights: Weights) -> float:
     """The machine's loss."""
-    return float(_loss(loss, weights))
+    return float(_loss(*_alone(loss, weights)))
 
 
 @in_double
 def gradient(loss: TracingLoss, weights: Weights) -> Weights:
     """Its gradient, by automatic differentiation."""
-    return Weights(*map(np.asarray, _gradient(loss, weights)))
+    found = _arrays(_gradient(*_alone(loss, weights)))
+    return Weights(*map(np.zeros_like, weights))._replace(**found)
+
+
+def _alone(loss: TracingLoss, weights: Weights) -> tuple[NetworkLoss, dict[str, np.ndarray]]:
+    """The machine's loss as a network of its own, and what it is given."""
+    network = machine_network(loss, weights.s.shape, weights.T.shape, weights.H.shape)
+    return NetworkLoss(network, {}), {name: getattr(weights, name) for name in network.inputs}
+
+
+@lru_cache(maxsize=8)
+def machine_network(loss: TracingLoss, *shapes: tuple[int, ...]) -> Network:
+    """The machine's loss alone, of s, T and H."""
+    build = Builder("loss of a machine", np.float64, shared=True)
+    s, *tapes = shapes
+    given = (build.input(name, *own) if np.prod(own) else None for name, own in zip("TH", tapes, strict=True))
+    build.output("loss", loss(build.input("s", *s), *given))
+    return build.network()
+
+
+def _arrays(found: dict[str, Array]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(own) for name, own in found.items()}
+
+
+_loss = jax.jit(lambda loss, own: loss(own))
+_gradient = jax.jit(lambda loss, own: jax.grad(loss)(own))
 
 
 @eqx.filter_jit
-def _loss(loss: TracingLoss, weights: Weights) -> Array:
-    return loss(weights.s, weights.T, weights.H)
-
-
-@eqx.filter_jit
-def _gradient(loss: TracingLoss, weights: Weights) -> Weights:
-    return jax.grad(lambda w: _loss(loss, w))(weights)
-
-
-@eqx.filter_jit
-def _step(loss: TracingLoss, weights: Weights, rates: Weights) -> Weights:
-    return descend(lambda w: _loss(loss, w), weights, rates, _gradient(loss, weights))
+def _step(loss: NetworkLoss, own: dict[str, np.ndarray], rates: dict[str, Any]) -> dict[str, Array]:
+    return descend(loss, own, rates, jax.grad(loss)(own))
 
 
 X = np.array([[1.0, -2.0], [0.5, 1.5]])
@@ -188,11 +207,10 @@ EXPECTED_LAYERS = PERPENDICULAR + 1 + 4 + 1
 """f_perp, its product with the root, the halt switch and the last product of the label switch."""
 
 
-@in_double
 def paper_layers(net: DescentNet, weights: Weights) -> tuple[int, int]:
     """How many layers the extended network has beside the primary one, in the paper's units, where the ten
-    operations of f_perp are five layers; and the units of the widest. Both are read from the trace."""
-    machine = net.error.network.machine
-    traced = network_layers(machine, weights)
-    beside = len(layers(machine, *weights[:3])) + 1  # the machine's loss and its root, beside f_perp
+    operations of f_perp are five layers; and the units of the widest. Both are read from the graph."""
+    machine, shapes = net.error.network.machine, Weights(*map(np.shape, weights))
+    traced = network_layers(machine, shapes)
+    beside = len(layers(machine, *shapes[:3])) + 1  # the machine's loss and its root, beside f_perp
     return len(traced) - 2 * PERPENDICULAR + max(PERPENDICULAR, beside), max(traced)

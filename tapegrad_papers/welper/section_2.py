@@ -3,10 +3,8 @@
 from dataclasses import dataclass, replace
 from itertools import product
 
-import equinox as eqx
 import numpy as np
 
-from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration
@@ -255,12 +253,10 @@ def corollary_2_3(long: bool) -> Outcome:
 BATCH, BATCHES = 3, 4
 
 
-@in_double
 def _units_of_labels(network: Extended, samples: int) -> int:
     """In the last layer, the products of the label switch, if z had labels of so many samples."""
-    weights = network.net.start(network.algorithm.start).weights
-    every_tape = weights._replace(T=np.zeros_like(weights.H), z=np.zeros((samples, 1)))
-    return network_layers(network.net.error.network.machine, every_tape)[-1]
+    shapes = network.net.shapes
+    return network_layers(network.net.error.network.machine, shapes._replace(T=shapes.H, z=(samples, 1)))[-1]
 
 
 def _rule_of_rosenblatt(x: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -295,7 +291,7 @@ def _turn(network: Batched, x: np.ndarray, y: np.ndarray) -> _Turn:
     carry = first.net.advance_fast(first.net.step(network.start()), 10**6)
     own = network.network
     figure_1 = ExtendedNetwork(own.machine, own.primary, own.thresholds)
-    plain = eqx.tree_at(lambda net: net.error.network, first.net, figure_1).gradient(carry)
+    plain = replace(first.net, error=replace(first.net.error, network=figure_1)).gradient(carry)
     slope, z = first.net.gradient(carry), carry.weights.z
     given_up = first.net.step(carry)
     read = second.net.step(given_up)

@@ -2,10 +2,10 @@
 weights, and the conditions under which it runs the machine."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, permutations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +17,7 @@ from tapegrad.lowering.tables import triple_states
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
+from tapegrad.networks.backends.jax import function_of
 from tapegrad.targets.descent import loss as functions
 from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.simplex.build import key
@@ -63,10 +64,13 @@ def lemma_4_1(long: bool) -> Outcome:
     m, mu = 5, 1 / 4
     first, second = np.array(list(permutations(range(m), 2))).T
 
+    directed = function_of(functions.directed)
+    corner = function_of(lambda x: functions.corner(x, mu))
+
     @jax.jit
     def loss(x, weight):
-        along = weight[first, second] @ functions.directed(x[first], x[second])
-        return along + jnp.diag(weight) @ functions.corner(x, mu)
+        along = weight[first, second] @ directed(x[first], x[second])
+        return along + jnp.diag(weight) @ corner(x)
 
     values, slope_of = jax.jit(jax.vmap(loss, (0, None))), jax.jit(jax.grad(loss))
     for seed in range(200 if long else 40):
@@ -156,7 +160,8 @@ def condition_15(long: bool) -> Outcome:
         loss, arrays = net.error.network.machine, net.arrays()
         weight = arrays["vertex_weight"]
         vertices = np.eye(len(weight))
-        value_at = jax.jit(jax.vmap(lambda x, loss=loss: loss(x, EMPTY, EMPTY)))
+        alone = function_of(lambda s, loss=loss: loss(s, None, None))
+        value_at = jax.jit(jax.vmap(alone))
         for v, w, middle in zip(arrays["edge_from"], arrays["edge_to"], arrays["edge_weight"], strict=True):
             ordered &= bool(weight[v] > middle > weight[w])
             way = np.linspace(0, 1, 17)
@@ -334,12 +339,12 @@ def condition_20(long: bool) -> Outcome:
 
 def _printed_first_term(loss: TapeLoss) -> TapeLoss:
     """(21) as printed: the first least-squares term aims at the symbol under the head."""
-    return eqx.tree_at(lambda part: part.written, loss, loss.down)
+    return replace(loss, written=loss.down)
 
 
 def _printed_shift(loss: TapeLoss) -> TapeLoss:
     """S as printed: [S(e) H]_i = h_{i + delta_3}, which moves the indicator the other way."""
-    return eqx.tree_at(lambda part: (part.right, part.left), loss, (loss.left, loss.right))
+    return replace(loss, right=loss.left, left=loss.right)
 
 
 @PAPER.claim("Proposition 4.3", "Descent on the loss (21) runs the machine, tapes and heads being weights")

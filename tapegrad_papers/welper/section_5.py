@@ -6,10 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from tapegrad._precision import in_double
+from tapegrad.networks.backends.jax import function_of
 from tapegrad.targets.descent import loss as switches
 from tapegrad.targets.descent.layers import layers, network_layers
+from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended import Training
+from tapegrad.targets.tape.net import TapeNet
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 from tapegrad_papers.welper import PAPER
 from tapegrad_papers.welper.runs import (
@@ -35,11 +38,9 @@ def _jacobians_are(function, at, in_first: float, in_second: float) -> bool:
 @PAPER.claim("Section 5.2", "The first gradient step copies the labels into z and moves nothing else")
 @in_double
 def section_5_2(long: bool) -> Outcome:
-    u, epsilon = np.array([1.0, -2.0, 3.0]), 0.5
-    zero, labels = np.zeros(3), np.array([0.5, 0.5, 0.5])
-
-    def switch(a, b):
-        return switches.label_switch(a, b, epsilon)
+    u, epsilon = np.array([[1.0, -2.0, 3.0]]), 0.5
+    zero, labels = np.zeros((1, 3)), np.array([[0.5, 0.5, 0.5]])
+    switch = function_of(lambda a, b: switches.label_switch(a, b, epsilon))
 
     read = unmoved = still = True
     random = np.random.default_rng(0)
@@ -82,9 +83,10 @@ def section_5_2(long: bool) -> Outcome:
 
 def _f_tm(extended: Training, carry: Descent, s, T, H):
     """The machine's branch of the network, written out here: sqrt(2 l_TM) f_perp(z)."""
-    network = extended.net.error.network
-    given = extended.net.all_tapes(carry)[:, : extended.net.read_only]
-    loss = network.machine(s, jnp.concatenate([given, T], axis=1), H)
+    net = extended.net
+    assert isinstance(net, TapeNet)
+    given = net.all_tapes(carry)[:, : net.read_only]
+    loss = function_of(net.error.network.machine)(s, jnp.concatenate([given, T], axis=1), H)
     y = extended.y.ravel()
     axis = np.array([-y[1], y[0]]) / np.linalg.norm(
         y
@@ -97,12 +99,9 @@ def _f_tm(extended: Training, carry: Descent, s, T, H):
 )
 @in_double
 def section_5_3(long: bool) -> Outcome:
-    f, low, high = np.array([4.0, 5.0]), 1.0, 2.0
-
-    def switch(a, b):
-        return switches.halt_switch(a, b, low, high)
-
-    halted, running = np.array([0.0, np.sqrt(2 * 0.999 * low)]), np.array([0.0, np.sqrt(2 * 1.001 * high)])
+    f, low, high = np.array([[4.0, 5.0]]), 1.0, 2.0
+    switch = function_of(lambda a, b: switches.halt_switch(a, b, low, high))
+    halted, running = (np.array([[0.0, np.sqrt(2 * size)]]) for size in (0.999 * low, 1.001 * high))
     extended = last_numbers()
     net, run = extended.net, iterates(extended)
     bounds = net.error.network.thresholds
@@ -176,15 +175,14 @@ def section_5_4(long: bool) -> Outcome:
 
 
 @PAPER.claim("Section 5.5", "The extended network has at most 12 layers beside the primary network")
-@in_double
 def section_5_5(long: bool) -> Outcome:
     extended = last_numbers()
-    weights, numbers = extended.start().weights, np.array([[1.0, 0.5]])
+    weights, numbers = extended.start().weights, (1, 2)
     weights = weights._replace(T=np.zeros_like(weights.H))  # with the tape of the data
-    network = extended.net.error.network
-    one_at_a_time = len(network_layers(network.machine, weights))
+    network, shapes = extended.net.error.network, Weights(*map(np.shape, weights))
+    one_at_a_time = len(network_layers(network.machine, shapes))
     perpendicular = len(layers(lambda z: switches.orthogonal(z, 0.5), numbers))
-    loss = len(layers(network.machine, *weights[:3]))
+    loss = len(layers(network.machine, *shapes[:3]))
     label = len(layers(lambda u, z: switches.label_switch(u, z, 0.5), numbers, numbers))
     halt = len(layers(lambda f, u: switches.halt_switch(f, u, 1.0, 2.0), numbers, numbers))
     traced, _ = paper_layers(extended.net, weights)

@@ -18,14 +18,15 @@ from tapegrad.attention.analysis import (
     softmax_error,
     temperature_for,
 )
-from tapegrad.attention.build import UNITS, build
+from tapegrad.attention.build import UNITS, Stream, build, groups_of
 from tapegrad.attention.interpreter import run
 from tapegrad.attention.program import AttentionProgram, Head, Map, Variable, word
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit, Gate
 from tapegrad.errors import Refused, SourceError
-from tapegrad.networks.form import Attention, Decoder
-from tapegrad.networks.numpy import WatchedDecoder, activate, affine, chain
+from tapegrad.networks.heads import Attention, Decoder, read
+from tapegrad.networks.numpy import activate, affine, chain
+from tapegrad_papers.wei.watched import WatchedDecoder
 
 BITS = 3
 
@@ -121,21 +122,21 @@ def decoded(decoder: Decoder, carried: Sequence[str], steps: int) -> list[dict[s
 def test_weights_against_interpreter(steps, temperature):
     """The second needs two digits for the number of a step."""
     program = counting()
-    decoder, stream, scales = build(program, steps, temperature)
+    network, scales = build("counting", program, steps, temperature)
     assert len(scales.digits) == (1 if steps == 40 else 2)
     carried = [bit for own in program.carried for bit in own.bits]
-    assert list(stream.names[: len(carried)]) == carried
-    assert decoded(decoder, carried, 40) == list(islice(run(program, FIRST, TOKENS), 40))
+    assert list(network.state["output"].port.columns[: len(carried)]) == carried
+    assert decoded(read(network).decoder, carried, 40) == list(islice(run(program, FIRST, TOKENS), 40))
 
 
 def test_digits_are_searched_from_the_highest(monkeypatch):
     """With digits of one bit, nearly as in the paper, the same comes out."""
     monkeypatch.setattr("tapegrad.attention.analysis.EXACT", 18)
     program = counting()
-    decoder, _, scales = build(program, 40, None)
+    network, scales = build("counting", program, 40, None)
     assert scales.digits == (2, 1, 1, 1, 1)
     carried = [bit for own in program.carried for bit in own.bits]
-    assert decoded(decoder, carried, 40) == list(islice(run(program, FIRST, TOKENS), 40))
+    assert decoded(read(network).decoder, carried, 40) == list(islice(run(program, FIRST, TOKENS), 40))
 
 
 def scores(attention: Attention, here: np.ndarray, there: np.ndarray) -> tuple[float, np.ndarray]:
@@ -147,8 +148,9 @@ def test_scores():
     """Every place that fits beats the null key, which beats every other, by 1 at least; the later the better;
     and no score is larger than is claimed."""
     program = counting()
-    decoder, stream, scales = build(program, 16, None)
-    (attention,) = decoder.blocks[0].attentions()
+    network, scales = build("counting", program, 16, None)
+    stream = Stream(tuple((g, n) for g, count in groups_of(program, scales) for n in range(count)))
+    (attention,) = read(network).decoder.blocks[0].attentions()
     places = np.array(list(product((0, 1), repeat=BITS + 1 + scales.time)), np.float32)
     there = np.zeros((len(places), stream.width), np.float32)
     there[:, [*stream.group("n"), *stream.group("mark"), *stream.group("step")]] = places
@@ -255,9 +257,9 @@ def test_gates(kind):
     program = AttentionProgram(
         "gate", carried, (), (Map("gates", circuit),), {"a[0]": "a[0]", "b[0]": "c[0]"}, ()
     )
-    decoder, stream, _ = build(program, 1, None)
+    decoder = read(build("gate", program, 1, None)[0]).decoder
     for a, b in product((0, 1), repeat=2):
-        h = np.zeros(stream.width, np.float32)
+        h = np.zeros(len(decoder.start), np.float32)
         h[:2] = a, b
         block = decoder.blocks[0]
         h[np.asarray(block.adds_to)] += chain(block.feed_forward, h)

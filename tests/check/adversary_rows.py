@@ -61,6 +61,7 @@ def opened(arrays: Arrays, config: Mapping[str, Any]) -> list[Rows]:
     if f"{UNITS}starts" in arrays:
         found.append(Units(arrays))
     for kind, name in (
+        (Steps, "network.first_output"),
         (Chain, "network.filter.0.bias"),
         (Blocks, "blocks.0.mlp.W_in"),
     ):
@@ -84,7 +85,7 @@ def _joined(rows: list[Row]) -> tuple[list[int], Iterator[list[Any]]]:
 
 
 class Maps(Rows):
-    """Sparse maps, as transformers and language models have them."""
+    """Sparse maps, as language models have them."""
 
     def __init__(self, arrays: Arrays, prefix: str) -> None:
         super().__init__(arrays)
@@ -233,6 +234,60 @@ class Chain(Rows):
             own = of, columns, values, [row.bias for row in rows]
             for (name, before), part in zip(self._parts(number), own, strict=True):
                 arrays[name] = np.array(part, before.dtype)
+        return arrays
+
+
+class Steps(Rows):
+    """A step of heads and gates: maps, which are nodes, and levels of units and sums, many in a node."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        super().__init__(arrays)
+        width = arrays["network.first_output"].shape[1]
+        self.maps: dict[str, list[Row]] = {}
+        self.levels: dict[str, list[Row]] = {}
+        self.units: list[list[Row]] = []
+        for name in arrays:
+            node, _, part = name.rpartition(".")
+            if part == "bias":
+                parts = (arrays[f"{node}.{own}"] for own in ("rows", "columns", "values"))
+                found = _cut(next(parts), len(arrays[name]), *parts)
+                both = zip(found, arrays[name].tolist(), strict=True)
+                self.maps[node] = [Row(*own) for own in both]
+            elif part == "bounds":
+                self._level(node, width)
+        for node, rows in self.maps.items():
+            before, _, last = node.rpartition(".")
+            if last in ("0", "1"):
+                readers = self.maps.get(f"{before}.{int(last) + 1}", [])
+                inputs = width if last == "0" else len(self.maps[f"{before}.0"])
+                grows = last == "0" and bool(readers) and f"{before}.2" not in self.maps
+                self.layers.append(Layer(rows, readers, 0, inputs, grows))
+            elif last.endswith("query"):
+                self.heads.append((rows, self.maps[node.removesuffix("query") + "key"]))
+
+    def _level(self, node: str, width: int) -> None:
+        starts, biases = self.arrays[f"{node}.starts"], self.arrays[f"{node}.biases"]
+        of = np.repeat(np.arange(len(biases)), np.diff(starts))
+        found = _cut(of, len(biases), self.arrays[f"{node}.columns"], self.arrays[f"{node}.values"])
+        rows = self.levels[node] = [Row(*own) for own in zip(found, biases.tolist(), strict=True)]
+        bounds = self.arrays[f"{node}.bounds"].tolist()
+        for first, middle, end in zip(bounds[:-1:2], bounds[1::2], bounds[2::2], strict=True):
+            self.units.append(rows[first:middle])
+            self.layers.append(Layer(self.units[-1], rows[middle:end], width, width, False))
+
+    def write(self) -> Arrays:
+        arrays = dict(self.arrays)
+        for node, rows in (*self.maps.items(), *self.levels.items()):
+            of, columns_and_values = _joined(rows)
+            columns, values = list(columns_and_values) or ([], [])
+            own = {"columns": columns, "values": values}
+            if node in self.maps:
+                own |= {"rows": of, "bias": [row.bias for row in rows]}
+            else:
+                starts = np.cumsum([0, *(len(row.entries) for row in rows)])
+                own |= {"starts": starts, "biases": [row.bias for row in rows]}
+            for part, new in own.items():
+                arrays[f"{node}.{part}"] = np.array(new, arrays[f"{node}.{part}"].dtype)
         return arrays
 
 

@@ -13,11 +13,14 @@ from tapegrad.networks.network import Network
 from tapegrad.networks.saving import arrays_of, from_json, to_json
 from tapegrad.networks.wiring import Wiring
 from tapegrad.source import Source
+from tapegrad.targets.transformer.memory_net import MemoryNet
+from tapegrad.targets.transformer.net import TransformerNet
 from tapegrad_check import checked_by
 from tapegrad_check.folder import OF_NETWORK, Checked
 from tapegrad_check.graph import graph_of
+from tapegrad_check.maps import maps_of
 from tapegrad_check.sources import GridMachine, Machine, Model, model_of
-from tapegrad_check.targets import attention
+from tests.check import of_heads
 
 
 @dataclass
@@ -30,6 +33,9 @@ class Net:
     source: Model | None
     network: dict[str, Any] | None = None
     """The graph, where the target has one; its arrays are among the others, as in a folder."""
+
+    form: str = ""
+    """`heads` or `paper` where config and arrays are those of `of_heads`, which makes the graph of them."""
 
     def put(self, name: str, place: Any, value: Any) -> None:
         """Another number in an array."""
@@ -55,23 +61,33 @@ class Net:
 
     def checked(self, target: str) -> Checked:
         """What it proves."""
-        own, graph = self.arrays, None
-        if self.network is not None:
+        config, own, network, graph = self.config, self.arrays, self.network, None
+        if self.form == "heads":
+            config, (network, own) = of_heads.put_together(config, own)
+        if self.form == "paper":
+            config, own, (network, more) = of_heads.put_together_as_in_the_paper(config, own)
+            own = own | more
+        if network is not None:
             named = {n: array for n, array in own.items() if n.startswith(OF_NETWORK)}
-            graph = graph_of(self.network, {n.removeprefix(OF_NETWORK): array for n, array in named.items()})
+            graph = graph_of(network, {n.removeprefix(OF_NETWORK): array for n, array in named.items()})
             own = {n: array for n, array in own.items() if n not in named}
-        return checked_by(target, self.config, own, self.claims, self.source, graph)
+        return checked_by(target, config, own, self.claims, self.source, graph)
 
 
 def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
     """A net as the compiler makes it."""
     compiled = compile(source, target, **options)
     net, lowered = compiled.net, compiled.source if target == "relu" else compiled.lowered
+    model = model_of(*source_to_json(lowered))
+    if isinstance(net, MemoryNet):
+        return Net(*of_heads.taken_apart(net), net.certificate(), model, form="heads")
+    if isinstance(net, TransformerNet):
+        return Net(*of_heads.of_the_paper(net), net.certificate(), model, form="paper")
     arrays, network = {name: np.array(array) for name, array in net.arrays().items()}, None
     if net.saves_network:
         network, more = graph_arrays(net.network)
         arrays |= more
-    return Net(net.config(), arrays, net.certificate(), model_of(*source_to_json(lowered)), network)
+    return Net(net.config(), arrays, net.certificate(), model, network)
 
 
 def network_of(net: Net) -> Network:
@@ -164,7 +180,7 @@ class Maps(list[tuple[int, Rows]]):
 
     @classmethod
     def of(cls, net: Arrays, name: str) -> "Maps":
-        found = attention.maps_of(net.arrays, name)
+        found = maps_of(net.arrays, name)
         return cls((own.width, [own.row(row) for row in range(len(own))]) for own in found)
 
     def write(self, net: Arrays, name: str) -> None:

@@ -19,7 +19,6 @@ from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE, Folder
 from tapegrad_check.passes import bound_source
 from tapegrad_check.sources import model_of
-from tapegrad_check.targets import attention
 from tests.check.altering import Net, net_of
 from tests.check.forging import Saved
 from tests.check.small_sources import COUNTER
@@ -256,10 +255,10 @@ ON_TRANSFORMER: list[tuple[str, Callable[[Net], Any]]] = [
 @pytest.mark.parametrize(("message", "change"), ON_TRANSFORMER)
 def test_conditions_on_transformer(message: str, change: Callable[[Net], Any]) -> None:
     net = net_of(counter(), "transformer", {"steps": 12})
-    assert attention.check(net.config, net.arrays, net.claims, net.source).verdict == COMPUTES_SOURCE
+    assert net.verdict("transformer") == COMPUTES_SOURCE
     change(net)
     with pytest.raises(CheckError, match=message):
-        attention.check(net.config, net.arrays, net.claims, net.source)
+        net.verdict("transformer")
 
 
 def test_one_cycle() -> None:

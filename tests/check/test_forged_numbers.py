@@ -20,8 +20,9 @@ from tapegrad.interop.disguise import disguise
 from tapegrad.interop.disguised import load_disguised, save_disguised
 from tapegrad.rasp.library import READY
 from tapegrad_check import CheckError, check
-from tapegrad_check.folder import COMPUTES_SOURCE
+from tapegrad_check.folder import COMPUTES_SOURCE, NETWORK
 from tapegrad_check.rasp.tables import WORD
+from tests.check.adversary_rows import Steps
 from tests.check.altering import Maps
 from tests.check.forging import Saved
 from tests.check.small_sources import BB2, COUNT, COUNTER, ECHO
@@ -65,19 +66,19 @@ def test_a_gate_that_single_precision_loses(tmp_path: Path) -> None:
     net = Forge("subleq-echo", "transformer", tmp_path / "net", steps=60, input=4, output=4)
     genuine = net.saved.copy()
     ands = [
-        (layer, place)
-        for layer, (_, rows) in enumerate(Maps.of(genuine, "units"))
-        for place, (columns, values, bias) in enumerate(rows)
-        if (len(columns), values, bias) == (2, [1.0, 1.0], -1.0)
+        (level, place)
+        for level, rows in enumerate(Steps(genuine.arrays).units)
+        for place, row in enumerate(rows)
+        if ([value for _, value in row.entries], row.bias) == ([1.0, 1.0], -1.0)
     ]
     assert len(ands) == 203
 
     def forged() -> Iterator[Saved]:
-        for layer, place in ands:
-            saved, units = genuine.copy(), Maps.of(genuine, "units")
-            columns = units[layer][1][place][0]
-            units[layer][1][place] = columns, [2.0**25, 1.0], -(2.0**25)
-            units.write(saved, "units")
+        for level, place in ands:
+            saved, own = genuine.copy(), Steps(genuine.arrays)
+            row = own.units[level][place]
+            row.entries[0][1], row.bias = 2.0**25, -(2.0**25)
+            saved.arrays = own.write()
             yield saved
 
     first_harmful(net, forged(), (b"hi",))
@@ -154,7 +155,10 @@ def test_a_temperature_at_which_softmax_overflows(tmp_path: Path) -> None:
     net = Forge(
         "subleq-echo", "transformer", tmp_path / "net", steps=60, input=4, output=4, attention="softmax"
     )
-    net.saved.config["net"]["temperature"] = net.saved.claims["temperature"] = 2.0**200
+    for node in net.saved.beside[NETWORK]["nodes"]:
+        if node["operation"] == "softmax":
+            node["settings"]["temperature"] = 2.0**200
+    net.saved.claims["temperature"] = 2.0**200
     net.saved.claims["softmax_error"] = 2.0**-23
     with np.errstate(over="ignore"):
         assert net.does_something_else((b"hi",))
@@ -186,13 +190,14 @@ def test_sums_of_a_filter_that_double_precision_loses(tmp_path: Path) -> None:
     net.is_refused("a sum of units is rounded")
 
 
-@pytest.mark.parametrize("digits", [[10**9], [2, 10**9], [10**400], [0, 4], [], [4.0], [True, 3]])
-def test_digits_that_the_number_of_a_step_has_not(tmp_path: Path, digits: list[Any]) -> None:
-    """They are loaded as a shift: a billion asked for more memory than there is."""
+@pytest.mark.parametrize("count", [10**9, 10**400, 3, 5, 0, -4, 4.0, [4], "4", None])
+def test_digits_that_the_number_of_a_step_has_not(tmp_path: Path, count: Any) -> None:
+    """They are computed as shifts: a billion would ask for more memory than there is."""
     net = Forge(read(COUNTER), "transformer", tmp_path / "net", steps=12)
-    assert sum(net.saved.config["net"]["digits"]) == 4
-    net.saved.config["net"]["digits"] = digits
-    net.is_refused("digit")
+    (node,) = (node for node in net.saved.beside[NETWORK]["nodes"] if node["operation"] == "digits")
+    assert node["settings"] == {"count": 4}
+    node["settings"]["count"] = count
+    net.is_refused("count|columns|whole number")
     with pytest.raises(BrokenNet):
         load(net.folder)
 

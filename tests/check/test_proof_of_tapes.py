@@ -12,7 +12,7 @@ import pytest
 from tapegrad._sources import source_to_json
 from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_machine
-from tapegrad_check import CHECKERS, CheckError
+from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import model_of
 from tapegrad_check.targets import tapes
@@ -65,7 +65,7 @@ def test_machines_of_every_size_pass() -> None:
             continue
         machine = random_machine(seed, tapes=count, symbols=symbols, states=2, stay=bool(seed % 2))
         net = net_of(machine, "transformer", {"steps": 1 + seed, "construction": "ports"})
-        found = CHECKERS["transformer"](net.config, net.arrays, net.claims, net.source)
+        found = net.checked("transformer")
         assert found.verdict == COMPUTES_SOURCE
         said = f"for all of {len(machine.rules):,} rules"
         assert any(said in statement for statement in found.statements)

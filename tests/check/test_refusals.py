@@ -263,12 +263,12 @@ TRANSFORMER: list[tuple[str, Change]] = [
     ("rules are not those of the source", fewer_rules),
     ("number of steps", config(steps=0)),
     ("coordinates do not fit", config(steps=100)),
-    ("fewer coordinates|shape", lambda net: net.arrays.update(h_0=net.arrays["h_0"][:3])),
+    ("more columns than names", lambda net: net.arrays.update(h_0=net.arrays["h_0"][:3])),
     ("not in their order", lambda net: config(coordinates=net.config["coordinates"][::-1])(net)),
     ("layers are not named", lambda net: config(purposes=net.config["purposes"][::-1])(net)),
     ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
-    ("is not of type float32", retype("h_0", np.float64)),
-    ("is not of type float32", retype(W, np.float16)),
+    ("is not of type float32", retype("E", np.float64)),
+    ("weights of another type", retype(W, np.float16)),
     ("layer 1 does not compute", add(W, (0, 0), 1)),
     ("layer 1 does not compute", put(W, (0, 0), np.nan)),
     ("b_1|layer 0", add("layer.0.ff.b_1", 0, 2.0**-140)),
@@ -278,8 +278,8 @@ TRANSFORMER: list[tuple[str, Change]] = [
     ("theta_cls is not as in", add("theta_cls", 0, 1)),
     ("theta_cls is not as in", machine(accept=("A",))),
     ("unknown correction", config(low=0.2)),
-    ("hard-max has no temperature", config(temperature=1.0)),
-    ("unknown attention", config(attention="sparse")),
+    ("other claims", config(temperature=math.log(2 * 6 / 0.25))),
+    ("other entries", config(attention="hardmax")),
     ("claims largest_score", claims(largest_score=1.0)),
     ("other claims", claims(faith=1.0)),
     ("claims exact_correction", claims(exact_correction=False)),
@@ -288,7 +288,7 @@ TRANSFORMER: list[tuple[str, Change]] = [
 SOFTMAX: list[tuple[str, Change]] = [
     ("temperature is not the one derived", config(temperature=1.0)),
     ("temperature is not the one derived", config(temperature=1e38)),
-    ("temperature is not a finite", config(temperature=float("inf"))),
+    ("is not a finite number", config(temperature=float("inf"))),
 ]
 
 RCNN: list[tuple[str, Change]] = [
@@ -550,7 +550,7 @@ def test_claims_are_compared_as_doubles_that_were_rounded() -> None:
 
 def test_sums_of_corrected_bits_stay_within_the_radius() -> None:
     """(32 + width) times the largest sum are to be below 2^24 / 3 = 5,592,405.3."""
-    thirds = {"low": 1 / 3, "high": 2 / 3}
+    thirds = transformer._Kind(4, None, 1 / 3, 2 / 3)
     assert "stay within 1/3" in transformer._correction(thirds, 1000, 5560)
     with pytest.raises(CheckError, match="errors reach the radius"):
         transformer._correction(thirds, 1000, 5561)
@@ -561,9 +561,9 @@ def test_softmax_leaves_room_for_as_many_keys_as_it_should(low: float) -> None:
     """Half of the radius is for what strays, and the rest for 2^-23 for each key: 2^22 low of them."""
     for keys, enough in ((int(low * 2**22) - 4, True), (int(low * 2**22) + 4, False)):
         temperature = math.log(2 * keys / low)
-        told = {"attention": "softmax", "temperature": temperature, "low": low}
+        told = transformer._Kind(keys - 2, temperature, low, 1 - low)
         if enough:
-            assert "strays at most" in transformer._attention(told, keys - 2)
+            assert "strays at most" in transformer._attention(told)
         else:
             with pytest.raises(CheckError, match="reach the radius"):
-                transformer._attention(told, keys - 2)
+                transformer._attention(told)

@@ -362,7 +362,7 @@ def test_what_cannot_be_told_is_no_refusal(tmp_path: Path, monkeypatch: pytest.M
     report = tapegrad_check.check(tmp_path / "net")
     assert (report.verdict, report.code) == (OWN_TABLE, 4)
     assert "the source was not checked: formulas grow too large" in report.statements
-    monkeypatch.setattr(checker, "_shape", untold)
+    monkeypatch.setattr(checker, "wired", untold)
     with pytest.raises(Unchecked, match="no proof of it: formulas grow too large"):
         tapegrad_check.check(tmp_path / "net")
 

@@ -128,7 +128,8 @@ def _transformer() -> Net:
 
 def transformer() -> Net:
     net = _transformer()
-    return Net(json.loads(json.dumps(net.config)), dict(net.arrays), dict(net.claims), net.source)
+    own = json.loads(json.dumps(net.config)), dict(net.arrays), dict(net.claims), net.source
+    return Net(*own, form=net.form)
 
 
 def of_machine(**changes: Any) -> Callable[[Net], Any]:

@@ -23,7 +23,7 @@ from tests.check.test_ground import RV, SUBLEQ
 
 def report(monkeypatch: pytest.MonkeyPatch, bound: Bound, verdict: str) -> tapegrad_check.CheckReport:
     config = {"target": "relu", "net": {}}
-    folder = SimpleNamespace(config=config, own={}, certificate={"claims": {}})
+    folder = SimpleNamespace(config=config, own={}, certificate={"claims": {}}, network=None, known={})
     monkeypatch.setattr(tapegrad_check, "read_folder", lambda path: folder)
     monkeypatch.setattr(tapegrad_check, "bound_source", lambda folder: bound)
     monkeypatch.setitem(tapegrad_check.CHECKERS, "relu", lambda *of: Checked(["it holds"], verdict))

@@ -11,9 +11,11 @@ from tapegrad.machines.library import ready
 from tapegrad.machines.model import TuringMachine
 from tapegrad.targets import target_named
 from tapegrad.targets.emulator.net import input_rows
+from tapegrad.targets.extended import FixedPoint, linear
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.training import RATE, memorise
 from tests.targets.emulator.test_differences import Beside, sums
+from tests.targets.extended.algorithms import copy_bits, training
 
 torch = pytest.importorskip("torch")
 
@@ -35,7 +37,8 @@ def follow(compiled, carry, steps):
             optimiser.step()
         carry = compiled.net.step(carry)
         assert module.loss().item() == pytest.approx(compiled.net.loss(carry), rel=1e-12)
-        for name, weights in module.weights().items():
+        for name in compiled.net.training.updates:
+            weights = getattr(module, name).detach().numpy()
             assert np.array_equal(weights, getattr(carry.weights, name)), (name, taken)
     raise AssertionError("not done")
 
@@ -60,6 +63,24 @@ def test_simplex_weights_at_every_step():
     follow(compiled, compiled.start("101"), 200)
 
 
+def test_an_extended_network_finds_the_weights_of_its_primary_network():
+    """theta = the first three numbers of the data, by PyTorch's backward pass and optimisers alone."""
+    x, y = np.array([[1.0, -2.0], [0.5, 1.5]]), np.array([[-1.0], [0.5]])
+    own = training(linear(2), copy_bits(12), x, y, data_format=FixedPoint(4, 1), cells=64)
+    module: Any = to_torch(own.net).start(own.start())
+    optimisers, steps = module.optimisers(), 0
+    while steps == 0 or module.loss().item() > module.stop:
+        for optimiser in optimisers:
+            optimiser.zero_grad()
+        module.loss().backward()
+        for optimiser in optimisers:
+            optimiser.step()
+        steps += 1
+    assert steps == own.train().steps
+    assert module.outputs()["theta"].tolist() == [1.0, -2.0, 0.5]
+    assert np.allclose(module().detach().numpy(), own.primary_output([1.0, -2.0, 0.5]), rtol=1e-14)
+
+
 def test_simplex_with_a_line_search_is_refused():
     compiled: Any = tapegrad.compile(ready("increment"), "simplex", inputs=[["1"]], line_search=True)
     with pytest.raises(Refused, match="line search"):
@@ -72,13 +93,13 @@ def test_emulator_weights_at_every_step(precision):
     compiled: Any = tapegrad.compile(example.source, "emulator", precision=precision)
     carry = compiled.start(*example.inputs)
     module: Any = to_torch(compiled).start(carry)
-    optimiser = torch.optim.SGD([module.weights], lr=module.rate)
+    (optimiser,) = module.optimisers()
     flips = 0
     while not compiled.net.done(carry):
         row = torch.tensor(input_rows(carry.samples, carry.steps, carry.steps + 1)[0])
         optimiser.zero_grad()
         output = module(row)
-        ((output - (2 * int(carry.samples.y[carry.steps]) - 1)) ** 2).backward()
+        module.loss(row, 2 * int(carry.samples.y[carry.steps]) - 1).backward()
         optimiser.step()
         before, carry = carry, compiled.net.advance(carry, 1, "fast")
         weights = module.weights.detach().numpy()
@@ -98,10 +119,10 @@ def test_a_thousand_instructions_by_sgd():
     compiled, carry = sums(1000)
     both = Beside(compiled.net, carry)
     module: Any = to_torch(compiled).start(carry)
-    optimiser = torch.optim.SGD([module.weights], lr=module.rate)
+    (optimiser,) = module.optimisers()
     for row, label in zip(both.rows, both.labels, strict=True):
         optimiser.zero_grad()
-        ((module(torch.tensor(row)) - int(label)) ** 2).backward()
+        module.loss(torch.tensor(row), int(label)).backward()
         optimiser.step()
         both.advance(1)
         assert np.array_equal(module.weights.detach().numpy(), both.state.weights), both.steps

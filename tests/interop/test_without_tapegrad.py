@@ -11,20 +11,21 @@ import tapegrad
 from tapegrad.circuits.library import ready as ready_circuit
 from tapegrad.machines.library import ready
 
-DOCS = Path(__file__).parents[2] / "docs" / "exports.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def recipe(name: str) -> str:
+def recipe(name: str, page: str = "exports.md") -> str:
     """The code block of the page that follows the comment `<!-- recipe: name -->`."""
-    found = re.search(rf"<!-- recipe: {name} -->\n```python\n(.*?)```", DOCS.read_text(), re.S)
+    text = (DOCS / page).read_text()
+    found = re.search(rf"<!-- recipe: {name} -->\n```python\n(.*?)```", text, re.S)
     assert found is not None
     return found[1]
 
 
-def run_recipe(name: str, folder: Path, *lines: str) -> list[str]:
+def run_recipe(name: str, folder: Path, *lines: str, page: str = "exports.md") -> list[str]:
     """Runs the recipe in a fresh interpreter in which tapegrad and JAX cannot be imported."""
     barred = "import sys; sys.modules['tapegrad'] = None; sys.modules['jax'] = None"
-    program = "\n".join([barred, recipe(name), *lines])
+    program = "\n".join([barred, recipe(name, page), *lines])
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=folder.parent, capture_output=True, text=True, check=False
     )
@@ -50,7 +51,8 @@ def test_relu_with_numpy(tmp_path, options):
 def test_transformer_with_numpy(tmp_path):
     machine = ready("increment")
     tapegrad.save(tapegrad.compile(machine, "transformer", steps=32), tmp_path / "net")
-    found = run_recipe("transformer", tmp_path / "net", "for step in run('1011'): print(*step)")
+    reader = [recipe("transformer"), "for one in run('1011'): print(*one)"]
+    found = run_recipe("network", tmp_path / "net", *reader, page="format.md")
     states = list(machine.run(machine.start("1011")))
     wanted = [f"{s.state} {machine.read(s)[0]} {s.heads[0]}" for s in states]
     assert found == wanted

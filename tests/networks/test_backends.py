@@ -122,7 +122,7 @@ def test_every_operation_is_tried() -> None:
     assert tried >= OPERATIONS.keys() - REST
 
 
-REST = {"clip", "sqrt", "detach", "divide", "repeat"}
+REST = {"clip", "sqrt", "detach", "divide", "repeat", "reshape", "units"}
 """Operations of losses and of networks that are trained."""
 
 

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from tapegrad.networks.backends.numpy import NumPy
-from tapegrad.networks.network import OPERATIONS
+from tapegrad.networks.network import OPERATIONS, WITH_BODY
 from tapegrad.networks.saving import arrays_of, to_json
 from tests.networks.cases import CASES, given, network_of
 
@@ -63,4 +63,4 @@ def test_the_page_has_every_operation(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "network.json").write_text("{}")
     save_file({"x": np.zeros(1)}, tmp_path / "net" / "model.safetensors")
-    assert reader(tmp_path, monkeypatch)["OPERATIONS"].keys() | {"repeat"} == OPERATIONS.keys()
+    assert reader(tmp_path, monkeypatch)["OPERATIONS"].keys() | {*WITH_BODY} == OPERATIONS.keys()

@@ -105,6 +105,27 @@ class Toy(Backend[Any]):
     def divide(self, node: Node, x: Any, y: Any) -> Any:
         return each(lambda a, b: a / b, x, y)
 
+    def reshape(self, node: Node, x: Any) -> Any:
+        shape = shape_of(x)
+        kept = shape[: len(shape) - node.whole("axes")]
+        array = np.empty(shape, object)
+        array[...] = x
+        return array.reshape((*kept, *node.list("sizes"))).tolist()
+
+    def units(self, node: Node, x: Any, w: Any) -> Any:
+        starts, columns = self.part(node, "starts"), self.part(node, "columns")
+        assert node.body is not None
+        body, (name,) = Toy(node.body), node.body.state
+
+        def run(row: list[Any]) -> list[Any]:
+            row = list(row)
+            for first, last in pairwise(starts):
+                total = sum(w[e] * row[int(columns[e])] for e in range(int(first), int(last)))
+                row.append(body.run({name: total})[1][name])
+            return row
+
+        return rows(run, x)
+
     def repeat(self, node: Node, x: Any) -> Any:
         assert node.body is not None
         for _ in range(node.whole("count")):
@@ -155,7 +176,7 @@ class Toy(Backend[Any]):
             columns = b if node.settings["turned"] else list(zip(*b, strict=True))
             return [[sum(u * v for u, v in zip(row, own, strict=True)) for own in columns] for row in a]
 
-        return matrices(multiplied, x, y)
+        return matrices(multiplied, x, y) if depth_of(x) > 1 else multiplied([x], y)[0]
 
     def later(self, node: Node, x: Any) -> Any:
         def masked(own: Any) -> Any:

@@ -11,7 +11,7 @@ import tapegrad as tg
 from tapegrad._sources import find, read
 from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.circuits.model import Circuit, Gate
-from tapegrad.networks.numpy import WatchedDecoder
+from tapegrad.networks.heads import Watching
 from tapegrad.programs.library import READY
 from tapegrad.show import views_memory
 from tapegrad.show.drawing.scene import FIELD, HERE
@@ -144,13 +144,13 @@ def test_a_large_run_shows_its_positions_alone(monkeypatch):
 
 def test_what_is_drawn_must_be_what_the_net_has_computed(monkeypatch):
     """A decoder that is recomputed with another bit is refused, not drawn."""
-    step = WatchedDecoder.step
+    step = Watching.step
 
     def wrong(self):
         seen = step(self)
-        self.output = np.where(np.arange(len(self.output)) == 0, 1 - self.output, self.output)
-        return seen
+        first = np.arange(len(seen.output)) == 0
+        return seen._replace(output=np.where(first, 1 - seen.output, seen.output))
 
-    monkeypatch.setattr(WatchedDecoder, "step", wrong)
+    monkeypatch.setattr(Watching, "step", wrong)
     with pytest.raises(tg.TapegradError, match="cannot be recomputed"):
         record(tg.compile("adder8", "transformer"), [1] * 16)

@@ -13,7 +13,8 @@ from tapegrad._compile import compile
 from tapegrad._sources import read
 from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
-from tapegrad.networks.form import Affine, Block, Matrix
+from tapegrad.networks.form import Affine, Matrix
+from tapegrad.networks.heads import Block
 from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most, point
 from tapegrad.targets.emulator import constants as memory
 from tapegrad.targets.rcnn.exactness import bump_rounding, kink_margin

@@ -1,6 +1,8 @@
 """Machines with memories on `transformer`: weights, the form in between and the plain interpreters agree."""
 
+import copy
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -21,12 +23,15 @@ from tapegrad.attention.sources import ProgramPorts
 from tapegrad.circuits import UInt
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.backends.jax import Jax
-from tapegrad.networks.numpy import WatchedDecoder
+from tapegrad.networks.saving import from_json, to_json
 from tapegrad.programs.library import READY, random_rv32, random_subleq
 from tapegrad.programs.model import Effect, Machine, Memory, Program, ProgramState, Read, Step, Write
 from tapegrad.targets.transformer.memory_net import Decoding, MemoryNet
 from tapegrad_check.folder import COMPUTES_SOURCE, CheckError
-from tapegrad_check.targets import attention
+from tapegrad_papers.wei.watched import WatchedDecoder
+from tests.check.altering import Net
+from tests.check.of_heads import taken_apart
+from tests.networks.written import with_decoder
 from tests.targets.memory_nets import same_outputs
 
 TESTS = Path(os.environ.get("TAPEGRAD_CORPUS") or "none") / "programs" / "riscv-tests"
@@ -97,8 +102,7 @@ def test_rv32(sort):
 def test_rv32_by_softmax(sort):
     """Temperature is all that differs."""
     net = net_of(sort)
-    softer = replace(net.decoder, temperature=temperature_for(1 << 10))
-    soft = MemoryNet(softer, net.stream, net.layout, net.scales, net.machine, "softmax")
+    soft = with_decoder(net, replace(net.decoder, temperature=temperature_for(1 << 10)))
     report = tg.verify(replace(sort, net=soft), [(b"tapegrad",)])
     assert report.agreed
     assert report.complete
@@ -180,7 +184,8 @@ def _by_jax(net: MemoryNet, carry: Decoding, last: int) -> np.ndarray:
 def test_saved(hello, tmp_path):
     tg.save(hello, tmp_path / "net")
     loaded = tg.load(tmp_path / "net")
-    ours, theirs = hello.net.arrays(), loaded.net.arrays()
+    ours, theirs = net_of(hello).network.arrays, net_of(loaded).network.arrays
+    assert str(loaded.net.network) == str(hello.net.network)
     assert ours.keys() == theirs.keys()
     assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
     assert loaded.net.config() == hello.net.config()
@@ -191,14 +196,11 @@ def test_saved(hello, tmp_path):
     "options", [{}, {"attention": "softmax"}, {"steps": 1 << 23}], ids=["hardmax", "softmax", "two digits"]
 )
 def test_checked(options, tmp_path):
-    """All of it, and still where the certificate is of a time when the source was not checked."""
     echo = READY["subleq-echo"].build()
     compiled = tg.compile(echo, "transformer", **({"steps": 32, "input": 4, "output": 4} | options))
     tg.save(compiled, tmp_path / "net")
     report = tg.check(tmp_path / "net")
     assert report.verdict == COMPUTES_SOURCE
-    net = net_of(compiled)
-    attention.check(net.config(), net.arrays(), {"source": "not checked", **net.certificate()}, None)
 
 
 FORGED = {
@@ -213,64 +215,76 @@ FORGED = {
 }
 
 
+def unsourced(compiled: tg.Compiled) -> Net:
+    """A net whose source is not known to the checker."""
+    net = net_of(compiled)
+    config, arrays = taken_apart(net)
+    return Net(copy.deepcopy(config), arrays, net.certificate(), None, form="heads")
+
+
 @pytest.mark.parametrize("name", FORGED)
 def test_forged(name, hello):
     """Any weight of any kind, changed a little."""
-    net = net_of(hello)
-    random = np.random.default_rng(0)
-    whole = net.arrays()
-    attention.check(net.config(), whole, net.certificate(), None)
-    for place in random.choice(np.flatnonzero(whole[name]), 2):
-        arrays = whole | {name: whole[name].copy()}
-        arrays[name][place] *= 1.5
+    net = unsourced(hello)
+    random, own = np.random.default_rng(0), net.arrays[name]
+    net.verdict("transformer")
+    for place in random.choice(np.flatnonzero(own), 2):
+        net.arrays[name] = own
+        net.put(name, place, own[place] * 1.5)
         with pytest.raises(CheckError, match=FORGED[name]):
-            attention.check(net.config(), arrays, net.certificate(), None)
+            net.verdict("transformer")
+    net.arrays[name] = own
+    net.claims["steps"] = 33
     with pytest.raises(CheckError, match="certificate"):
-        attention.check(net.config(), whole, net.certificate() | {"steps": 33}, None)
+        net.verdict("transformer")
 
 
 def test_swapped_wires_are_a_different_table(hello):
     """A gate that reads another bit is still a gate: this is what the source would have to decide, but what
     is no longer known when it is read is found."""
-    net = net_of(hello)
-    arrays = net.arrays()
-    arrays["units.columns"][0] = net.stream.width - 1
+    net = unsourced(hello)
+    net.put("units.columns", 0, net_of(hello).stream.width - 1)
     with pytest.raises(CheckError, match=r"no bit|rounded"):
-        attention.check(net.config(), arrays, net.certificate(), None)
+        net.verdict("transformer")
 
 
 @pytest.mark.parametrize(
     ("name", "at", "value"),
     [
-        ("units.columns", 0, 10**6),
-        ("sums.rows", -1, -1),
-        ("adds_to", 3, 10**6),
-        ("attends", 0, 7),
-        ("units.sizes", (0, 0), 10**6),
+        ("block_.*0.columns", 0, 10**6),
+        ("layers_2.starts", -1, -1),
+        ("put_17.to", 3, 10**6),
+        ("layers_2.relu", 0, 7),
+        ("first_keys", (0, 0), 1),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(hello, name, at, value):
-    arrays = {key: array.copy() for key, array in hello.net.arrays().items()}
-    arrays[name][at] = value
+def test_networks_that_do_not_fit_are_refused(hello, name, at, value):
+    net = net_of(hello)
+    arrays = {key: array.copy() for key, array in net.network.arrays.items()}
+    found = next(key for key in arrays if re.fullmatch(name, key))
+    arrays[found][at] = value
+    if name == "first_keys":
+        changed = replace(net, network=replace(net.network, arrays=arrays))
+        with pytest.raises(Refused, match="gates and look-ups"):
+            changed.advance(changed.start(READY["subleq-hello"].build().start()), 1, "fast")
+        return
     with pytest.raises(BrokenNet):
-        MemoryNet.from_saved(hello.net.config(), arrays)
+        from_json(to_json(net.network), arrays)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"steps": 1 << 20},
-        {"digits": [2]},
-        {"attention": "softmax"},
-        {"coordinates": [["pc", 0]]},
-        {"banks": []},
-        {"purposes": ["one"]},
-    ],
-    ids=lambda change: next(iter(change)),
-)
+@pytest.mark.parametrize("change", [{"steps": 1 << 20}, {"banks": []}], ids=lambda change: next(iter(change)))
 def test_configs_that_do_not_fit_are_refused(hello, change):
+    net = net_of(hello)
     with pytest.raises((BrokenNet, ValueError, IndexError)):
-        MemoryNet.from_saved(hello.net.config() | change, hello.net.arrays())
+        MemoryNet.from_saved(net.config() | change, {}, net.network)
+    with pytest.raises(BrokenNet, match="no network"):
+        MemoryNet.from_saved(net.config(), {})
+
+
+def test_a_network_of_another_kind_is_refused(hello):
+    other = tg.compile("adder2", "relu").net.network
+    with pytest.raises(BrokenNet, match="heads and gates"):
+        MemoryNet.from_saved(net_of(hello).config(), {}, other)
 
 
 def test_estimate(hello):
@@ -278,7 +292,7 @@ def test_estimate(hello):
     net = net_of(hello)
     assert (cost.width, cost.depth) == (net.stream.width, len(net.decoder.blocks))
     assert cost.parameters == net.parameters
-    assert cost.bytes == sum(array.nbytes for array in net.arrays().values())
+    assert cost.bytes == sum(array.nbytes for array in net.network.arrays.values())
 
 
 def test_explain(hello):

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.attention.packed import unpacked
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.programs.library import READY, random_subleq
 from tapegrad.programs.model import Program
 from tapegrad.targets.transformer.gates import read_gates, table_of
@@ -60,23 +59,42 @@ def test_engine_is_chosen_for_the_length_of_the_run(echo):
         assert long.engine_for(long.start(program.start(b"a")), steps) == engine
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["query.bias", "key.values", "null_key", "value.values", "units.bias", "units.values", "sums.values",
-     "sums.bias", "last.values", "ends.values", "key.bias"],
-)  # fmt: skip
+KINDS = {
+    "query.bias": (".query", "bias"),
+    "key.values": (".token_key", "values"),
+    "key.bias": (".key", "bias"),
+    "null_key": ("first_keys", ""),
+    "null key of tokens": ("constant", "value"),
+    "value.values": (".value", "values"),
+    "units.bias": ("layers", "biases"),
+    "units.values": (".0", "values"),
+    "sums.values": ("layers", "values"),
+    "sums.bias": (".1", "values"),
+    "last.values": (".2", "values"),
+    "ends.values": ("halting", "values"),
+}
+"""What weights are of: an end or a beginning of the node's name, and the part."""
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_changed_weights_are_refused(name, echo):
     """A weight that was changed a little, of any kind."""
-    net = echo
-    arrays, config = net.arrays(), net.config()
-    random = np.random.default_rng(0)
-    time = net.stream.group("step")
-    for place in random.choice(np.flatnonzero(arrays[name]), 2):
-        changed = arrays | {name: arrays[name].copy()}
-        changed[name][place] *= 0.75
-        decoder = unpacked(changed, config["purposes"], len(time), time[0], None)
-        with pytest.raises(Refused, match="gates and look-ups"):
-            read_gates(decoder, 64, 64)
+    of, part = KINDS[name]
+    network, random = echo.network, np.random.default_rng(0)
+    own = [
+        array
+        for array in network.arrays
+        if array == of
+        or (array.endswith(f".{part}") and (array.startswith(of) or array.endswith(f"{of}.{part}")))
+    ]
+    places = [(array, at) for array in own for at in np.argwhere(network.arrays[array])]
+    for number in random.choice(len(places), 2):
+        array, at = places[number]
+        changed = network.arrays[array].copy()
+        changed[tuple(at)] *= 0.75
+        net = replace(echo, network=replace(network, arrays={**network.arrays, array: changed}))
+        with pytest.raises((Refused, BrokenNet), match="gates"):
+            read_gates(net.decoder, 64, 64)
 
 
 def test_softmax_that_is_not_sharp_enough_is_refused():

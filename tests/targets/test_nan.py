@@ -125,7 +125,7 @@ POISONED: list[tuple[str, str, dict[str, Any], str, int, Any]] = [
     ),
     ("parity2", "emulator", {}, "weights", 13, None),  # into the gate that says whether it has finished
     ("parity2", "emulator", {}, "weights", -7, None),  # into the output
-    ("busy-beaver-2x2", "transformer", {"steps": 16}, "h_0", 0, None),
+    ("busy-beaver-2x2", "transformer", {"steps": 16}, "network.first_output", 0, None),
 ]
 
 
@@ -182,7 +182,8 @@ def test_a_net_that_runs_is_said_to_be_poisoned() -> None:
     net = tg.compile(tg.read("busy-beaver-2x2"), "transformer", steps=16)
     arrays = {name: np.array(array) for name, array in net.net.arrays().items()}
     arrays["theta_cls"][0] = np.nan
-    poisoned = dataclasses.replace(net, net=target_named("transformer").loaded(net.net.config(), arrays))
+    loaded = target_named("transformer").loaded(net.net.config(), arrays, net.net.network)
+    poisoned = dataclasses.replace(net, net=loaded)
     run, report = run_and_verify(poisoned)
     assert run.state == net.run().state
     assert str(report) == (

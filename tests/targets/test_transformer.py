@@ -3,24 +3,25 @@
 import dataclasses
 import math
 
-import equinox as eqx
 import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad._sources import source_to_json
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines import Configuration, MachineBuilder, Rule, TuringMachine
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
 from tapegrad.networks.form import Affine
-from tapegrad.networks.numpy import WatchedDecoder
+from tapegrad.targets.net import Net
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.exactness import parameter_norm
 from tapegrad_check import CheckError
 from tapegrad_check.folder import COMPUTES_SOURCE
-from tapegrad_check.sources import model_of
-from tapegrad_check.targets.transformer import check
+from tapegrad_papers.wei.watched import WatchedDecoder
+from tests.check import altering
+from tests.check.altering import net_of
+from tests.check.of_heads import of_the_paper
+from tests.networks.written import with_decoder, with_map
 
 # One size for all quick tests, so that they share compiled code.
 STEPS = 24
@@ -110,7 +111,10 @@ def test_softmax_without_its_temperature_goes_wrong() -> None:
     machine = ready("busy-beaver-4x2")
     net = tg.compile(machine, "transformer", steps=107, attention="softmax")
     assert tg.verify(net, [()]).agreed
-    blurred = dataclasses.replace(net.net, temperature=net.net.temperature / 10)  # type: ignore[type-var, attr-defined]
+    own = net.net
+    assert isinstance(own, TransformerNet)
+    blunt = dataclasses.replace(own.decoder, temperature=own.temperature / 10)
+    blurred = with_decoder(own, blunt)
     assert not tg.verify(dataclasses.replace(net, net=blurred), [()]).agreed
 
 
@@ -147,7 +151,13 @@ def perturbed(net: TransformerNet, layer: int, row: str, column: str, by: float)
     W_1 = np.array(own.weight)
     W_1[net.layout.names.index(row), net.layout.names.index(column)] += by
     changed = Affine.of(W_1, np.asarray(own.bias))
-    return eqx.tree_at(lambda n: n.layers[layer].feed_forward[0].map, net, changed)
+    return with_map(net, layer, changed)
+
+
+def of_the_paper_net(net: Net) -> altering.Net:
+    """What a checker is given that does not know the source."""
+    assert isinstance(net, TransformerNet)
+    return altering.Net(*of_the_paper(net), net.certificate(), None, form="paper")
 
 
 def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
@@ -159,7 +169,7 @@ def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
     assert tg.verify(small, [("1011",)]).agreed
     assert not tg.verify(large, [("1011",)]).agreed
     with pytest.raises(CheckError, match="layer 2 does not compute carry"):
-        check(net.config(), small.net.arrays(), net.certificate(), None)
+        of_the_paper_net(small.net).verdict("transformer")
 
 
 @pytest.mark.parametrize(
@@ -174,20 +184,18 @@ def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
 )
 def test_the_checker_notices_a_changed_weight(array: str, place: tuple[int, ...]) -> None:
     source = ready("increment")
-    net, model = tg.compile(source, "transformer", steps=16).net, model_of(*source_to_json(source))
-    arrays = {name: value.copy() for name, value in net.arrays().items()}
-    check(net.config(), arrays, net.certificate(), model)
-    arrays[array][place] += 1
+    net = net_of(source, "transformer", {"steps": 16})
+    assert net.verdict("transformer") == COMPUTES_SOURCE
+    net.add(array, place, 1)
     with pytest.raises(CheckError):
-        check(net.config(), arrays, net.certificate(), model)
+        net.verdict("transformer")
 
 
 def test_awkward_names_keep_coordinates_apart() -> None:
     rules = {("a,b", ("c",)): Rule(("c",), (1,), "a"), ("a", ("b,c",)): Rule(("c",), (1,), "a,b")}
     machine = TuringMachine(rules, "a", blank="b,c")
     compiled = tg.compile(machine, "transformer", steps=8)
-    net, model = compiled.net, model_of(*source_to_json(machine))
-    check(net.config(), net.arrays(), net.certificate(), model)
+    assert net_of(machine, "transformer", {"steps": 8}).verdict("transformer") == COMPUTES_SOURCE
     assert tg.verify(compiled, [(), (["c", "c"],)]).agreed
 
 

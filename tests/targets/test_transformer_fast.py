@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable
 
-import equinox as eqx
 import numpy as np
 import pytest
 
@@ -14,8 +13,9 @@ from tapegrad.machines.compiled import run
 from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
 from tapegrad.networks.form import Affine
-from tapegrad.networks.numpy import WatchedDecoder
 from tapegrad.targets.transformer import TransformerNet
+from tapegrad_papers.wei.watched import WatchedDecoder
+from tests.networks.written import with_blocks, with_decoder, with_map
 
 # The size of the other quick tests, so that they share compiled code.
 STEPS = 24
@@ -76,7 +76,7 @@ def with_feed_forward(net: TransformerNet, layer: int, row: int, weights: dict[i
     W_1[row], b_1[row] = 0, bias
     for column, weight in weights.items():
         W_1[row, column] = weight
-    return eqx.tree_at(lambda n: n.layers[layer].feed_forward[0].map, net, Affine.of(W_1, b_1))
+    return with_map(net, layer, Affine.of(W_1, b_1))
 
 
 def searching(net: TransformerNet, bit: int) -> int:
@@ -123,18 +123,16 @@ def adds_to_what_is_there(net: TransformerNet) -> TransformerNet:
 
 def asks_in_another_order(net: TransformerNet) -> TransformerNet:
     low, high = searching(net, 0), searching(net, 1)
-    return eqx.tree_at(
-        lambda n: (n.layers[low].self_attention, n.layers[high].self_attention),
-        net,
-        (net.layers[high].self_attention, net.layers[low].self_attention),
-    )
+    one, other = (net.layers[layer].self_attention for layer in (low, high))
+    return with_blocks(net, {low: {"self_attention": other}, high: {"self_attention": one}})
 
 
 def weighs_the_null_key_otherwise(net: TransformerNet) -> TransformerNet:
     layer = searching(net, 0)
     attention = net.layers[layer].self_attention
     assert attention is not None
-    return eqx.tree_at(lambda n: n.layers[layer].self_attention.null_key, net, attention.null_key - 1)
+    other = dataclasses.replace(attention, null_key=attention.null_key - 1)
+    return with_blocks(net, {layer: {"self_attention": other}})
 
 
 @pytest.mark.parametrize(
@@ -159,7 +157,7 @@ def test_changed_weights_are_refused(change: Callable[[TransformerNet], Transfor
 
 def test_softmax_that_is_not_sharp_enough_is_refused() -> None:
     net, start = compiled(0, attention="softmax")
-    blurred = dataclasses.replace(net, temperature=net.temperature * 0.99)  # type: ignore[type-var]
+    blurred = with_decoder(net, dataclasses.replace(net.decoder, temperature=net.temperature * 0.99))
     with pytest.raises(Refused, match="do not absorb"):
         blurred.advance(blurred.start(start), 1, "fast")
 

@@ -5,6 +5,9 @@ once, what grows from step to step (keys and values) may be given as `Rows`: an 
 of its rows are there.
 """
 
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -13,12 +16,98 @@ import numpy as np
 from jax import Array, lax
 
 from tapegrad.networks.backends.numpy import corners
-from tapegrad.networks.network import Backend, Node
-from tapegrad.networks.tiles import tiles_of
+from tapegrad.networks.builder import Value, network_of
+from tapegrad.networks.checking import check
+from tapegrad.networks.network import Backend, Network, Node
+from tapegrad.networks.saving import arrays_of, to_json
+from tapegrad.networks.tiles import Blocks, blocks_of, tiles_of
 
 EXACT = lax.Precision.HIGHEST
 LARGEST_DENSE = 1 << 22
 """Entries of a matrix that is written out: more are summed by their places."""
+
+
+class Graph:
+    """A network but for its arrays: what a compiled program is made for. Networks of one graph, whose arrays
+    have the same shapes, share one. Numbers, which are called by their digits, are part of it."""
+
+    def __init__(self, network: Network) -> None:
+        numbers = {node.arrays["value"] for node in network.nodes if _is_number(node)}
+        self.names = tuple(sorted(network.arrays.keys() - numbers))
+        self.bare = replace(network, arrays={name: network.arrays[name] for name in numbers})
+        bodies = (node.body for node in network.nodes if node.body is not None)
+        arrays = [(name, own.tolist()) for body in bodies for name, own in sorted(arrays_of(body).items())]
+        self.key = json.dumps([to_json(self.bare), self.names, arrays])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Graph) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @staticmethod
+    def of(network: Network) -> "Graph":
+        """That of a network, which keeps it."""
+        kept = vars(network)
+        if "graph" not in kept:
+            kept["graph"] = Graph(network)
+        return kept["graph"]
+
+    def network(self, arrays: Iterable[Any]) -> Network:
+        """The network with these arrays, or whatever JAX puts in their place."""
+        every = {**self.bare.arrays, **dict(zip(self.names, arrays, strict=True))}
+        made = replace(self.bare, arrays=every)
+        vars(made)["graph"] = self
+        return made
+
+
+def _is_number(node: Node) -> bool:
+    return node.operation == "constant" and node.name.strip("-").replace(".", "").isdecimal()
+
+
+def _flattened(network: Network) -> tuple[tuple[Any, ...], Graph]:
+    graph = Graph.of(network)
+    return tuple(network.arrays[name] for name in graph.names), graph
+
+
+jax.tree_util.register_pytree_node(Network, _flattened, Graph.network)
+
+
+def in_room(network: Network) -> Network:
+    """The network with its nodes of `units` in blocks whose sizes are powers of two: those of like networks
+    have one shape. What it is given must have as much room (`power_of_two`), filled up with zeros."""
+    shapes, arrays, gone = check(network), dict(network.arrays), set[str]()
+    for node in network.nodes:
+        if node.operation == "units":
+            starts, columns, given = (
+                network.array(node, "starts"),
+                network.array(node, "columns"),
+                shapes[node.reads[0]].width,
+            )
+            assert isinstance(given, int)
+            arrays |= dict(zip(_ready(node), blocks_of(starts, columns, given), strict=True))
+            gone |= set(node.arrays.values())
+    return replace(network, arrays={name: own for name, own in arrays.items() if name not in gone})
+
+
+def _ready(node: Node) -> list[str]:
+    return [f"{node.name}.block.{part}" for part in Blocks._fields]
+
+
+def _widened(x: Array, width: int) -> Array:
+    """With zeros behind its columns."""
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, width - x.shape[-1])])
+
+
+def function_of(function: Callable[..., Value]) -> Callable[..., Array]:
+    """A function of values as one of arrays, which JAX may trace."""
+
+    def applied(*arrays: Any) -> Array:
+        network = network_of(function, *map(np.shape, arrays))
+        given = {f"x{i}": jnp.asarray(own) for i, own in enumerate(arrays)}
+        return Jax(network).run({name: given[name] for name in network.inputs})[0]["y"]
+
+    return applied
 
 
 class Rows(NamedTuple):
@@ -179,6 +268,34 @@ class Jax(Backend[Any]):
 
     def transpose(self, node: Node, x: Array) -> Array:
         return jnp.transpose(x, node.list("order"))
+
+    def reshape(self, node: Node, x: Array) -> Array:
+        return x.reshape(*x.shape[: x.ndim - node.whole("axes")], *node.list("sizes"))
+
+    def units(self, node: Node, x: Array, w: Array) -> Array:
+        """Written so that what is differentiated is linear but for the activations: both scatters add (to
+        zeros), and each block finds its own weights in its row; so nothing as long as all entries is kept for
+        each block. A unit gets its terms one by one, in the order of its entries."""
+        assert node.body is not None
+        (name,) = node.body.state
+        body, own = Jax(node.body, self._given), self.network.arrays
+        ready = _ready(node)
+        if ready[0] in own:  # by `in_room`, and so are x and w
+            blocks, width = Blocks(*(own[part] for part in ready)), x.shape[-1]
+        else:
+            starts, columns = np.asarray(self.part(node, "starts")), np.asarray(self.part(node, "columns"))
+            blocks, width = blocks_of(starts, columns, x.shape[-1]), x.shape[-1] + len(starts) - 1
+            x, w = _widened(x, width + 1), _widened(w, len(columns) + 1)
+
+        def block(carry: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
+            known, totals = carry
+            values, reads, ends, finished = row
+            totals = totals.at[..., ends].add(values * known[..., reads])
+            values = body.run({name: totals[..., finished]})[1][name]
+            return (known.at[..., finished].add(values), totals), None
+
+        rows = (jnp.moveaxis(w[..., blocks.entries], -2, 0), *map(jnp.asarray, blocks[1:]))
+        return lax.scan(block, (x, jnp.zeros_like(x)), rows)[0][0][..., :width]
 
     def repeat(self, node: Node, x: Array) -> Array:
         """Only what goes from step to step is kept for the gradient; what lies inside a step is computed

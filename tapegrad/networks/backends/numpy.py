@@ -1,14 +1,17 @@
 """Networks in plain NumPy."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from tapegrad.networks.builder import Value, network_of
 from tapegrad.networks.network import Backend, Network, Node
+from tapegrad.networks.tiles import Levels, levels_of
 
 Array = NDArray[Any]
 
@@ -36,6 +39,7 @@ class NumPy(Backend[Array]):
         self._maps: dict[str, csr_array | Array] = {}
         self._layers: dict[str, list[_Layer]] = {}
         self._repeats: dict[str, bool] = {}
+        self._levels: dict[str, Levels] = {}
 
     def constant_of(self, array: Array) -> Array:
         return np.asarray(array)
@@ -199,6 +203,27 @@ class NumPy(Backend[Array]):
     def transpose(self, node: Node, x: Array) -> Array:
         return np.transpose(x, node.list("order"))
 
+    def reshape(self, node: Node, x: Array) -> Array:
+        return x.reshape(*x.shape[: x.ndim - node.whole("axes")], *node.list("sizes"))
+
+    def units(self, node: Node, x: Array, w: Array) -> Array:
+        assert node.body is not None
+        (name,) = node.body.state
+        body, columns, given = NumPy(node.body), self.part(node, "columns"), x.shape[-1]
+        if node.name not in self._levels:
+            self._levels[node.name] = levels_of(self.part(node, "starts"), columns, given)
+        levels = self._levels[node.name]
+        batch = np.broadcast_shapes(x.shape[:-1], w.shape[:-1])
+        made = np.zeros((*batch, given + len(levels.columns)), x.dtype)
+        made[..., :given] = x
+        pairs = zip(pairwise(levels.units_to), pairwise(levels.entries_to), strict=True)
+        for (first, last), (begin, end) in pairs:
+            entries = levels.entries[begin:end]
+            sums = np.zeros((last - first, *batch), x.dtype)
+            np.add.at(sums, levels.ends[begin:end], (w[..., entries] * made[..., columns[entries]]).T)
+            made[..., levels.columns[first:last]] = body.run({name: sums.T})[1][name]
+        return made
+
     def repeat(self, node: Node, x: Array) -> Array:
         assert node.body is not None
         (name,) = node.body.state
@@ -206,6 +231,12 @@ class NumPy(Backend[Array]):
         for _ in range(node.whole("count")):
             x = body.run({name: x})[1][name]
         return x
+
+
+def applied(function: Callable[..., Value], *arrays: Array) -> Array:
+    """A function of values at these arrays."""
+    network = network_of(function, *map(np.shape, arrays))
+    return NumPy(network).run({f"x{i}": np.asarray(own, float) for i, own in enumerate(arrays)})[0]["y"]
 
 
 def corners(node: Node) -> list[tuple[int, int]]:

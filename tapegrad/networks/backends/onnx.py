@@ -6,6 +6,7 @@ there are many, one loop (Scan) over equal tiles, so that a large network is a s
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tapegrad.networks.backends.numpy import corners
 from tapegrad.networks.checking import Shape, check
 from tapegrad.networks.network import LAYERS, Backend, Network, Node
 from tapegrad.networks.onnx_writer import LARGEST, GraphWriter
-from tapegrad.networks.tiles import tiles_of
+from tapegrad.networks.tiles import levels_of, tiles_of
 
 MOST_LAYERS = 64
 """Layers that are written one by one."""
@@ -329,6 +330,36 @@ class Onnx(Backend[str]):
 
     def transpose(self, node: Node, x: str) -> str:
         return self.write.add("Transpose", x, perm=node.list("order"))
+
+    def reshape(self, node: Node, x: str) -> str:
+        kept, sizes = len(self.shapes[node.reads[0]].sizes) - node.whole("axes"), node.list("sizes")
+        return self.write.add("Reshape", x, self.write.whole(*[0] * kept, *sizes))
+
+    def units(self, node: Node, x: str, w: str) -> str:
+        """Level by level, behind one another: a unit reads columns of the levels before it."""
+        body, shape, given = node.body, self.shapes[node.name], self.shapes[node.reads[0]].width
+        assert body is not None
+        assert isinstance(given, int)
+        if len(shape.sizes) > 1:
+            raise Refused("units whose weights are trained have no batches in ONNX")
+        (name,) = body.state
+        columns = self.network.array(node, "columns")
+        levels = levels_of(self.network.array(node, "starts"), columns, given)
+        place = np.arange(given + len(levels.columns))
+        place[levels.columns] = given + np.arange(len(levels.columns))
+        made = x
+        pairs = zip(pairwise(levels.units_to), pairwise(levels.entries_to), strict=True)
+        for (first, last), (begin, end) in pairs:
+            entries = levels.entries[begin:end]
+            reads, own = (self.write.constant(a.astype(np.int64)) for a in (place[columns[entries]], entries))
+            terms = self.write.add(
+                "Mul", *(self.write.add("Gather", *pair) for pair in ((w, own), (made, reads)))
+            )
+            zeros = self.write.constant(np.zeros(last - first, shape.dtype))
+            ends = self.write.constant(levels.ends[begin:end].astype(np.int64))
+            sums = self.write.add("ScatterElements", zeros, ends, terms, reduction="add")
+            made = self.write.add("Concat", made, Onnx(body, self.write).run({name: sums})[1][name], axis=0)
+        return self.write.add("Gather", made, self.write.constant(place))
 
     def repeat(self, node: Node, x: str) -> str:
         body = node.body

@@ -9,6 +9,7 @@ when a module is trained.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from torch.nn.functional import embedding_bag, linear, pad
 from tapegrad.networks.backends.numpy import corners
 from tapegrad.networks.checking import check
 from tapegrad.networks.network import WEIGHTS, Backend, Network, Node
+from tapegrad.networks.tiles import Levels, levels_of
 
 PLACES = ("rows", "columns", "bounds", "starts")
 """Parts of maps that are prepared when the module is made."""
@@ -50,18 +52,25 @@ class NetworkModule(nn.Module):
         super().__init__()
         self.network, self.shapes = network, check(network)
         self.layers: dict[str, list[Layer]] = {}
+        self.levels: dict[str, Levels] = {}
         self.bodies = nn.ModuleDict()
         for node in network.nodes:
             if node.body is not None:
-                self.bodies[_flat(node.name)] = NetworkModule(node.body, trainable=trainable)
+                self.bodies[_body(node)] = NetworkModule(node.body, trainable=trainable)
             if node.operation == "affine":
                 self._prepare_affine(node)
             if node.operation == "layers":
                 self._prepare_layers(node)
             if node.operation == "put":
                 self._prepare_put(node)
+            if node.operation == "units":
+                self._prepare_units(node)
             for part, name in node.arrays.items():
-                if part not in PLACES and node.operation != "put" and not hasattr(self, _flat(name)):
+                if (
+                    part not in PLACES
+                    and node.operation not in ("put", "units")
+                    and not hasattr(self, _flat(name))
+                ):
                     self._keep(name, trainable if part in WEIGHTS else None)
         for own in network.state.values():
             self._keep(own.first, None)
@@ -129,6 +138,15 @@ class NetworkModule(nn.Module):
         self._index(f"{node.name}.reads", np.append(columns, 0)[entries])
         self._index(f"{node.name}.sources", columns)
         self._index(f"{node.name}.offsets", np.concatenate([np.zeros(0, np.int64), *offsets]))
+
+    def _prepare_units(self, node: Node) -> None:
+        starts, columns = self.network.array(node, "starts"), self.network.array(node, "columns")
+        given = self.shapes[node.reads[0]].width
+        assert isinstance(given, int)
+        levels = self.levels[node.name] = levels_of(starts, columns, given)
+        parts = {"entries": levels.entries, "reads": columns[levels.entries], "ends": levels.ends}
+        for name, own in (parts | {"to": levels.columns}).items():
+            self._index(f"{node.name}.{name}", own)
 
     def first_state(self) -> tuple[Tensor, ...]:
         """The state before the first step."""
@@ -345,8 +363,24 @@ class Torch(Backend[Tensor]):
     def transpose(self, node: Node, x: Tensor) -> Tensor:
         return x.permute(node.list("order"))
 
+    def reshape(self, node: Node, x: Tensor) -> Tensor:
+        return x.reshape(*x.shape[: x.ndim - node.whole("axes")], *node.list("sizes"))
+
+    def units(self, node: Node, x: Tensor, w: Tensor) -> Tensor:
+        body, levels = self.module.bodies[_body(node)], self.module.levels[node.name]
+        entries, reads, ends, columns = (
+            getattr(self.module, _flat(f"{node.name}.{part}")) for part in ("entries", "reads", "ends", "to")
+        )
+        made = pad(x, (0, len(columns)))
+        pairs = zip(pairwise(levels.units_to), pairwise(levels.entries_to), strict=True)
+        for (first, last), (begin, end) in pairs:
+            terms = w[..., entries[begin:end]] * made[..., reads[begin:end]]
+            sums = terms.new_zeros(*terms.shape[:-1], last - first).index_add(-1, ends[begin:end], terms)
+            made = made.index_copy(-1, columns[first:last], body(sums))
+        return made
+
     def repeat(self, node: Node, x: Tensor) -> Tensor:
-        body = self.module.bodies[_flat(node.name)]
+        body = self.module.bodies[_body(node)]
         for _ in range(node.whole("count")):
             x = body(x)  # of a network with one state and no outputs that state
         return x
@@ -359,3 +393,8 @@ class Torch(Backend[Tensor]):
 def _flat(name: str) -> str:
     """The name of a parameter, which has no dots."""
     return name.replace(".", "_")
+
+
+def _body(node: Node) -> str:
+    """The name of the module of a node's body."""
+    return f"body_{_flat(node.name)}"

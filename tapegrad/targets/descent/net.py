@@ -1,30 +1,31 @@
 """What the nets that run by gradient descent share: a step is one step of training, nothing else; and
 how a run is written down and drawn."""
 
+import math
 import os
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import equinox as eqx
-import jax
 import numpy as np
-from jax import Array
 from numpy.typing import NDArray
 
-from tapegrad._optimise import OnSimplex, Trained, train
-from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
-from tapegrad.targets.descent.loss import NoPrimary, SquaredError, Weights, in_room
+from tapegrad.networks.backends.numpy import NumPy
+from tapegrad.networks.network import Network, Training, Update
+from tapegrad.targets.descent.loss import Numbers, SquaredError, Weights
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts
+
+if TYPE_CHECKING:
+    from tapegrad.targets.descent.reference import Reference
 
 
 class Descent(NamedTuple):
     """The weights, and the gradient steps that led to them."""
 
-    weights: Weights
+    weights: Weights[Numbers]
     steps: int
 
 
@@ -34,52 +35,76 @@ CHUNK = 1024
 """Steps between two looks at the heads."""
 
 
-class DescentNet(Net, eqx.Module):
+class DescentNet(Net):
     """A net whose step is a step of gradient descent on the loss of an extended network. The first step
     reads the labels; then every step is a step of the machine; so there is one step more."""
 
-    # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
-    # which takes longer than most methods do. Here methods are only called.
-    __getattribute__ = object.__getattribute__
-
-    error: eqx.AbstractVar[SquaredError]
+    error: SquaredError
     """The loss that is trained."""
 
     @property
     @abstractmethod
+    def shapes(self) -> Weights[tuple[int, ...]]:
+        """Those of the weights."""
+
+    @property
     def vertex_count(self) -> int:
         """Vertices of the simplex on which s is."""
-
-    @property
-    @abstractmethod
-    def cell_count(self) -> int:
-        """Cells of each tape that is a weight."""
-
-    @property
-    def tape_cells(self) -> int:
-        """Cells of all tapes that are weights."""
-        return 0
+        return self.shapes.s[0]
 
     @property
     def counts(self) -> Counts:
         """Trained are s, a cell of T and of H for every cell of every tape, and z. Fixed are the arrays of
         the loss and the labels y; where an edge begins and ends is no weight."""
-        machine, labels = self.error.network.machine, int(np.size(self.error.y))
-        fixed = [np.asarray(own) for own in jax.tree.leaves(machine) if np.asarray(own).dtype.kind == "f"]
-        trained = self.vertex_count + 2 * self.tape_cells + labels
-        constants = sum(own.size for own in fixed)
+        labels, constants = int(np.size(self.error.y)), _constants(self.error.network.machine)
+        trained = self.vertex_count + 2 * math.prod(self.shapes.H) + labels
         return Counts(trained, constants + labels, bytes_of(self.arrays().values()) + 8 * trained)
 
+    @cached_property
+    def training(self) -> Training:
+        """How each weight moves: s by the conditional gradient, T and H at the rate 1 / gamma = 1, z at the
+        rate 1, so that it becomes the labels."""
+        rules = Weights(self.rule_of_s, *[Update("gradient")] * 3)
+        shapes = self.shapes._asdict()
+        updates = {name: own for name, own in rules._asdict().items() if math.prod(shapes[name])}
+        return Training("loss", updates, self.stop)
+
     @property
-    def rates(self) -> Weights:
-        """In the place of each weight how it moves: s by the conditional gradient, T and H at the rate
-        1 / gamma = 1, z at the rate 1, so that it becomes the labels."""
-        return Weights._make((OnSimplex(vertices=np.asarray(self.vertex_count)), 1.0, 1.0, 1.0))
+    def rule_of_s(self) -> Update:
+        """The conditional gradient."""
+        return Update("vertex")
 
     @property
     def stop(self) -> float:
         """B_stop of (4)."""
-        return float(np.asarray(self.error.network.thresholds.low))
+        return float(self.error.network.thresholds.low)
+
+    @cached_property
+    def network(self) -> Network:
+        """The loss, for weights as they are before training."""
+        return self.error.graph(self.shapes, self.training)
+
+    def given(self, carry: Descent) -> dict[str, NDArray[Any]]:
+        weights = {name: np.asarray(own) for name, own in carry.weights._asdict().items()}
+        return {
+            name: own for name, own in (weights | self.error.data()).items() if name in self.network.inputs
+        }
+
+    def outputs(self, carry: Descent) -> dict[str, NDArray[Any]]:
+        """What the network puts out at these weights, in NumPy."""
+        return self.plain.run(self.given(carry))[0]
+
+    @cached_property
+    def plain(self) -> NumPy:
+        """The network in NumPy."""
+        return NumPy(self.network)
+
+    @cached_property
+    def reference(self) -> "Reference":
+        """The engine that differentiates the network: JAX, which is imported only now."""
+        from tapegrad.targets.descent.reference import Reference
+
+        return Reference(self)
 
     def step(self, carry: Descent) -> Descent:
         """One gradient step of everything."""
@@ -108,41 +133,21 @@ class DescentNet(Net, eqx.Module):
     def advance_fast(self, carry: Descent, steps: int) -> Descent:
         """The same steps by the fast engine."""
 
-    @in_double
     def train(self, carry: Descent, budget: int) -> Descent:
-        """The training loop, which sees loss, parameters, rates and stopping bound only."""
-        error, weights = self._in_room(carry.weights)
-        result: Trained = train(error, weights, self.rates, self.stop, budget)
-        return Descent(_cut(result.parameters, carry.weights), carry.steps + int(result.steps))
+        """The training loop, which sees network, parameters, rates and stopping bound only."""
+        return self.reference.train(carry, budget)
 
     def done(self, carry: Descent) -> bool:
         """Criterion (4), asked after every step."""
         return carry.steps > 0 and self.loss(carry) <= self.stop
 
-    @in_double
     def loss(self, carry: Descent) -> float:
         """1/2 |F(x) - y|^2 at these weights."""
-        return float(_value(*self._in_room(carry.weights)))
+        return self.reference.loss(carry)
 
-    @in_double
-    def gradient(self, carry: Descent) -> Weights:
+    def gradient(self, carry: Descent) -> Weights[Numbers]:
         """The reference gradient: automatic differentiation of the whole loss at these weights."""
-        return _cut(_gradient(*self._in_room(carry.weights)), carry.weights)
-
-    def _in_room(self, weights: Weights) -> tuple[SquaredError, Weights]:
-        """Loss and weights as they are compiled: padded, so that a machine of like size needs no compilation
-        of its own. Only a primary network, which may look at all of a tape, keeps them as they are."""
-        if not isinstance(self.error.network.primary, NoPrimary):
-            return self.error, weights
-        s, T, H, z = weights
-        return self._error_in_room, Weights(in_room(s), in_room(T), in_room(H), np.asarray(z))
-
-    @cached_property
-    def _error_in_room(self) -> SquaredError:
-        """On the device, where it is used at every step."""
-        machine = self.error.network.machine
-        padded = eqx.tree_at(lambda e: e.network.machine, self.error, machine.in_room(self.cell_count))
-        return jax.device_put(padded)
+        return self.reference.gradient(carry)
 
     def lost(self, carry: Descent) -> int | None:
         """The number of a tape whose head is no longer on it, if there is one."""
@@ -176,20 +181,12 @@ class DescentNet(Net, eqx.Module):
         )
 
 
-def _cut(padded: Weights, like: Weights) -> Weights:
-    """Padding left out again."""
-    shapes = [tuple(slice(length) for length in array.shape) for array in like]
-    return Weights(*(np.asarray(array)[shape] for array, shape in zip(padded, shapes, strict=True)))
-
-
-@eqx.filter_jit
-def _value(error: SquaredError, weights: Weights) -> Array:
-    return error(weights)
-
-
-@eqx.filter_jit
-def _gradient(error: SquaredError, weights: Weights) -> Weights:
-    return jax.grad(error)(weights)
+def _constants(own: Any) -> int:
+    """How many floating-point numbers a loss has."""
+    if isinstance(own, np.ndarray | float):
+        array = np.asarray(own)
+        return array.size if array.dtype.kind == "f" else 0
+    return sum(map(_constants, vars(own).values())) if is_dataclass(own) else 0
 
 
 # A training run written down step by step, the loss, the tapes and the largest deviation; and drawn (extra

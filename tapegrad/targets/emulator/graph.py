@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._jit import njit
 from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.networks.tiles import depths
 from tapegrad.targets.emulator.numbers import Number
 
 Vertex = int
@@ -43,17 +43,7 @@ class Graph:
 
     def levels(self) -> NDArray[np.int32]:
         """For every vertex the length of the longest path that leads to it."""
-        return _levels(self.inputs, self.offsets, self.sources)
-
-
-@njit()
-def _levels(inputs, offsets, sources):
-    levels = np.zeros(inputs + len(offsets) - 1, np.int32)
-    for v in range(inputs, len(levels)):
-        for e in range(offsets[v - inputs], offsets[v - inputs + 1]):
-            levels[v] = max(levels[v], levels[sources[e]])
-        levels[v] += 1
-    return levels
+        return depths(self.inputs, self.offsets, self.sources)
 
 
 class GraphBuilder:

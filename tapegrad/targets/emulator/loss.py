@@ -1,170 +1,74 @@
-"""The loss (output - label)^2 and its update rule, plain SGD on one sample, every weight trained.
+"""The loss (output - label)^2 of an emulating network, as a network of its weights, a sample and a label; its
+update rule is plain SGD on one sample, every weight trained.
 
-Stated twice. In JAX, as automatic differentiation of the whole network: the reference engine. And by hand, a
-forward pass and backpropagation in Python for numbers that JAX does not have, exact ones and decimals;
-`fast.py` is this one compiled for floats.
+And once more by hand, a forward pass and backpropagation in Python for numbers that no backend has, exact
+ones and decimals; `fast.py` is this one compiled for floats. Of the exact network there is no graph: its
+activation is x^p, and its weights are sums of powers of numbers of 80 digits, of which no array holds one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
-from tapegrad._precision import in_double
+from tapegrad.networks.builder import Builder, Value
+from tapegrad.networks.network import Network, Training, Update
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.numbers import Exact, Number
 
-Activation = Callable[[Array], Array]
+Activation = Callable[[Value], Value]
 
 
-class Blocks(NamedTuple):
-    """The edges sorted by the level they lead to and cut into blocks, none of which spans two levels, so that
-    one after the other can be computed. A block has room for at least half, and at most all, of the edges of
-    an average level; so there are at most three times as many blocks as levels, and, sizes being rounded up,
-    at most six times as many places as edges (but for small networks). Padding points at a weight and at a
-    vertex behind the last, which are 0 and stay so. All sizes are powers of two, so that networks of similar
-    size share one compiled step."""
-
-    edges: Int[Array, "blocks length"]
-    sources: Int[Array, "blocks length"]
-    ends: Int[Array, "blocks length"]
-    finished: Int[Array, "blocks length"]
-    """Vertices whose last edge is in the block."""
-    output: Int[Array, ""]
-
-
-def room(count: int) -> int:
-    """The next power of two beyond `count`, and at least 64."""
-    return max(64, 1 << count.bit_length())
-
-
-def padded(values: NDArray[np.floating], count: int) -> Float[Array, " room"]:
-    """These values, and zeros up to the room for `count`."""
-    return jnp.asarray(np.append(values, np.zeros(room(count) - len(values), values.dtype)))
-
-
-@in_double
-def blocks_of(graph: Graph) -> Blocks:
-    """The blocks of a graph, ready for `values`."""
-    level, ends = graph.levels(), graph.ends
-    order = np.argsort(level[ends], kind="stable")
-    sizes = np.bincount(level[ends])
-    length = room(graph.edges // max(1, int(np.count_nonzero(sizes))) // 2)
-    firsts = np.cumsum(sizes) - sizes  # of each level, among the sorted edges
-    within = np.arange(graph.edges) - firsts[level[ends[order]]]
-    counts = -(-sizes // length)
-    block = (np.cumsum(counts) - counts)[level[ends[order]]] + within // length
-    shape = (room(int(counts.sum())), length)
-    edges = np.full(shape, graph.edges, np.int32)
-    edges[block, within % length] = order
-    targets = np.append(ends, graph.vertices).astype(np.int32)[edges]
-    is_last = np.append(np.isin(np.arange(graph.edges), graph.offsets[1:] - 1), False)[edges]
-    return Blocks(
-        edges=jnp.asarray(edges),
-        sources=jnp.asarray(np.append(graph.sources, graph.vertices).astype(np.int32)[edges]),
-        ends=jnp.asarray(targets),
-        finished=jnp.asarray(np.where(is_last, targets, np.int32(graph.vertices))),
-        output=jnp.asarray(graph.vertices - 1),
-    )
-
-
-def hard_tanh(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
+def hard_tanh(x: Value) -> Value:
     """max(-2, min(2, x)), the activation of the practical network."""
-    return jnp.clip(x, -2.0, 2.0)
+    return x.builder.node("clip", x, low=-2.0, high=2.0)
 
 
-def cube(x: Float[Array, "*n"], dead: float) -> Float[Array, "*n"]:
-    """f* of section 4.2, the activation of the noise-tolerant network: see `cube_by_hand`."""
-    size = jnp.abs(x)
-    u = jnp.clip((size - dead) / dead, 0.0, 1.0)
-    cubed = jnp.where(size >= 2 * dead, x**3, x**3 * u * u * (3 - 2 * u))
-    v = jnp.clip(2 * (size - 1), 0.0, 1.0)
-    upper = jnp.sign(x) * jnp.where(size >= 1.5, 2.0, 1 + v * (3 - v * v) / 2)
-    return jnp.where(size <= dead, 0.0, jnp.where(size <= 1, cubed, upper))
+def cube_with(dead: float) -> Activation:
+    """f* of section 4.2, the activation of the noise-tolerant network: see `cube_by_hand`. u and v are the
+    places between the dead zone and twice that, and between 1 and 3/2; beyond their ends they stay."""
+
+    def cube(x: Value) -> Value:
+        size = x.relu() + (-x).relu()
+        u, v = ((size - dead) / dead, 2 * (size - 1))
+        u, v = (x.builder.node("clip", own, low=0.0, high=1.0) for own in (u, v))
+        cubed = x * x * x * u * u * (3 - 2 * u)
+        upper = ((x > 0) - (x < 0)) * (1 + v * (3 - v * v) / 2)
+        large = size > 1
+        return large * upper + (1 - large) * cubed
+
+    return cube
 
 
-def values(
-    weights: Float[Array, " edges"],
-    blocks: Blocks,
-    inputs: Float[Array, " vertices"],
-    activation: Activation = hard_tanh,
-) -> Float[Array, " vertices"]:
-    """The value of every vertex; `inputs` has those of the input vertices, and zeros for all others.
-
-    Written so that what is differentiated is linear but for the activations: both scatters add (to zeros),
-    and each block finds its own weights in its row; so nothing as long as all edges is kept for each block.
-    A vertex gets its terms one by one, in the order of its edges.
-    """
-
-    def block(carry: tuple[Array, Array], row: tuple[Array, ...]) -> tuple[tuple[Array, Array], None]:
-        known, totals = carry
-        own, sources, ends, finished = row
-        totals = totals.at[ends].add(own * known[sources])
-        return (known.at[finished].add(activation(totals[finished])), totals), None
-
-    rows = (weights[blocks.edges], *blocks[1:4])
-    return jax.lax.scan(block, (inputs, jnp.zeros_like(inputs)), rows)[0][0]
-
-
-def loss(
-    weights: Float[Array, " edges"],
-    blocks: Blocks,
-    inputs: Float[Array, " vertices"],
-    label: Float[Array, ""],
-    activation: Activation = hard_tanh,
-) -> tuple[Float[Array, ""], Float[Array, " vertices"]]:
-    """(output - label)^2, and the value of every vertex."""
-    every = values(weights, blocks, inputs, activation)
-    return (every[blocks.output] - label) ** 2, every
-
-
-@partial(jax.jit, static_argnames="activation")
-def sgd_step_of(
-    weights: Float[Array, " edges"],
-    blocks: Blocks,
-    inputs: Float[Array, " vertices"],
-    label: Float[Array, ""],
-    rate: Float[Array, ""],
-    activation: Activation = hard_tanh,
-) -> tuple[Float[Array, " edges"], Float[Array, " vertices"]]:
-    """One step in JAX, of arrays with room; the new weights, and the values that it saw."""
-    gradient, every = jax.grad(loss, has_aux=True)(weights, blocks, inputs, label, activation)
-    return weights - rate * gradient, every
-
-
-@in_double
-def sgd_step(
-    graph: Graph,
-    blocks: Blocks,
-    weights: NDArray[np.floating],
-    row: NDArray[np.int8],
-    label: float,
-    rate: float,
-    activation: Activation = hard_tanh,
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """One step of plain SGD in the precision of the weights; the new weights, and the values that it saw.
-
-    The sums of the practical network are exact, in whatever order they are taken (`constants.py`). In the
-    noise-tolerant one the order does not matter for the gradient, since every vertex has at most one
-    successor with a derivative other than 0.
-    """
-    kind = weights.dtype
-    after, every = sgd_step_of(
-        padded(weights, graph.edges),
-        blocks,
-        padded(row.astype(kind), graph.vertices),
-        jnp.asarray(label, kind),
-        jnp.asarray(rate, kind),
-        activation,
+def loss_of(
+    graph: Graph, activation: Activation, dtype: Any, rate: float, watched: Mapping[str, int]
+) -> Network:
+    """The loss; the value of every vertex and, by name, of those that are watched."""
+    build = Builder("loss of an emulating network", dtype, shared=True)
+    body = Builder("activation", dtype, shared=True)
+    total = body.state("total", np.zeros((), dtype))
+    body.hand_on("total", activation(total))
+    weights = build.input("weights", graph.edges, about="a weight for each edge")
+    row = build.input("row", graph.inputs, about="the constant 1, then x, random bit and guess as -1, 1")
+    label = build.input("label", about="-1 or 1")
+    values = build.node(
+        "units",
+        row,
+        weights,
+        arrays={"starts": graph.offsets, "columns": graph.sources},
+        body=body.network(),
+        name="values",
+        about="every vertex",
     )
-    return np.asarray(after)[: graph.edges], np.asarray(every)[: graph.vertices]
+    ends = {name: build.take(values, [vertex]).total() for name, vertex in watched.items()}
+    ends["output"] = build.take(values, [graph.vertices - 1]).total()
+    difference = ends["output"] - label
+    for name, value in (ends | {"values": values, "loss": difference * difference}).items():
+        build.output(name, value)
+    return build.network(Training("loss", {"weights": Update("gradient", rate)}))
 
 
 # By hand

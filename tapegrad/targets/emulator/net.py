@@ -6,9 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -21,10 +20,13 @@ from tapegrad.targets.emulator.build import build_practical
 from tapegrad.targets.emulator.carried import Carried
 from tapegrad.targets.emulator.constants import Constants, changes_vanish, choose, drift
 from tapegrad.targets.emulator.graph import Graph
-from tapegrad.targets.emulator.loss import Blocks, blocks_of, sgd_step
+from tapegrad.targets.emulator.loss import hard_tanh, loss_of
 from tapegrad.targets.emulator.noise import NO_NOISE, Noise, choose_for_noise, error, load, require_borne
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts
+
+if TYPE_CHECKING:
+    from tapegrad.targets.emulator.reference import Reference
 
 LONG_BY_REFERENCE = 10_000_000
 """Weights times steps, beyond which the reference engine takes ten seconds and more."""
@@ -56,6 +58,24 @@ def input_rows(samples: Samples, begin: int, end: int) -> NDArray[np.int8]:
     return np.column_stack([np.ones(count, np.int8), 2 * columns.astype(np.int8) - 1])
 
 
+def next_row(carry: EmulatorCarry) -> NDArray[np.int8]:
+    """The inputs of the network for the next sample."""
+    if carry.steps >= len(carry.samples):
+        raise InputError("there is no sample left that the network could be given")
+    return input_rows(carry.samples, carry.steps, carry.steps + 1)[0]
+
+
+def sign_of(carry: EmulatorCarry) -> int:
+    """The label of the next sample, -1 or 1."""
+    return 2 * int(carry.samples.y[carry.steps]) - 1
+
+
+def given(weights: Any, row: NDArray[np.int8], label: int, dtype: Any) -> dict[str, NDArray[Any]]:
+    """What a network is given, in its precision."""
+    values = {"weights": weights, "row": row, "label": label}
+    return {name: np.asarray(own, dtype) for name, own in values.items()}
+
+
 def no_such(unit: str) -> InputError:
     """A name that no unit has."""
     return InputError(f"there is no unit {unit!r}", advice="Names look like `cell 3` or `output`.")
@@ -65,19 +85,15 @@ _NUMBER = "(0|[1-9][0-9]{0,17})"
 _UNIT = re.compile(rf"(cell|gate|gate \+|gate -) {_NUMBER}|(control) {_NUMBER}\.([0-3])")
 
 
-class EmulatorNet(Net, eqx.Module):
+class EmulatorNet(Net):
     """A network that, trained by SGD on samples, emulates a learner: its memory is in the weights."""
-
-    # Equinox makes a pytree of every method that is looked up, and looks at all arrays of the net for it,
-    # which takes longer than most methods do. Here methods are only called.
-    __getattribute__ = object.__getattribute__
 
     target: ClassVar[str] = "emulator"
     memory: ClassVar[str]
     """The kind of memory, by which a net is asked for and found again when it is loaded."""
     kinds: ClassVar[dict[str, type["EmulatorNet"]]] = {}
-    graph: eqx.AbstractVar[Graph]
-    inputs: eqx.AbstractVar[int]
+    graph: Graph
+    inputs: int
     """Bits of a sample."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -135,11 +151,14 @@ class EmulatorNet(Net, eqx.Module):
         return carry.steps >= len(carry.samples)
 
     @cached_property
-    def blocks(self) -> Blocks:
-        """The graph in the form that automatic differentiation works with."""
-        return blocks_of(self.graph)
+    def reference(self) -> "Reference":
+        """The engine that differentiates the network: JAX, which is imported only now."""
+        from tapegrad.targets.emulator.reference import Reference
+
+        return Reference(self.network, self.graph.vertices)
 
 
+@dataclass(frozen=True, eq=False)
 class PracticalNet(EmulatorNet):
     """A hard-tanh network whose SGD, on the loss (output - label)^2, emulates a learner."""
 
@@ -150,16 +169,16 @@ class PracticalNet(EmulatorNet):
     """The weights before training."""
     cells: NDArray[np.int64]
     """The edge that is cell c."""
-    graph: Graph = eqx.field(static=True)
-    constants: Constants = eqx.field(static=True)
-    inputs: int = eqx.field(static=True)
-    finished: int = eqx.field(static=True)
-    computation: tuple[int, int] = eqx.field(static=True)
-    steps: int = eqx.field(static=True)
+    graph: Graph
+    constants: Constants
+    inputs: int
+    finished: int
+    computation: tuple[int, int]
+    steps: int
     """For so many steps the network would do even if nothing were rounded."""
-    names: tuple[str, ...] = eqx.field(static=True)
+    names: tuple[str, ...]
     """Names of the memory bits and of the inputs."""
-    noise: Noise = eqx.field(static=True, default=NO_NOISE)
+    noise: Noise = NO_NOISE
     """On every weight at every step."""
 
     @classmethod
@@ -198,6 +217,15 @@ class PracticalNet(EmulatorNet):
         """float64 or float32."""
         return self.weights.dtype.name
 
+    @cached_property
+    def network(self) -> Network:
+        """The loss, for one sample."""
+        watched = {"finished": self.finished}
+        return loss_of(self.graph, hard_tanh, self.weights.dtype, self.constants.rate, watched)
+
+    def given(self, carry: EmulatorCarry) -> dict[str, NDArray[Any]]:
+        return given(carry.weights, next_row(carry), sign_of(carry), self.weights.dtype)
+
     # Running
 
     def start(self, state: LearnerState) -> EmulatorCarry:
@@ -220,10 +248,7 @@ class PracticalNet(EmulatorNet):
         """One step of SGD by automatic differentiation of the whole network."""
         if self.done(carry):
             return carry
-        row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0]
-        label = 2 * int(carry.samples.y[carry.steps]) - 1
-        rate = self.constants.rate
-        weights, seen = sgd_step(self.graph, self.blocks, carry.weights, row, label, rate)
+        weights, seen = self.reference.step(self.given(carry))
         if self.noise:
             weights = weights + self.noise.at(carry.steps, self.weights, self.steps)
         return self._after(carry, weights, 1, seen[-1], seen[self.finished])

@@ -1,50 +1,58 @@
 """The paper's own two networks as nets: SGD in exact arithmetic, and SGD with noise."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache, partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners import Learner, LearnerState
+from tapegrad.networks.network import Network
 from tapegrad.targets.emulator import cubes
 from tapegrad.targets.emulator.build import build_exact, build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, RATE, ExactConstants
 from tapegrad.targets.emulator.graph import Graph
 from tapegrad.targets.emulator.loss import (
-    Activation,
-    cube,
     cube_by_hand,
+    cube_with,
     forward_by_hand,
+    loss_of,
     power_by_hand,
-    sgd_step,
     sgd_step_by_hand,
 )
-from tapegrad.targets.emulator.net import LONG_BY_REFERENCE, EmulatorCarry, EmulatorNet, input_rows
+from tapegrad.targets.emulator.net import (
+    LONG_BY_REFERENCE,
+    EmulatorCarry,
+    EmulatorNet,
+    given,
+    next_row,
+    sign_of,
+)
 from tapegrad.targets.emulator.numbers import Exact, Field, Number
 
 MOST_DIGITS = 4000
 """Of a number in a saved net with exact memory; the paper's m0 has 80."""
 
 
+@dataclass(frozen=True, eq=False)
 class ExactNet(EmulatorNet):
     """Lemma 3's network, whose SGD emulates a learner without any error."""
 
     memory: ClassVar[str] = "exact"
 
-    graph: Graph = eqx.field(static=True)
-    weights: list[Number] = eqx.field(static=True)
-    cells: list[int] = eqx.field(static=True)
-    copies: dict[int, int] = eqx.field(static=True)
-    constants: ExactConstants = eqx.field(static=True)
-    inputs: int = eqx.field(static=True)
-    finished: int = eqx.field(static=True)
-    names: tuple[str, ...] = eqx.field(static=True)
+    graph: Graph
+    weights: list[Number]
+    cells: list[int]
+    copies: dict[int, int]
+    constants: ExactConstants
+    inputs: int
+    finished: int
+    names: tuple[str, ...]
 
     @classmethod
     def compiled(cls, learner: Learner, *, exponent: str, **others: Any) -> Self:
@@ -61,6 +69,14 @@ class ExactNet(EmulatorNet):
         constants = ExactConstants.of(p, learner.cells)
         parts = vars(build_exact(learner, constants))
         return cls(**parts, constants=constants, inputs=learner.inputs, names=learner.circuit.inputs)
+
+    @cached_property
+    def network(self) -> Network:
+        raise Refused(
+            "the network with exact memory computes with powers and with numbers of 80 digits, for which "
+            "networks have no operations and no arrays",
+            advice="Compile with memory=practical, or memory=noise-tolerant.",
+        )
 
     def start(self, state: LearnerState) -> EmulatorCarry:
         """The network before its first sample. Bits that differ from those it was built with are set by
@@ -83,8 +99,7 @@ class ExactNet(EmulatorNet):
         """One step of SGD, every weight trained, in exact arithmetic."""
         if self.done(carry):
             return carry
-        row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0].tolist()
-        label = 2 * int(carry.samples.y[carry.steps]) - 1
+        row, label = next_row(carry).tolist(), sign_of(carry)
         weights, values = sgd_step_by_hand(
             self.graph,
             carry.weights,
@@ -217,29 +232,24 @@ DEAD = float(DEAD_ZONES["double"])
 """The activation f* in decimals; and in double precision its dead zone."""
 
 
-@cache
-def _cube_with(dead: float) -> Activation:
-    """f* for JAX; always the same object, for which a step is compiled once."""
-    return partial(cube, dead=dead)
-
-
+@dataclass(frozen=True, eq=False)
 class NoisyNet(EmulatorNet):
     """Lemma 6's network: memorises `samples` samples by SGD with noise on every weight, then answers."""
 
     memory: ClassVar[str] = "noise-tolerant"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
-    graph: Graph = eqx.field(static=True)
-    weights: list[Decimal] = eqx.field(static=True)
-    written: list[int] = eqx.field(static=True)
-    memories: list[list[int]] = eqx.field(static=True)
-    answers: list[tuple[int, int]] = eqx.field(static=True)
-    first: tuple[int, ...] = eqx.field(static=True)
-    inputs: int = eqx.field(static=True)
-    arithmetic: str = eqx.field(static=True)
-    noise: float = eqx.field(static=True)
+    graph: Graph
+    weights: list[Decimal]
+    written: list[int]
+    memories: list[list[int]]
+    answers: list[tuple[int, int]]
+    first: tuple[int, ...]
+    inputs: int
+    arithmetic: str
+    noise: float
     """The sum, over all steps, of the sizes of the noise on a weight."""
-    seed: int = eqx.field(static=True)
+    seed: int
 
     @classmethod
     def compiled(
@@ -268,6 +278,18 @@ class NoisyNet(EmulatorNet):
         )
 
     # Running
+
+    @cached_property
+    def network(self) -> Network:
+        """The loss, for one sample, in double precision."""
+        return loss_of(self.graph, cube_with(DEAD), np.float64, float(RATE), {})
+
+    def given(self, carry: EmulatorCarry) -> dict[str, NDArray[Any]]:
+        return given(carry.weights, self._row(carry), sign_of(carry), np.float64)
+
+    def _row(self, carry: EmulatorCarry) -> NDArray[np.int8]:
+        """The next sample; no guess is needed."""
+        return next_row(carry)[:-1]
 
     def start(self, state: LearnerState) -> EmulatorCarry:
         """The network before its first sample."""
@@ -302,9 +324,8 @@ class NoisyNet(EmulatorNet):
         return carry
 
     def _step(self, carry: EmulatorCarry, engine: str) -> EmulatorCarry:
-        row = input_rows(carry.samples, carry.steps, carry.steps + 1)[0][:-1]  # no guess is needed
-        label = 2 * int(carry.samples.y[carry.steps]) - 1
-        weights, values = self._trained(carry.weights, row, label, engine)
+        row = self._row(carry)
+        weights, values = self._trained(carry.weights, row, sign_of(carry), engine)
         output = float(values[-1])
         sample = min(carry.steps, len(self.written))
         if sample == len(self.written):
@@ -323,13 +344,12 @@ class NoisyNet(EmulatorNet):
             weights = cubes.Decimals.of(weights)
             flat = cubes.flat_for_sure(self.graph, weights.near, row, weights.off)
             with localcontext(prec=DIGITS):
-                given = [Decimal(int(x)) for x in row], Decimal(label), RATE, IN_DECIMALS
-                after, values = sgd_step_by_hand(self.graph, weights, *given, flat=flat)
+                own = [Decimal(int(x)) for x in row], Decimal(label), RATE, IN_DECIMALS
+                after, values = sgd_step_by_hand(self.graph, weights, *own, flat=flat)
             return weights.after(after), values
-        rate = float(RATE)
         if engine == "reference":
-            return sgd_step(self.graph, self.blocks, weights, row, label, rate, _cube_with(DEAD))
-        return cubes.sgd_step(self.graph, weights, row, label, rate, DEAD)
+            return self.reference.step(given(weights, row, label, np.float64))
+        return cubes.sgd_step(self.graph, weights, row, label, float(RATE), DEAD)
 
     def _values(self, weights: Any, row: NDArray[np.int8]) -> Any:
         """A forward pass alone."""

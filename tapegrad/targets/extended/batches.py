@@ -19,15 +19,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import stop_gradient
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused
-from tapegrad.targets.descent.loss import Arrays, ExtendedNetwork, Weights
+from tapegrad.networks.builder import Value
+from tapegrad.targets.descent.loss import ExtendedNetwork, Numbers, Trained
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import DATA_TAPE
 from tapegrad.targets.extended.formats import FixedPoint
@@ -41,16 +38,18 @@ SAMPLED = (0, 7, 56)
 automatic differentiation. The machine takes more steps with any batch."""
 
 
+@dataclass(frozen=True, eq=False)
 class BatchNetwork(ExtendedNetwork):
     """Figure 1 with a machine that asks for labels."""
 
-    asking: Float[Arrays, " vertices"]
+    asking: Numbers
     """1 at the vertices where it does."""
 
-    def traced(self, weights: Weights) -> Float[Array, ""]:
+    def traced(self, weights: Trained) -> Value:
         """l_TM, and 1/2 |z|^2 where the machine asks."""
-        asks = stop_gradient(weights.s) @ self.asking
-        return ExtendedNetwork.traced(self, weights) + asks * jnp.sum(weights.z**2) / 2
+        s, z = weights.s.detach(), weights.z
+        asks = (s * s.builder.constant(self.asking, "asking")).total()
+        return ExtendedNetwork.traced(self, weights) + asks * (z * z).total(2) / 2
 
 
 class Turn(NamedTuple):
@@ -137,11 +136,8 @@ def perceptron_on_batches(x_shape: Shape, y_shape: Shape, data_format: FixedPoin
     known = net.arrays_for_fast
     # To the fast engine these vertices are as if the machine had ended: it stops there.
     stopping = known._replace(vertex_weight=np.where(asking > 0, -np.inf, known.vertex_weight))
-    return Batched(
-        replace(
-            network, net=eqx.tree_at(lambda n: (n.error.network, n.arrays_for_fast), net, (other, stopping))
-        )
-    )
+    error = replace(net.error, network=other)
+    return Batched(replace(network, net=replace(net, error=error, arrays_for_fast=stopping)))
 
 
 def _vertices(net: TapeNet, state: str, tracks: int) -> NDArray[np.float64]:

@@ -6,22 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners.model import Learner
 from tapegrad.machines import compiled as plain
 from tapegrad.machines.model import TuringMachine
-from tapegrad.targets.descent.loss import Arrays, ExtendedNetwork, Weights
+from tapegrad.networks.backends.numpy import applied
+from tapegrad.networks.builder import network_of
+from tapegrad.networks.checking import check
+from tapegrad.targets.descent.loss import ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
-from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, require_in_format
+from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, bits_of, require_in_format
 from tapegrad.targets.extended.primary import Answers, Connected, Connection, PrimaryNetwork
 from tapegrad.targets.extended.streamed import NUMBERS, answer_circuit, learned, room_for
 from tapegrad.targets.extended.whole import WholeNet, require_small
@@ -106,7 +104,7 @@ class Extended:
             )
         if after is not None and isinstance(self.net, WholeNet):
             raise InputError("where whole configurations are vertices no tape is left for a next batch")
-        net = eqx.tree_at(lambda net: (net.error.x, net.error.y), self.net, (x, y))
+        net = replace(self.net, error=replace(self.net.error, x=x, y=y))
         return Training(self, net, x, y, after)
 
     def train(
@@ -123,7 +121,6 @@ class Extended:
         batch, the tapes being as that training left them."""
         return self.on(x, y, after).train(engine=engine, steps=steps, progress=progress)
 
-    @in_double
     def predict(self, run: TrainingRun, x: ArrayLike) -> NDArray[np.float64]:
         """F(x; s, T, H, z) with the weights that training found, for inputs that it has not seen: as many
         rows at a time as the network takes. What its data tapes show then does not matter, since the loss of
@@ -134,9 +131,9 @@ class Extended:
         require_in_format(self.data_format, x, "the inputs")
         rows = self.x_shape[0]
         padded = np.concatenate([x, np.zeros((-len(x) % rows, x.shape[1]))])
-        network, weights = self.net.error.network, run.weights.weights
-        parts = [_forward(network, padded[i : i + rows], weights) for i in range(0, len(padded), rows)]
-        return np.concatenate([np.asarray(part) for part in parts])[: len(x)]
+        given = self.net.given(run.weights)
+        parts = [given | {"x": padded[i : i + rows]} for i in range(0, len(padded), rows)]
+        return np.concatenate([self.net.plain.run(part)[0]["output"] for part in parts])[: len(x)]
 
 
 @dataclass(frozen=True)
@@ -205,20 +202,17 @@ class Training:
             compared,
         )
 
-    @in_double
     def forward(self, carry: Descent) -> NDArray[np.float64]:
         """The forward pass of the extended network on the inputs."""
-        return np.asarray(_forward(self.net.error.network, self.x, carry.weights))
+        return self.net.outputs(carry)["output"]
 
-    @in_double
     def theta(self, carry: Descent) -> NDArray[np.float64]:
         """The weights of the primary network, as the result tape holds them now."""
-        return np.asarray(_theta(self.net.error.network, carry.weights))
+        return self.net.outputs(carry)["theta"]
 
-    @in_double
     def primary_output(self, theta: ArrayLike) -> NDArray[np.float64]:
         """The primary network alone."""
-        return np.asarray(_primary_alone(self.extended.primary, np.asarray(theta, float), self.x))
+        return applied(self.extended.primary, np.asarray(theta, float), self.x)
 
     def compare_gradients(self, carry: Descent) -> None:
         """The fast engine's with those of automatic differentiation; a difference is an error.
@@ -235,7 +229,7 @@ class Training:
         """State, tapes and heads at the end are those of the machine, after as many steps. Where a bit of the
         result should be, it must have left one."""
         numbers = np.concatenate([self.x.ravel(), self.y.ravel()])
-        bits = np.rint(_bits(self.extended.data_format, numbers)).astype(int).ravel().tolist()
+        bits = np.rint(bits_of(self.extended.data_format, numbers)).astype(int).ravel().tolist()
         start = self.algorithm.on(bits)
         if self.after is not None:
             left = self.net.decode(self.after.weights)
@@ -261,7 +255,6 @@ class Training:
                 )
 
 
-@in_double
 def extend(
     primary: PrimaryNetwork | None,
     algorithm: TuringMachine | Procedure | Function | Learner,
@@ -337,31 +330,9 @@ def extend(
     return Extended(net, primary, lowered, x_shape, y_shape)
 
 
-@eqx.filter_jit
-def _bits(form: NumberFormat, numbers: Float[Arrays, " n"]) -> Array:
-    return form.quantise(jnp.asarray(numbers))
-
-
-@eqx.filter_jit
-def _forward(network: ExtendedNetwork, x: Float[Arrays, "samples inputs"], weights: Weights) -> Array:
-    return network(x, weights)
-
-
-@eqx.filter_jit
-def _theta(network: ExtendedNetwork, weights: Weights) -> Array:
-    return _connection(network).theta(weights)
-
-
 def _connection(network: ExtendedNetwork) -> Connection:
     assert isinstance(network.primary, Connection)
     return network.primary
-
-
-@eqx.filter_jit
-def _primary_alone(
-    primary: PrimaryNetwork, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
-) -> Array:
-    return primary(theta, x)
 
 
 def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:
@@ -396,7 +367,7 @@ def _check_shapes(primary: PrimaryNetwork, x_shape: Shape, y_shape: Shape) -> No
             "a single label number leaves no direction orthogonal to it, which f_perp needs",
             advice="Give at least two samples.",
         )
-    theta = jax.ShapeDtypeStruct((primary.weights,), np.float64)
-    shape = jax.eval_shape(primary, theta, jax.ShapeDtypeStruct(x_shape, np.float64)).shape
+    network = network_of(primary, (primary.weights,), x_shape)
+    shape = check(network)[network.outputs["y"]].sizes
     if shape != y_shape:
         raise InputError(f"the primary network puts out shape {shape}, the labels have shape {y_shape}")

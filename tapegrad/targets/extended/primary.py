@@ -1,20 +1,21 @@
 """Primary networks: f_theta as a function of all its weights in one row; and the two hidden layers between
 data, machine and primary network, which fill the read-only tapes and find theta."""
 
-from abc import abstractmethod
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, Self
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError
-from tapegrad.targets.descent.loss import Arrays, Weights
+from tapegrad.networks.builder import Value
+from tapegrad.networks.tiles import depths
+from tapegrad.targets.descent.loss import Trained
 from tapegrad.targets.extended.build import Algorithm, tape_signs
 from tapegrad.targets.extended.formats import NumberFormat
 
@@ -28,9 +29,7 @@ class PrimaryNetwork(Protocol):
         """Length of theta."""
         ...
 
-    def __call__(
-        self, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
-    ) -> Float[Array, "samples outputs"]:
+    def __call__(self, theta: Value, x: Value) -> Value:
         """One row of outputs for each row of inputs."""
         ...
 
@@ -39,41 +38,41 @@ class PrimaryNetwork(Protocol):
         ...
 
 
-class MLP(eqx.Module):
+@dataclass(frozen=True)
+class MLP:
     """Fully connected layers; theta holds, layer by layer, the matrix row by row (one row for each unit, its
     bias last). Activations: `relu` between layers, or after every layer `step` (1 for t >= 0, else 0) or
     `sign` (1 for t > 0, else -1)."""
 
-    sizes: tuple[int, ...] = eqx.field(static=True)
-    activation: str = eqx.field(static=True, default="relu")
+    sizes: tuple[int, ...]
+    activation: str = "relu"
 
     def __init__(self, sizes: Sequence[int], activation: str = "relu") -> None:
         if len(sizes) < 2 or min(sizes) < 1:
             raise InputError("a network has at least two sizes, each of at least 1", where=f"sizes {sizes}")
         if activation not in ("relu", "step", "sign"):
             raise InputError(f"there is no activation {activation!r}", advice="Choose relu, step or sign.")
-        self.sizes, self.activation = tuple(sizes), activation
+        vars(self).update(sizes=tuple(sizes), activation=activation)
 
     @property
     def weights(self) -> int:
         """All entries of all matrices."""
         return sum(rows * (columns + 1) for columns, rows in pairwise(self.sizes))
 
-    def __call__(
-        self, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
-    ) -> Float[Array, "samples outputs"]:
-        used = 0
+    def __call__(self, theta: Value, x: Value) -> Value:
+        used, build = 0, x.builder
         for layer, (columns, rows) in enumerate(pairwise(self.sizes), 1):
-            matrix = theta[used : used + rows * (columns + 1)].reshape(rows, columns + 1)
-            used += matrix.size
-            x = x @ matrix[:, :-1].T + matrix[:, -1]
+            places = used + np.arange(rows * (columns + 1)).reshape(rows, columns + 1)
+            used += places.size
+            matrix = build.node("transpose", build.take(theta, places[:, :-1]), order=(1, 0))
+            x = x @ matrix + build.take(theta, places[:, -1])
             if self.activation == "step":
-                x = jnp.where(x >= 0, 1.0, 0.0)
+                x = 1 - (x < 0)
             elif self.activation == "sign":
-                x = jnp.where(x > 0, 1.0, -1.0)
+                x = 2 * (x > 0) - 1
             elif layer < len(self.sizes) - 1:
-                x = jax.nn.relu(x)
-        return jnp.asarray(x)
+                x = x.relu()
+        return x
 
     def largest_output(self, largest_input: float, largest_weight: float) -> float:
         """Each layer multiplies by at most (fan-in + 1) times the largest weight."""
@@ -95,17 +94,19 @@ def perceptron(inputs: int, outputs: int = 1) -> MLP:
     return MLP((inputs, outputs), "step")
 
 
-class Answers(eqx.Module):
-    """What a learner answers: its circuit as a network, gate by gate, each a polynomial of its two operands.
-    theta is what the learner remembers; numbers above 0 are 1, others 0; the answers are 1 and -1."""
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a learner answers: its circuit as a network, level by level, each gate a polynomial of its two
+    operands. theta is what the learner remembers; numbers above 0 are 1, others 0; the answers are 1 and
+    -1."""
 
-    memory: int = eqx.field(static=True)
-    inputs: int = eqx.field(static=True)
-    tables: Int[Arrays, " gates"]
+    memory: int
+    inputs: int
+    tables: Int[np.ndarray, " gates"]
     """Bit 2 a + b of a gate's table is its value for operands a and b."""
-    left: Int[Arrays, " gates"]
-    right: Int[Arrays, " gates"]
-    answer: Int[Arrays, ""]
+    left: Int[np.ndarray, " gates"]
+    right: Int[np.ndarray, " gates"]
+    answer: Int[np.ndarray, ""]
     """The wire: theta, the inputs, the gates, in this order."""
 
     @classmethod
@@ -121,30 +122,29 @@ class Answers(eqx.Module):
         """One for every bit that is remembered."""
         return self.memory
 
-    def __call__(
-        self, theta: Float[Arrays, " weights"], x: Float[Arrays, "samples inputs"]
-    ) -> Float[Array, "samples outputs"]:
-        samples, gates = x.shape[0], self.tables.shape[0]
-        given = jnp.concatenate([jnp.broadcast_to(jnp.asarray(theta)[:, None], (self.memory, samples)), x.T])
-        values = jnp.concatenate([jnp.where(given > 0, 1.0, 0.0), jnp.zeros((gates, samples))])
-        tables, left, right = (jnp.asarray(array) for array in (self.tables, self.left, self.right))
-        first = self.memory + self.inputs
-
-        def gate(number: Array, values: Array) -> Array:
-            a, b = values[left[number]], values[right[number]]
-            entry = (tables[number] >> jnp.arange(4) & 1).astype(float)
-            value = (1 - a) * (entry[0] * (1 - b) + entry[1] * b) + a * (entry[2] * (1 - b) + entry[3] * b)
-            return values.at[first + number].set(value)
-
-        values = jax.lax.fori_loop(0, gates, gate, values)
-        return 2 * values[jnp.asarray(self.answer)][:, None] - 1
+    def __call__(self, theta: Value, x: Value) -> Value:
+        build, given, gates = x.builder, self.memory + self.inputs, len(self.tables)
+        wires = np.arange(given)
+        values = build.value(np.zeros((x.sizes[0], given + gates)))
+        values = build.put(values, x > 0, wires[self.memory :])
+        values = build.put(values, theta > 0, wires[: self.memory])
+        operands = np.stack([self.left, self.right], axis=1).ravel()
+        level = depths(given, np.arange(0, 2 * gates + 1, 2), operands)[given:]
+        for depth in range(1, int(level.max(initial=0)) + 1):
+            own = np.flatnonzero(level == depth)
+            a, b = (build.take(values, wire[own]) for wire in (self.left, self.right))
+            e = (self.tables[own] >> np.arange(4)[:, None] & 1).astype(float)
+            value = (1 - a) * (e[0] * (1 - b) + e[1] * b) + a * (e[2] * (1 - b) + e[3] * b)
+            values = build.put(values, value, given + own)
+        return 2 * build.take(values, [int(self.answer)]) - 1
 
     def largest_output(self, largest_input: float, largest_weight: float) -> float:
         """Answers are signs."""
         return 1.0
 
 
-class Connection(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class Connection(ABC):
     """The primary network with its weights read off the machine, and the data it is run on: x and z become
     bits by the network of appendix B; what shows the result becomes bits by a Heaviside step, and numbers by
     the network back. None of it is ever differentiated."""
@@ -153,56 +153,59 @@ class Connection(eqx.Module):
     data_format: NumberFormat
     weight_format: NumberFormat
 
-    def data_bits(
-        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
-    ) -> Float[Array, " bits"]:
-        """x, then z, row by row, in bits."""
-        return jnp.ravel(self.data_format.quantise(jnp.concatenate([jnp.ravel(x), jnp.ravel(z)])))
+    def data_bits(self, x: Value, z: Value) -> Value:
+        """x, then z, row by row, in bits: a column of them."""
+        counts = [math.prod(own.sizes) for own in (x, z)]
+        columns = (own.reshape(2, count, 1) for own, count in zip((x, z), counts, strict=True))
+        bits = self.data_format.quantise(x.builder.join(*columns, axis=-2))
+        return bits.reshape(2, sum(counts) * self.data_format.width, 1)
 
     @abstractmethod
-    def result_signs(self, weights: Weights) -> Float[Array, " bits"]:
-        """The bits of theta: -1 is 0, +1 is 1."""
+    def result_signs(self, weights: Trained) -> Value:
+        """The bits of theta in a row: -1 is 0, +1 is 1."""
 
-    def theta(self, weights: Weights) -> Float[Array, " weights"]:
+    def theta(self, weights: Trained) -> Value:
         """The weights of the primary network."""
-        bits = jnp.where(self.result_signs(weights) >= 0, 1.0, 0.0).reshape(-1, self.weight_format.width)
-        return self.weight_format.dequantise(bits)
+        bits = (1 - (self.result_signs(weights) < 0)).reshape(
+            1, self.network.weights, self.weight_format.width
+        )
+        return self.weight_format.dequantise(bits).reshape(2, self.network.weights)
 
-    def output(self, x: Float[Arrays, "samples inputs"], weights: Weights) -> Float[Array, "samples outputs"]:
+    def output(self, x: Value, theta: Value) -> Value:
         """f_theta(x)."""
-        return self.network(self.theta(weights), x)
+        return self.network(theta, x)
 
 
+@dataclass(frozen=True, eq=False)
 class OfVertices(Connection):
     """Where whole configurations are vertices: the data are a column of signs, which choose the first edge;
     the vertex shows the result."""
 
-    results: Float[Arrays, "vertices bits"]
+    results: Float[np.ndarray, "vertices bits"]
 
-    def read_only_tapes(
-        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
-    ) -> Float[Array, "bits one"]:
+    def read_only_tapes(self, x: Value, z: Value) -> Value:
         """One row for each bit."""
-        return 2 * self.data_bits(x, z)[:, None] - 1
+        return 2 * self.data_bits(x, z) - 1
 
-    def result_signs(self, weights: Weights) -> Float[Array, " bits"]:
+    def result_signs(self, weights: Trained) -> Value:
         """What lies on the result tape of the configuration that s stands at."""
-        return jnp.asarray(weights.s) @ self.results
+        return weights.s @ self.results
 
 
+@dataclass(frozen=True, eq=False)
 class Connected(Connection):
     """Where tapes are weights: the data lie on the read-only tapes, the result on a tape."""
 
-    blank_tapes: Float[Arrays, "cells given"]
+    blank_tapes: Float[np.ndarray, "cells given"]
     """The read-only tapes where every data bit is 0."""
-    data_row: Int[Arrays, " places"]
-    data_column: Int[Arrays, " places"]
-    data_bit: Int[Arrays, " places"]
-    data_change: Float[Arrays, " places"]
+    data_row: Int[np.ndarray, " places"]
+    data_column: Int[np.ndarray, " places"]
+    data_bit: Int[np.ndarray, " places"]
+    data_change: Float[np.ndarray, " places"]
     """By how much the cell at this row and column changes if the bit is 1."""
-    result_row: Int[Arrays, " bits"]
-    result_column: Int[Arrays, " bits"]
-    result_sign: Float[Arrays, " bits"]
+    result_row: Int[np.ndarray, " bits"]
+    result_column: Int[np.ndarray, " bits"]
+    result_sign: Float[np.ndarray, " bits"]
 
     @classmethod
     def of(
@@ -238,13 +241,20 @@ class Connected(Connection):
             result_sign=signs.astype(float),
         )
 
-    def read_only_tapes(
-        self, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
-    ) -> Float[Array, "cells given"]:
+    def read_only_tapes(self, x: Value, z: Value) -> Value:
         """Each bit at its places."""
-        changes = self.data_change * self.data_bits(x, z)[self.data_bit]
-        return jnp.asarray(self.blank_tapes).at[self.data_row, self.data_column].add(changes)
+        build, tapes = x.builder, np.arange(self.blank_tapes.shape[1])
+        bits = self.data_bits(x, z)
+        changes = build.take(bits.transpose(), self.data_bit) * np.where(
+            tapes[:, None] == self.data_column, self.data_change, 0.0
+        )  # a row for each tape, a column for each place
+        blank = build.constant(self.blank_tapes.T, "blank_tapes")
+        return build.put(blank, changes, self.data_row, about="the data on their tapes").transpose()
 
-    def result_signs(self, weights: Weights) -> Float[Array, " bits"]:
+    def result_signs(self, weights: Trained) -> Value:
         """The cells of the result tape."""
-        return jnp.asarray(self.result_sign) * jnp.asarray(weights.T)[self.result_row, self.result_column]
+        T = weights.T
+        assert T is not None
+        tapes = np.arange(T.sizes[1])
+        signs = np.where(tapes[:, None] == self.result_column, self.result_sign, 0.0)
+        return (T.builder.take(T.transpose(), self.result_row) * signs).transpose().total()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import Refused
-from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.machines.model import TuringMachine
 from tapegrad.targets.descent.loss import ExtendedNetwork, SquaredError, Thresholds
 from tapegrad.targets.descent.net import Descent, DescentNet
 from tapegrad.targets.extended.build import Algorithm
@@ -41,13 +41,6 @@ class WholeNet(SimplexNet):
     gradient step like every other, and there are as many as Proposition 2.1 says."""
 
     engines: ClassVar[tuple[str, ...]] = ("reference",)
-
-    def start(self, state: Configuration) -> Descent:
-        """s at the first vertex; in the place of T, room for the bits of the data."""
-        carry = super().start(state)
-        machine = self.error.network.machine
-        assert isinstance(machine, ChosenLoss)
-        return Descent(carry.weights._replace(T=np.zeros((machine.codes.shape[1], 0))), 0)
 
     def done(self, carry: Descent) -> bool:
         """Criterion (4), from the loss itself."""
@@ -82,17 +75,17 @@ def build(
     vertices = replace(found, successor=successor)
     levels = choose(int(steps_left(vertices.successor).max()), final_loss)
     weights = weighted(vertices.successor, levels)
-    outside, first = np.float64(levels.outside), weights["edge_from"] == start
+    outside, first = float(levels.outside), weights["edge_from"] == start
     level = weights["vertex_weight"]
     edges = {name: weights[name][~first] for name in ("edge_from", "edge_to", "edge_weight")}
     loss = ChosenLoss(
         SimplexLoss(level, **edges, outside=outside),
-        start=np.asarray(start),
+        start=start,
         first_to=first_to,
         first_weight=(level[start] + level[first_to]) / 2,
         codes=2.0 * np.array(codes) - 1,
     )
-    bounds = Thresholds(np.float64(data_format.smallest**2), np.float64(levels.low), np.float64(levels.high))
+    bounds = Thresholds(data_format.smallest**2, float(levels.low), float(levels.high))
     shown = OfVertices(primary, data_format, weight_format, _results(vertices, algorithm))
     error = SquaredError(ExtendedNetwork(loss, shown, bounds), *map(np.zeros, shapes))
     return WholeNet.of(vertices, levels, *names, False, error)

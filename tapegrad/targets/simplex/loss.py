@@ -1,18 +1,17 @@
 """The loss (13) on the simplex of configurations: it falls by one level with every step of the machine."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
-import equinox as eqx
-import jax.numpy as jnp
-from jax.lax import stop_gradient
-from jax.nn import relu
-from jaxtyping import Array, Float, Int
+import numpy as np
+from jaxtyping import Float, Int
 
-from tapegrad.targets.descent.loss import LEAST, Arrays, Scalar, corner, edge, in_room
+from tapegrad.networks.builder import Value
+from tapegrad.targets.descent.loss import LEAST, corner, edge, in_room
 
 
-class SimplexLoss(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class SimplexLoss:
     """sum_v w_v l_v + sum_vw w_vw l_vw over unordered pairs, written with B taken out:
 
         B + sum_v (w_v - B) l_v + sum over edges (w_vw - B) l_vw.
@@ -22,25 +21,23 @@ class SimplexLoss(eqx.Module):
     step joins: size linear in the vertices instead of quadratic.
     """
 
-    vertex_weight: Float[Arrays, " vertices"]
-    edge_from: Int[Arrays, " edges"]
-    edge_to: Int[Arrays, " edges"]
-    edge_weight: Float[Arrays, " edges"]
-    outside: Scalar
+    vertex_weight: Float[np.ndarray, " vertices"]
+    edge_from: Int[np.ndarray, " edges"]
+    edge_to: Int[np.ndarray, " edges"]
+    edge_weight: Float[np.ndarray, " edges"]
+    outside: float
 
-    def __call__(
-        self,
-        s: Float[Arrays, " vertices"],
-        T: Float[Arrays, "cells tapes"],
-        H: Float[Arrays, "cells tapes"],
-    ) -> Float[Array, ""]:
-        vertices = jnp.sum((self.vertex_weight - self.outside) * corner(s, 1 / 2))
-        joined = edge(s[self.edge_from], s[self.edge_to])
-        return self.outside + vertices + jnp.sum((self.edge_weight - self.outside) * joined)
+    def __call__(self, s: Value, T: Value | None, H: Value | None) -> Value:
+        build, outside = s.builder, self.outside
+        vertex_weight = build.constant(self.vertex_weight - outside, "vertex_weight", "w_v - B")
+        edge_weight = build.constant(self.edge_weight - outside, "edge_weight", "w_vw - B")
+        ends = build.take(s, self.edge_from, "edge_from"), build.take(s, self.edge_to, "edge_to")
+        vertices = (vertex_weight * corner(s, 1 / 2)).total()
+        return np.float64(outside) + vertices + (edge_weight * edge(*ends)).total()
 
     def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """Padding weighs B, so that it counts 0."""
-        outside = float(self.outside)
+        outside = self.outside
         return type(self)(
             in_room(self.vertex_weight, fill=outside, least=vertices),
             in_room(self.edge_from, least=edges),
@@ -50,7 +47,8 @@ class SimplexLoss(eqx.Module):
         )
 
 
-class ChosenLoss(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class ChosenLoss:
     """The loss (13) of a machine that is to run on data which are not known when training starts. All its
     first configurations are one vertex; from there an edge leads to the second configuration for each of the
     data, and weighs as in (10) if those are the data, else B, as a pair does that no step joins. So it is the
@@ -58,23 +56,20 @@ class ChosenLoss(eqx.Module):
 
     runs: SimplexLoss
     """Everything but the first steps."""
-    start: Int[Arrays, ""]
-    first_to: Int[Arrays, " data"]
-    first_weight: Float[Arrays, " data"]
-    codes: Float[Arrays, "data bits"]
+    start: int
+    first_to: Int[np.ndarray, " data"]
+    first_weight: Float[np.ndarray, " data"]
+    codes: Float[np.ndarray, "data bits"]
     """For each of the data its bits, as signs."""
 
-    def __call__(
-        self,
-        s: Float[Arrays, " vertices"],
-        T: Float[Arrays, "bits one"],
-        H: Float[Arrays, "cells tapes"],
-    ) -> Float[Array, ""]:
-        agree = self.codes @ stop_gradient(T[:, 0])
-        chosen = relu(agree - (self.codes.shape[1] - 1))  # 1 where all bits agree, else 0
-        joined = edge(jnp.broadcast_to(s[self.start], chosen.shape), s[self.first_to])
-        weight = chosen * (self.first_weight - self.runs.outside)
-        return self.runs(s, H, H) + jnp.sum(weight * joined)  # which looks at s alone
+    def __call__(self, s: Value, T: Value | None, H: Value | None) -> Value:
+        assert T is not None
+        build, bits = s.builder, self.codes.shape[1]
+        agree = (build.constant(self.codes, "codes") @ T.detach()).total()  # T is a column
+        chosen = (agree - (bits - 1)).relu()  # 1 where all bits agree, else 0
+        joined = edge(build.take(s, [self.start]), build.take(s, self.first_to, "first_to"))
+        weight = chosen * build.constant(self.first_weight - self.runs.outside, "first_weight")
+        return self.runs(s, None, None) + (weight * joined).total()
 
     def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """The numbers of vertices stay as they are."""

@@ -1,22 +1,20 @@
 """The target `simplex`: a vertex for every configuration, a loss that falls from the second step on."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad._optimise import OnSimplex
 from tapegrad.errors import InputError
 from tapegrad.machines.model import Configuration
-from tapegrad.networks.network import Network
+from tapegrad.networks.network import Network, Update
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
     LONE_LABELS,
     ExtendedNetwork,
-    NoPrimary,
     SquaredError,
     Thresholds,
     Weights,
@@ -39,6 +37,7 @@ from tapegrad.targets.simplex.loss import SimplexLoss
 _EMPTY = np.zeros((0, 0))
 
 
+@dataclass(frozen=True, eq=False)
 class SimplexNet(DescentNet):
     """The extended network around the loss (13). Proposition 4.2: each gradient step after the first moves
     s to the vertex of the next configuration, with unit steps or a line search, and the loss falls."""
@@ -48,12 +47,12 @@ class SimplexNet(DescentNet):
 
     error: SquaredError
     arrays_for_fast: fast.FastArrays
-    vertices: Vertices = eqx.field(static=True)
-    levels: Levels = eqx.field(static=True)
-    states: tuple[str, ...] = eqx.field(static=True)
-    symbols: tuple[str, ...] = eqx.field(static=True)
-    line_search: bool = eqx.field(static=True)
-    table: Mapping[Key, int] = eqx.field(static=True)
+    vertices: Vertices
+    levels: Levels
+    states: tuple[str, ...]
+    symbols: tuple[str, ...]
+    line_search: bool
+    table: Mapping[Key, int]
 
     @classmethod
     def of(
@@ -67,9 +66,9 @@ class SimplexNet(DescentNet):
     ) -> Self:
         """The net of these configurations, around an empty primary network, or of another loss on them."""
         weights = weighted(vertices.successor, levels)
-        outside = np.float64(levels.outside)
-        bounds = Thresholds(np.float64(1.0), np.float64(levels.low), np.float64(levels.high))
-        network = ExtendedNetwork(SimplexLoss(**weights, outside=outside), NoPrimary(), bounds)
+        bounds = Thresholds(1.0, float(levels.low), float(levels.high))
+        loss = SimplexLoss(**weights, outside=float(levels.outside))
+        network = ExtendedNetwork(loss, None, bounds)
         error = error or SquaredError(network, LONE_INPUTS, LONE_LABELS)
         prepared = fast.prepare(**weights, outside=levels.outside)
         rows = range(len(vertices.state))
@@ -77,18 +76,13 @@ class SimplexNet(DescentNet):
         return cls(error, prepared, vertices, levels, states, symbols, line_search, table)
 
     @property
-    def rates(self) -> Weights:
-        """As ever, with a line search for s if that was asked for."""
-        on_simplex = OnSimplex(self.line_search, np.asarray(self.vertex_count))
-        return Weights._make((on_simplex, 1.0, 1.0, 1.0))
+    def rule_of_s(self) -> Update:
+        """As ever, with a line search if that was asked for."""
+        return Update("vertex", line_search=self.line_search)
 
     @property
-    def vertex_count(self) -> int:
-        return len(self.vertices.state)
-
-    @property
-    def cell_count(self) -> int:
-        return 0
+    def shapes(self) -> Weights[tuple[int, ...]]:
+        return Weights((len(self.vertices.state),), _EMPTY.shape, _EMPTY.shape, self.error.y.shape)
 
     def start(self, state: Configuration) -> Descent:
         """s at the vertex of the configuration, z = 0."""

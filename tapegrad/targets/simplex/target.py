@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.targets.descent.layers import network_layers, zeros
-from tapegrad.targets.descent.loss import LABELS, Weights
+from tapegrad.targets.descent.layers import grown, network_layers
+from tapegrad.targets.descent.loss import LABELS, LONE_LABELS, Weights
 from tapegrad.targets.simplex.build import (
     MOST_VERTICES,
     Vertices,
@@ -57,12 +56,15 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
     )
 
 
-@in_double
 def network_size(vertices: int, edges: int) -> list[int]:
     """Units in each layer: each vertex has the ReLU of its corner, each edge the three of `edge`."""
-    ends = np.broadcast_to(np.int32(0), edges)
-    loss = SimplexLoss(zeros(vertices), ends, ends, zeros(edges), 1.0)
-    return network_layers(loss, Weights(zeros(vertices), zeros(0, 0), zeros(0, 0), zeros(1, 2)))
+
+    def count(vertices: int, edges: int) -> list[int]:
+        ends = np.zeros(edges, np.int64)
+        loss = SimplexLoss(np.zeros(vertices), ends, ends, np.zeros(edges), 1.0)
+        return network_layers(loss, Weights((vertices,), (0, 0), (0, 0), LONE_LABELS.shape))
+
+    return grown(count, vertices, edges)
 
 
 def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> Vertices:

@@ -1,39 +1,40 @@
 """The loss (21): its gradient descent runs a machine whose tapes and heads are weights."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Self
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
-from jax.lax import stop_gradient
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
-from tapegrad.targets.descent.loss import LEAST, Arrays, Scalar, corner, directed, in_room
+from tapegrad.networks.builder import Value
+from tapegrad.targets.descent.loss import LEAST, corner, directed, in_room
 from tapegrad.targets.tape.build import GAMMA, Constants, Graph
 
 
-class TapeLoss(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class TapeLoss:
     """l(s, T, H) of (21), with the slips of the print mended: the first least-squares term aims at the
     symbol to write, the last has no `diag`, and a head that moves by +1 shifts its indicator by +1."""
 
-    down: Float[Arrays, "vertices tapes"]
-    written: Float[Arrays, "vertices tapes"]
-    right: Float[Arrays, "vertices tapes"]
-    left: Float[Arrays, "vertices tapes"]
-    still: Float[Arrays, "vertices tapes"]
-    vertex_weight: Float[Arrays, " vertices"]
-    edge_from: Int[Arrays, " edges"]
-    edge_to: Int[Arrays, " edges"]
-    edge_weight: Float[Arrays, " edges"]
-    b: Scalar
-    c: Scalar
-    cells: Int[Arrays, ""] | None = None
-    """How many rows of T and H, from the first, are cells; any others are padding. None: all are."""
+    down: Float[np.ndarray, "vertices tapes"]
+    written: Float[np.ndarray, "vertices tapes"]
+    right: Float[np.ndarray, "vertices tapes"]
+    left: Float[np.ndarray, "vertices tapes"]
+    still: Float[np.ndarray, "vertices tapes"]
+    vertex_weight: Float[np.ndarray, " vertices"]
+    edge_from: Int[np.ndarray, " edges"]
+    edge_to: Int[np.ndarray, " edges"]
+    edge_weight: Float[np.ndarray, " edges"]
+    b: float
+    c: float
+    cells: int
+    """How many rows of T and H, from the first, are cells."""
+    rows: int
+    """How many rows there are; any others are padding."""
 
     @classmethod
-    def of(cls, graph: Graph, constants: Constants) -> Self:
-        """The loss with the maps and weights of a graph."""
+    def of(cls, graph: Graph, constants: Constants, cells: int) -> Self:
+        """The loss with the maps and weights of a graph, for tapes of so many cells."""
         return cls(
             down=graph.down.astype(float),
             written=graph.written.astype(float),
@@ -44,23 +45,24 @@ class TapeLoss(eqx.Module):
             edge_from=graph.edge_from,
             edge_to=graph.edge_to,
             edge_weight=graph.edge_weight,
-            b=np.float64(constants.b),
-            c=np.float64(constants.c),
+            b=float(constants.b),
+            c=float(constants.c),
+            cells=cells,
+            rows=cells,
         )
 
-    def __call__(
-        self,
-        s: Float[Arrays, " vertices"],
-        T: Float[Arrays, "cells tapes"],
-        H: Float[Arrays, "cells tapes"],
-    ) -> Float[Array, ""]:
-        moved = stop_gradient(self.shifted(s, H))
-        under_heads = jnp.sum(T * stop_gradient(H), axis=0)
-        read_next = stop_gradient(jnp.sum(T * moved, axis=0))
-        write = _squared(under_heads - stop_gradient(s @ self.written))
-        read = _squared(read_next - s @ self.down)
-        move = _squared(moved - H)
-        return self.c + self.on_simplex(s) + GAMMA * (write + 4 * self.b**2 * read + move)
+    def __call__(self, s: Value, T: Value | None, H: Value | None) -> Value:
+        assert T is not None
+        assert H is not None
+        build = s.builder
+        moved = self.shifted(s, H).detach("moved", "where the heads go next")
+        under_heads = (T * H.detach()).transpose().total()
+        read_next = (T * moved).transpose().total().detach()
+        write = _squared(under_heads - (s @ build.constant(self.written, "written", "T_next")).detach())
+        read = _squared(read_next - s @ build.constant(self.down, "down", "T_down"))
+        move = _squared(moved - H, axes=2)
+        terms = write + np.float64(4 * self.b**2) * read + move
+        return np.float64(self.c) + self.on_simplex(s) + GAMMA * terms
 
     def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """Padding weighs 0 and leads nowhere; no head comes to stand there."""
@@ -69,25 +71,30 @@ class TapeLoss(eqx.Module):
             for name, array in vars(self).items()
             if np.ndim(array)
         }
-        return replace(self, **padded, cells=np.asarray(cells))
+        return replace(self, **padded, rows=len(in_room(np.zeros(cells))))
 
-    def on_simplex(self, s: Float[Arrays, " vertices"]) -> Float[Array, ""]:
+    def on_simplex(self, s: Value) -> Value:
         """l_S of (19): weights on vertices and on directed edges."""
-        vertices = jnp.sum(self.vertex_weight * corner(s, 1 / 4))
-        return vertices + jnp.sum(self.edge_weight * directed(s[self.edge_from], s[self.edge_to]))
+        build = s.builder
+        ends = build.take(s, self.edge_from, "edge_from"), build.take(s, self.edge_to, "edge_to")
+        vertices = (build.constant(self.vertex_weight, "vertex_weight") * corner(s, 1 / 4)).total()
+        return vertices + (build.constant(self.edge_weight, "edge_weight") * directed(*ends)).total()
 
-    def shifted(
-        self, s: Float[Arrays, " vertices"], H: Float[Arrays, "cells tapes"]
-    ) -> Float[Arrays, "cells tapes"]:
+    def shifted(self, s: Value, H: Value) -> Value:
         """S(s) H, linear in both: the head indicators where the heads go next. What is pushed over the end
         of the tape is gone; the net notices."""
-        nothing = jnp.zeros_like(H[:1])
-        to_right = jnp.concatenate([nothing, H[:-1]])
-        to_left = jnp.concatenate([H[1:], nothing])
-        if self.cells is not None:
-            to_right = jnp.where(jnp.arange(len(H))[:, None] < self.cells, to_right, 0.0)
-        return (s @ self.right) * to_right + (s @ self.left) * to_left + (s @ self.still) * H
+        build, tapes = s.builder, self.down.shape[1]
+        nothing = build.constant(np.zeros((1, tapes)))
+        rows = build.join(H, nothing, axis=-2).transpose()
+        place, end = np.arange(self.rows), self.rows  # where the row of zeros is
+        inside = place < self.cells
+        to_right = build.take(rows, np.where(inside & (place > 0), place - 1, end), "to_right").transpose()
+        to_left = build.take(rows, np.where(place < self.rows - 1, place + 1, end), "to_left").transpose()
+        right, left, still = (
+            s @ build.constant(getattr(self, name), name) for name in ("right", "left", "still")
+        )
+        return right * to_right + left * to_left + still * H
 
 
-def _squared(difference: Float[Arrays, "..."]) -> Float[Array, ""]:
-    return jnp.sum(difference**2) / 2
+def _squared(difference: Value, axes: int = 1) -> Value:
+    return (difference * difference).total(axes) / 2

@@ -1,14 +1,12 @@
 """The target `tape`: training runs the machine, and its tapes and heads are weights."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.network import Network
@@ -16,9 +14,8 @@ from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
     LONE_LABELS,
-    Arrays,
     ExtendedNetwork,
-    NoPrimary,
+    Numbers,
     Primary,
     SquaredError,
     Thresholds,
@@ -29,10 +26,10 @@ from tapegrad.targets.tape import fast
 from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 from tapegrad.targets.tape.loss import TapeLoss
 
-_NO_PRIMARY = NoPrimary()
 MOST_CELLS = 1 << 22
 
 
+@dataclass(frozen=True, eq=False)
 class TapeNet(DescentNet):
     """The extended network around the loss (21) of a machine; without data, around an empty primary network.
     Proposition 4.3: each gradient step after the first is a step of the machine, until the loss drops."""
@@ -42,13 +39,13 @@ class TapeNet(DescentNet):
 
     error: SquaredError
     arrays_for_fast: fast.FastArrays
-    graph: Graph = eqx.field(static=True)
-    constants: Constants = eqx.field(static=True)
-    states: tuple[str, ...] = eqx.field(static=True)
-    symbols: tuple[str, ...] = eqx.field(static=True)
+    graph: Graph
+    constants: Constants
+    states: tuple[str, ...]
+    symbols: tuple[str, ...]
     """The blank, which is -1 on the tape, and the other symbol, +1, if the machine has one."""
-    cells: int = eqx.field(static=True)
-    read_only: int = eqx.field(static=True, default=0)
+    cells: int
+    read_only: int = 0
     """How many of the tapes, the first ones, are filled by the data and are no weights."""
 
     @property
@@ -57,21 +54,14 @@ class TapeNet(DescentNet):
         return self.graph.down.shape[1]
 
     @property
-    def vertex_count(self) -> int:
-        return len(self.graph.down)
-
-    @property
-    def cell_count(self) -> int:
-        return self.cells
-
-    @property
-    def tape_cells(self) -> int:
-        return self.cells * self.tapes
-
-    @property
     def first_cell(self) -> int:
         """The machine's cell that row 0 of T and H stands for; its cell 0 is in the middle."""
         return -(self.cells // 2)
+
+    @property
+    def shapes(self) -> Weights[tuple[int, ...]]:
+        tapes, written = (self.cells, self.tapes), (self.cells, self.tapes - self.read_only)
+        return Weights((len(self.graph.down),), written, tapes, self.error.y.shape)
 
     def start(self, state: Configuration) -> Descent:
         """s, T and H as the configuration says, z = 0: the labels are not known yet."""
@@ -108,8 +98,7 @@ class TapeNet(DescentNet):
         written = np.asarray(carry.weights.T)
         if not self.read_only:
             return written
-        given = np.asarray(_read_only_tapes(self.error.network.primary, self.error.x, carry.weights.z))
-        return np.concatenate([np.broadcast_to(given, (len(written), given.shape[1])), written], axis=1)
+        return np.concatenate([self.outputs(carry)["data"], written], axis=1)
 
     def deviation(self, carry: Descent) -> float:
         """How far s and H are from 0 and 1, and T from -1 and +1, at most."""
@@ -165,7 +154,7 @@ class TapeNet(DescentNet):
         vertex, T, heads = self.one_hot(carry)
         places = heads + self.graph.moves[vertex]
         inside = ((places >= 0) & (places < len(T))).all()
-        if carry.steps == 0 or not inside or not isinstance(self.error.network.primary, NoPrimary):
+        if carry.steps == 0 or not inside or self.error.network.primary is not None:
             return self.loss(carry)
         own = fast.loss(
             self.arrays_for_fast, vertex, T, heads, float(self.constants.b), float(self.constants.c)
@@ -254,17 +243,16 @@ class TapeNet(DescentNet):
         symbols: tuple[str, ...],
         cells: int,
         *,
-        primary: Primary = _NO_PRIMARY,
-        x: Float[Arrays, "samples inputs"] = LONE_INPUTS,
-        y: Float[Arrays, "samples outputs"] = LONE_LABELS,
+        primary: Primary | None = None,
+        x: Numbers = LONE_INPUTS,
+        y: Numbers = LONE_LABELS,
         epsilon: float = 1.0,
         read_only: int = 0,
     ) -> Self:
         """The net of a graph, around a primary network and its data; without, around an empty one. `epsilon`
         is a lower bound of |y|^2."""
-        low, high = np.float64(constants.low), np.float64(constants.high)
-        bounds = Thresholds(np.float64(epsilon), low, high)
-        error = SquaredError(ExtendedNetwork(TapeLoss.of(graph, constants), primary, bounds), x, y)
+        bounds = Thresholds(float(epsilon), float(constants.low), float(constants.high))
+        error = SquaredError(ExtendedNetwork(TapeLoss.of(graph, constants, cells), primary, bounds), x, y)
         return cls(error, fast.prepare(**vars(graph)), graph, constants, states, symbols, cells, read_only)
 
     def certificate(self) -> dict[str, Any]:
@@ -301,14 +289,6 @@ class TapeNet(DescentNet):
         if state not in self.states:
             raise InputError(f"the net knows no state {state!r}")
         return self.states.index(state)
-
-
-@in_double
-@eqx.filter_jit
-def _read_only_tapes(
-    primary: Primary, x: Float[Arrays, "samples inputs"], z: Float[Arrays, "samples outputs"]
-) -> Array:
-    return primary.read_only_tapes(x, z)
 
 
 def sensible(cells: int) -> int:

@@ -5,15 +5,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from tapegrad._precision import in_double
 from tapegrad.errors import Refused
 from tapegrad.lowering.tables import binary_tracks, stay_free, triple_states
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import STAY, Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
-from tapegrad.targets.descent.layers import network_layers, zeros
-from tapegrad.targets.descent.loss import LABELS, Weights
+from tapegrad.targets.descent.layers import grown, network_layers
+from tapegrad.targets.descent.loss import LABELS, LONE_LABELS, Weights
 from tapegrad.targets.tape.build import has_two_cycle, sizes
 from tapegrad.targets.tape.loss import TapeLoss
 from tapegrad.targets.tape.net import TapeNet, build, sensible
@@ -44,20 +43,33 @@ def cells_for(machine: TuringMachine, start: Configuration, steps: int) -> dict[
     return {"cells": ahead.window}
 
 
-# Size: counted from the network as traced, beside the paper's bound
+# Size: counted from the network, beside the paper's bound
 
 
-@in_double
 def network_size(machine: TuringMachine, cells: int) -> list[int]:
     """Units in each layer. Corollary 2.3 counts the weights, 2^d |Q| + 2 d tau + O(nm). The widest layer is
     larger: every vertex has the ReLU of its corner, every edge the three of `directed`, and from each vertex
     lead 2^d edges."""
-    (vertices, edges), tapes = sizes(machine), machine.tapes
-    of_vertices, of_edges, tape = zeros(vertices, tapes), zeros(edges), zeros(cells, tapes)
-    ends = np.broadcast_to(np.int32(0), edges)
-    moves = of_vertices, of_vertices, of_vertices
-    loss = TapeLoss(of_vertices, of_vertices, *moves, zeros(vertices), ends, ends, of_edges, 1.0, 1.0)
-    return network_layers(loss, Weights(zeros(vertices), tape, tape, zeros(1, 2)))
+    tapes = machine.tapes
+
+    def count(vertices: int, edges: int, cells: int) -> list[int]:
+        of_vertices, ends = np.zeros((vertices, tapes)), np.zeros(edges, np.int64)
+        maps = dict.fromkeys(("down", "written", "right", "left", "still"), of_vertices)
+        loss = TapeLoss(
+            **maps,
+            vertex_weight=of_vertices[:, 0],
+            edge_from=ends,
+            edge_to=ends,
+            edge_weight=np.zeros(edges),
+            b=1.0,
+            c=1.0,
+            cells=cells,
+            rows=cells,
+        )
+        tape = cells, tapes
+        return network_layers(loss, Weights((vertices,), tape, tape, LONE_LABELS.shape))
+
+    return grown(count, *sizes(machine), cells)
 
 
 def paper_width(vertices: int, tapes: int, cells: int) -> int:

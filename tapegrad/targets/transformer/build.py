@@ -16,7 +16,8 @@ import numpy as np
 
 from tapegrad._trees import arrays_in
 from tapegrad.machines.model import LEFT, RIGHT, TuringMachine
-from tapegrad.networks.form import Affine, Attention, Block, Coordinates, Correction, Dense, Key, Rows
+from tapegrad.networks.form import Affine, Coordinates, Correction, Dense, Key, Rows
+from tapegrad.networks.heads import Attention, Block
 
 CORRECTIONS = {"quarters": Correction(0.25, 0.75), "thirds": Correction(1 / 3, 2 / 3)}
 """`thirds` is the paper's; `quarters` is exact in binary floating point: for every float z within 1/4 of a

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import Refused
-from tapegrad.networks.form import Attention, Block, Correction, Dense
+from tapegrad.networks.form import Correction, Dense
+from tapegrad.networks.heads import Attention, Block
 
 UNIT_ROUNDOFF = 2.0**-24
 """Of IEEE single precision."""
@@ -51,7 +52,7 @@ def stray_weight(steps: int, temperature: float, gap: float = 1.0) -> float:
     return (steps + 2) * math.exp(-temperature * gap)
 
 
-def claims(layers: tuple[Block, ...], steps: int, attention: str, temperature: float) -> dict[str, Any]:
+def claims(layers: tuple[Block, ...], steps: int, temperature: float | None) -> dict[str, Any]:
     """For hidden vectors of bits: every pre-activation and score is an integer far below 2^24, hence exact;
     every attention has a gap of 1 between a full match, the null key and the rest."""
     attentions = [a for layer in layers for a in layer.attentions()]
@@ -67,9 +68,9 @@ def claims(layers: tuple[Block, ...], steps: int, attention: str, temperature: f
         "score_gap": 1.0,
         "correction": {"low": correction.low, "high": correction.high, "radius": correction.low},
         "exact_correction": correction == Correction(0.25, 0.75),
-        "attention": attention,
+        "attention": "hardmax" if temperature is None else "softmax",
     }
-    if attention == "softmax":
+    if temperature is not None:
         result["temperature"] = temperature
         result["softmax_error"] = stray_weight(steps, temperature)
         result["rounding_error"] = 2 * (steps + 2) * UNIT_ROUNDOFF

@@ -22,7 +22,8 @@ import numpy as np
 
 from tapegrad.attention.analysis import EXACT, largest_score, softmax_error
 from tapegrad.errors import Refused
-from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder
+from tapegrad.networks.form import Affine, Correction
+from tapegrad.networks.heads import Attention, Block, Decoder
 from tapegrad.targets.transformer.mapping import merged
 from tapegrad_check.arithmetic import exact, step_of
 

@@ -15,16 +15,15 @@ from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from tapegrad._trees import static, tree
-from tapegrad.attention.analysis import Scales, largest_score, softmax_error, temperature_for
+from tapegrad.attention.analysis import largest_score, scales_for, softmax_error, temperature_for
 from tapegrad.attention.build import TIME, Stream, build
 from tapegrad.attention.clocked import ClockPorts
 from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
-from tapegrad.attention.packed import packed, unpacked
 from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.builder import Builder
-from tapegrad.networks.form import Affine, Attention, Block, Decoder, formula
-from tapegrad.networks.forms import of_decoder
+from tapegrad.networks.form import Affine, formula
+from tapegrad.networks.heads import Attention, Block, Decoder, Reading, read
 from tapegrad.networks.network import Network
 from tapegrad.networks.numpy import chain
 from tapegrad.networks.steps import Running, Steps
@@ -79,26 +78,29 @@ class MemoryNet(Net):
     target: ClassVar[str] = "transformer"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
-    decoder: Decoder
-    stream: Stream = static()
+    saves_network: ClassVar[bool] = True
+
+    network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]
+    """One step of the decoder."""
     layout: Layout = static()
-    scales: Scales = static()
     machine: Ports = static()
-    attention: str = static()
+    horizon: int = static()
+    """The most steps that it can take."""
 
     @classmethod
     def build(cls, machine: Ports, name: str, steps: int, attention: str) -> Self:
         """The net for runs of at most `steps` steps."""
         layout, program = layout_of(machine), memory_program(machine, name)
         temperature = temperature_for(most_keys(layout, steps)) if attention == "softmax" else None
-        decoder, stream, scales = build(program, steps, temperature)
-        return cls(decoder, stream, layout, scales, machine, attention)
+        network, _ = build(cls.target, program, steps, temperature)
+        return cls(network, layout, machine, steps)
 
     @classmethod
     def estimate(cls, machine: Ports, name: str, steps: int) -> Estimate:
         """What it costs: the layers are laid out, which takes a second at most, and counted."""
         net = cls.build(machine, name, steps, "hardmax")
         heads = sum(len(block.attentions()) for block in net.decoder.blocks)
+        rounds = len(scales_for(memory_program(machine, name), steps).digits)
         return Estimate(
             width=net.stream.width,
             depth=len(net.decoder.blocks),
@@ -107,7 +109,7 @@ class MemoryNet(Net):
             steps=steps,
             precision="float32",
             notes=(
-                f"{heads} heads, in {len(net.scales.digits)} round(s) for the number of the latest step",
+                f"{heads} heads, in {rounds} round(s) for the number of the latest step",
                 "every weight is kept by its place, and there are as many as gates and heads need",
             ),
         )
@@ -115,20 +117,31 @@ class MemoryNet(Net):
     @property
     def counts(self) -> Counts:
         """All weights are fixed."""
-        return Counts(0, self.parameters, bytes_of(self.arrays().values()))
+        return Counts(0, self.parameters, bytes_of(self.network.arrays.values()))
 
     @property
     def parameters(self) -> int:
         """Weights and biases that are not 0: indices of entries do not count."""
-        weights = [array for array in self.arrays().values() if array.dtype == np.float32]
+        weights = [array for array in self.network.arrays.values() if array.dtype == np.float32]
         return sum(int(np.count_nonzero(array)) for array in weights)
 
     # Running
 
     @cached_property
-    def network(self) -> Network:
-        """One step of the decoder."""
-        return of_decoder(self.target, self.decoder, self.stream.names, self._token_names)
+    def reading(self) -> Reading:
+        """Its heads and gates, and where in the network they stand."""
+        return read(self.network)
+
+    @property
+    def decoder(self) -> Decoder:
+        """Its heads and gates."""
+        return self.reading.decoder
+
+    @cached_property
+    def stream(self) -> Stream:
+        """The coordinates by name."""
+        parts = (name.rpartition("[") for name in self.network.state["output"].port.columns)
+        return Stream(tuple((group, int(number.removesuffix("]"))) for group, _, number in parts))
 
     def one_step(self) -> Network | None:
         """Of a circuit without state its one step, from `bits` to `outputs`, as a network without state; None
@@ -173,14 +186,14 @@ class MemoryNet(Net):
 
     def room(self, state: State) -> int:
         """T steps, from any state."""
-        return self.scales.steps
+        return self.horizon
 
     def step(self, carry: Decoding) -> Decoding:
         """One decoder step, by the reference engine."""
         return self.advance(carry, 1)
 
     def engine_for(self, carry: Decoding, steps: int) -> str:
-        ahead = min(steps, self.scales.steps - carry.steps)
+        ahead = min(steps, self.horizon - carry.steps)
         return "fast" if ahead * self.parameters > LONG_BY_REFERENCE else "reference"
 
     def advance(self, carry: Decoding, steps: int, engine: str = "reference") -> Decoding:
@@ -188,7 +201,7 @@ class MemoryNet(Net):
         self.check_engine(engine)
         if steps < 1 or self.done(carry):
             return carry
-        limit = self.scales.steps
+        limit = self.horizon
         if carry.steps >= limit:
             raise Refused(
                 f"the machine has not stopped after {limit:,} steps, for which this net was compiled",
@@ -216,12 +229,12 @@ class MemoryNet(Net):
 
     @cached_property
     def _gates(self) -> tuple[Gates, list[Table]]:
-        return read_gates(self.decoder, self.scales.steps, self._keys)
+        return read_gates(self.decoder, self.horizon, self._keys)
 
     @property
     def _keys(self) -> int:
         """Most keys that a head looks at, the null key among them."""
-        return most_keys(self.layout, self.scales.steps)
+        return most_keys(self.layout, self.horizon)
 
     def done(self, carry: Decoding) -> bool:
         """Whether a bit that says so is 1."""
@@ -358,21 +371,16 @@ class MemoryNet(Net):
     # Files
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All layers by their entries."""
-        return packed(self.decoder)
+        """None but those of the network."""
+        return {}
 
     def config(self) -> dict[str, Any]:
-        """The machine, its sizes, names and scales."""
+        """The machine, and how its memories stand among the coordinates."""
         return {
             "form": "memory",
             "machine": self.machine.to_json(),
             "banks": [asdict(bank) for bank in self.layout.banks],
-            "steps": self.scales.steps,
-            "digits": list(self.scales.digits),
-            "attention": self.attention,
-            "temperature": self.decoder.temperature or 0.0,
-            "purposes": [block.purpose for block in self.decoder.blocks],
-            "coordinates": [list(key) for key in self.stream.listed],
+            "steps": self.horizon,
         }
 
     @classmethod
@@ -382,43 +390,35 @@ class MemoryNet(Net):
         arrays: Mapping[str, NDArray[Any]],
         network: Network | None = None,
     ) -> Self:
-        """The net from its arrays."""
+        """The net from its network."""
+        if network is None:
+            raise BrokenNet("the folder has no network", advice="Compile and save the net again.")
         machine = ports_of(config["machine"])
         layout = Layout(dict(machine.registers), tuple(Bank(**bank) for bank in config["banks"]))
-        stream = Stream(tuple((str(group), int(number)) for group, number in config["coordinates"]))
-        scales = Scales(int(config["steps"]), tuple(int(digit) for digit in config["digits"]))
-        temperature = float(config["temperature"]) or None
-        time = stream.group(TIME)
-        decoder = unpacked(arrays, config["purposes"], len(time), time[0], temperature)
+        net = cls(network, layout, machine, int(config["steps"]))
         carried = {own.name: own.width for own in layout.carried}
-        token = sum(own.width for own in layout.token)
-        encoders = [
-            block.encoder_attention for block in decoder.blocks if block.encoder_attention is not None
-        ]
+        token = tuple(bit for own in layout.token for bit in own.bits)
+        time = net.decoder.time
         fits = (
-            len(decoder.start) == stream.width
-            and all(len(stream.group(name)) == width for name, width in carried.items())
-            and all(attention.key.width == token for attention in encoders)
-            and list(decoder.time) == time
-            and all(type(digit) is int and digit > 0 for digit in config["digits"])
-            and scales.time == len(time)
-            and 1 <= scales.steps <= 1 << len(time)
-            and config["attention"] == ("hardmax" if temperature is None else "softmax")
+            all(len(net.stream.group(name)) == width for name, width in carried.items())
+            and network.inputs["tokens"].columns == token
+            and list(time) == net.stream.group(TIME)
+            and 1 <= net.horizon <= 1 << len(time)
         )
         if not fits:
             raise BrokenNet("the layers of the network are not those of its machine")
-        return cls(decoder, stream, layout, scales, machine, config["attention"])
+        return net
 
     def certificate(self) -> dict[str, Any]:
         """Why every step is exact in single precision: see `tapegrad.attention.analysis`."""
         heads = [attention for block in self.decoder.blocks for attention in block.attentions()]
         claims: dict[str, Any] = {
             "dtype": "float32",
-            "steps": self.scales.steps,
+            "steps": self.horizon,
             "layers": len(self.decoder.blocks),
             "largest_score": max(_largest_score(head) for head in heads),
             "score_gap": 1.0,
-            "attention": self.attention,
+            "attention": "hardmax" if self.decoder.temperature is None else "softmax",
         }
         if self.decoder.temperature is not None:
             claims["temperature"] = self.decoder.temperature

@@ -10,23 +10,20 @@ from jaxtyping import Float32, Int
 from numpy.typing import NDArray
 
 from tapegrad._trees import static, tree
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder, Dense, formula
-from tapegrad.networks.forms import of_decoder
+from tapegrad.networks.form import Affine, Dense, formula
+from tapegrad.networks.heads import Block, Decoder, Reading, read
+from tapegrad.networks.heads_builder import HeadsBuilder
 from tapegrad.networks.network import Network
 from tapegrad.networks.numpy import chain
 from tapegrad.networks.steps import Running, Steps
-from tapegrad.targets.net import Net
+from tapegrad.targets.net import Net, bytes_of
+from tapegrad.targets.target import Counts
 from tapegrad.targets.transformer import fast
 from tapegrad.targets.transformer.build import CORRECTIONS, Layout, build_layers
-from tapegrad.targets.transformer.exactness import claims, correction_of, require_absorbed, temperature_for
+from tapegrad.targets.transformer.exactness import claims, require_absorbed, temperature_for
 from tapegrad.targets.transformer.program import Program, flatten, input_index
-
-KINDS = {"dec": "self_attention", "enc": "encoder_attention"}
-"""Names of the saved arrays, as in the paper's `dec-attn` and `enc-attn`."""
-SIDES = {"Q": "query", "K": "key", "V": "value"}
-"""The paper's letters for the maps of an attention."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +59,22 @@ class TransformerNet(Net):
     target: ClassVar[str] = "transformer"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
-    layers: tuple[Block, ...]
-    h_0: Float32[np.ndarray, " width"]
+    saves_network: ClassVar[bool] = True
+
     E: Float32[np.ndarray, "width symbols"]
     theta_cls: Float32[np.ndarray, " width"]
-    theta_halt: Float32[np.ndarray, " width"]
+    network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]
+    """One step of the decoder."""
     layout: Layout = static()
     rules: tuple[tuple[str, str, str, str, int], ...] = static()
     """The table that layer 1 holds: state, symbol, next state, symbol written, move."""
     start_state: str = static()
     blank: str = static()
-    attention: str = static()
-    temperature: float = static()
 
     @classmethod
     def build(cls, machine: TuringMachine, steps: int, attention: str, correction: str) -> Self:
-        """The net for runs of at most `steps` steps."""
+        """The net for runs of at most `steps` steps. It ends where `theta_halt` reads a pair of state and
+        symbol for which the table has no entry, off the first layer before its correction."""
         layout = Layout.of(machine, steps)
         h_0 = np.zeros(layout.width, np.float32)
         h_0[layout.at("start")] = 1
@@ -91,38 +88,53 @@ class TransformerNet(Net):
             for symbol in layout.symbols:
                 if (state, (symbol,)) not in machine.rules:
                     theta_halt[layout.at("pair", state, symbol)] = 1
+        temperature = temperature_for(steps, CORRECTIONS[correction].low) if attention == "softmax" else None
+        names, layers = layout.names, build_layers(machine, layout, CORRECTIONS[correction])
+        writer = HeadsBuilder(cls.target, names, names, h_0, layout.group("pos1"), temperature)
+        for layer in layers:
+            writer.block(layer)
+        halting = np.flatnonzero(theta_halt)
+        pairs = Dense(layers[0].feed_forward[0].map.entries().restricted(halting), "relu")
+        read_out = Dense(Affine.of(theta_halt[None, halting], np.zeros(1, np.float32)), "linear")
         return cls(
-            layers=build_layers(machine, layout, CORRECTIONS[correction]),
-            h_0=h_0,
             E=E,
             theta_cls=theta_cls,
-            theta_halt=theta_halt,
+            network=writer.network((pairs, read_out)),
             layout=layout,
             rules=tuple((q, a, r.state, r.write[0], r.moves[0]) for (q, (a,)), r in machine.rules.items()),
             start_state=machine.start_state,
             blank=machine.blank,
-            attention=attention,
-            temperature=temperature_for(steps, CORRECTIONS[correction].low)
-            if attention == "softmax"
-            else 0.0,
         )
 
     @cached_property
-    def decoder(self) -> Decoder:
-        """The network as a form. It ends where `theta_halt` reads a pair of state and symbol for which the
-        table has no entry, off the first layer before its correction."""
-        halting = np.flatnonzero(self.theta_halt)
-        pairs = Dense(self.layers[0].feed_forward[0].map.entries().restricted(halting), "relu")
-        read_out = Dense(Affine.of(self.theta_halt[None, halting], np.zeros(1, np.float32)), "linear")
-        time = tuple(self.layout.group("pos1"))
-        temperature = self.temperature if self.attention == "softmax" else None
-        return Decoder(self.layers, self.h_0, (pairs, read_out), time, temperature)
+    def reading(self) -> Reading:
+        """Its heads and dense layers, and where in the network they stand."""
+        return read(self.network)
 
-    @cached_property
-    def network(self) -> Network:
-        """One step of the decoder."""
-        names = self.layout.names
-        return of_decoder(self.target, self.decoder, names, names)
+    @property
+    def decoder(self) -> Decoder:
+        """Its heads and dense layers."""
+        return self.reading.decoder
+
+    @property
+    def layers(self) -> tuple[Block, ...]:
+        """The layers of appendix C."""
+        return self.decoder.blocks
+
+    @property
+    def temperature(self) -> float:
+        """By how much softmax magnifies scores; 0 for hard-max."""
+        return self.decoder.temperature or 0.0
+
+    @property
+    def attention(self) -> str:
+        """What gives shares to places."""
+        return "softmax" if self.temperature else "hardmax"
+
+    @property
+    def h_0(self) -> NDArray[np.floating]:
+        """What step 0 starts from."""
+        return np.asarray(self.decoder.start)
 
     def given(self, carry: Decoding) -> dict[str, NDArray[Any]]:
         return {"tokens": carry.tokens}
@@ -196,8 +208,8 @@ class TransformerNet(Net):
         return replace(carry, steps=step, output=output, engine=replace(running, index=index))
 
     def _fast(self, carry: Decoding) -> ByIndex:
-        if self.attention == "softmax":
-            require_absorbed(self.layers, self.layout.steps, self.temperature)
+        if (temperature := self.decoder.temperature) is not None:
+            require_absorbed(self.layers, self.layout.steps, temperature)
         program = flatten(self.decoder, self.layout.steps)
         attention = self.layers[program.encoder_layer].encoder_attention
         assert attention is not None
@@ -277,13 +289,26 @@ class TransformerNet(Net):
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The paper's matrices under the paper's names."""
-        own = {"h_0": self.h_0, "E": self.E, "theta_cls": self.theta_cls, "theta_halt": self.theta_halt}
-        return own | {name: array for n, layer in enumerate(self.layers) for name, array in _saved(n, layer)}
+        """Those beside the network: the embedding of symbols, and the read-out of the verdict."""
+        return {"E": self.E, "theta_cls": self.theta_cls}
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the paper's matrices have, written out: `W_1` and `b_1` of each layer, and of each
+        attention `W_Q`, `W_K`, `W_V`, their biases, `K_0` and `V_0`; `h_0`, `theta_cls`, `theta_halt`,
+        `E`."""
+        width = self.layout.width
+        rows = [len(attention.query) for layer in self.layers for attention in layer.attentions()]
+        attentions = sum(2 * r * (width + 1) + width * (width + 2) + r for r in rows)
+        return len(self.layers) * width * (width + 1) + attentions + 3 * width + self.E.size
+
+    @property
+    def counts(self) -> Counts:
+        """All weights are fixed."""
+        return Counts(0, self.parameters, bytes_of(self.all_arrays().values()))
 
     def config(self) -> dict[str, Any]:
-        """Sizes and names."""
-        correction = correction_of(self.layers)
+        """The table, and what its states and symbols are called."""
         return {
             "states": list(self.layout.states),
             "symbols": list(self.layout.symbols),
@@ -291,12 +316,6 @@ class TransformerNet(Net):
             "rules": [list(rule) for rule in self.rules],
             "start_state": self.start_state,
             "blank": self.blank,
-            "attention": self.attention,
-            "temperature": self.temperature,
-            "low": correction.low,
-            "high": correction.high,
-            "purposes": [layer.purpose for layer in self.layers],
-            "coordinates": list(self.layout.names),
         }
 
     @classmethod
@@ -306,61 +325,32 @@ class TransformerNet(Net):
         arrays: Mapping[str, NDArray[Any]],
         network: Network | None = None,
     ) -> Self:
-        """The net from its matrices."""
+        """The net from its network and its table."""
+        if network is None:
+            raise BrokenNet("the folder has no network", advice="Compile and save the net again.")
         layout = Layout(tuple(config["states"]), tuple(config["symbols"]), int(config["steps"]))
-        correction = Correction(float(config["low"]), float(config["high"]))
-        purposes = enumerate(config["purposes"])
-        return cls(
-            layers=tuple(_loaded(n, purpose, correction, arrays) for n, purpose in purposes),
-            h_0=arrays["h_0"],
+        net = cls(
             E=arrays["E"],
             theta_cls=arrays["theta_cls"],
-            theta_halt=arrays["theta_halt"],
+            network=network,
             layout=layout,
             rules=tuple((q, a, new, write, int(move)) for q, a, new, write, move in config["rules"]),
             start_state=config["start_state"],
             blank=config["blank"],
-            attention=config["attention"],
-            temperature=float(config["temperature"]),
         )
+        fits = (
+            list(net.decoder.time) == layout.group("pos1")
+            and network.inputs["tokens"].columns == network.state["output"].port.columns == layout.names
+            and net.E.shape == (layout.width, len(layout.symbols))
+            and net.theta_cls.shape == (layout.width,)
+        )
+        if not fits:
+            raise BrokenNet("the layers of the network are not those of its machine")
+        return net
 
     def certificate(self) -> dict[str, Any]:
         """Why every step is exact in single precision."""
-        return claims(self.layers, self.layout.steps, self.attention, self.temperature)
-
-
-def _saved(number: int, layer: Block) -> Iterator[tuple[str, NDArray[Any]]]:
-    """`layer.<number>.ff.W_1`, `layer.<number>.dec.W_Q`, ...: an attention without arrays is the identity."""
-    name = f"layer.{number}"
-    first = layer.feed_forward[0].map.dense()
-    yield f"{name}.ff.W_1", np.asarray(first.weight)
-    yield f"{name}.ff.b_1", np.asarray(first.bias)
-    for short, field in KINDS.items():
-        if (attention := getattr(layer, field)) is not None:
-            for letter, side in SIDES.items():
-                own = getattr(attention, side).dense()
-                yield f"{name}.{short}.W_{letter}", own.weight
-                yield f"{name}.{short}.b_{letter}", own.bias
-            yield f"{name}.{short}.K_0", attention.null_key
-            yield f"{name}.{short}.V_0", attention.null_value
-
-
-def _loaded(number: int, purpose: str, correction: Correction, arrays: Mapping[str, NDArray[Any]]) -> Block:
-    """A layer again, from the arrays of its name."""
-
-    def own(kind: str, letter: str) -> Affine:
-        parts = (np.asarray(arrays[f"layer.{number}.{kind}.{part}_{letter}"]) for part in "Wb")
-        return Affine.of(*parts)
-
-    def attention(kind: str) -> Attention | None:
-        if f"layer.{number}.{kind}.W_Q" not in arrays:
-            return None
-        query, key, value = (own(kind, letter) for letter in SIDES)
-        null_key, null_value = (np.asarray(arrays[f"layer.{number}.{kind}.{part}_0"]) for part in "KV")
-        return Attention(query, key, value, null_key, null_value)
-
-    own_attention, encoder_attention = (attention(kind) for kind in KINDS)
-    return Block(purpose, (Dense(own("ff", "1"), correction),), own_attention, encoder_attention)
+        return claims(self.layers, self.layout.steps, self.decoder.temperature)
 
 
 def _bits(number: int, count: int) -> NDArray[np.float32]:

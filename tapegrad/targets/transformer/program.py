@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.errors import Refused
-from tapegrad.networks.form import Affine, Attention, Block, Correction, Decoder
+from tapegrad.networks.form import Affine, Correction
+from tapegrad.networks.heads import Attention, Block, Decoder
 from tapegrad.networks.numpy import affine
 
 INDEX = np.uint64

@@ -1,6 +1,7 @@
 """What `compile(machine, "transformer")` takes, costs and shows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -88,11 +89,16 @@ def estimate(source: Taken, **options: Any) -> Estimate:
     if (ports := ports_for(source, **options)) is not None:
         return MemoryNet.estimate(ports, source.name, steps)
     assert isinstance(source, TuringMachine)
-    return estimate_machine(source, steps)
+    cost = estimate_machine(source, steps)
+    if cost.bytes > LARGEST or source.tapes > 1:
+        return cost
+    built = TransformerNet.build(source, steps, "hardmax", options["correction"])
+    return replace(cost, bytes=built.counts.bytes)
 
 
 def estimate_machine(machine: TuringMachine, steps: int) -> Estimate:
-    """The paper's layers for one tape, counted from the layout: see `build.build_layers`."""
+    """The paper's layers for one tape, counted from the layout: see `build.build_layers`. Their matrices are
+    counted as written out, which a net does not do."""
     layout = Layout.of(machine, steps)
     w, pos, time = layout.width, layout.position_bits, layout.time_bits
     layers = pos + time + 7

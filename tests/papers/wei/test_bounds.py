@@ -22,6 +22,7 @@ from tapegrad_papers.wei.margins import (
     margin_constants,
     uncorrected_log10,
 )
+from tests.networks.written import with_decoder
 
 
 def gate_circuit(kind: str):
@@ -133,7 +134,7 @@ def test_softmax_that_is_not_sharp_enough_has_no_bound():
     net = compile(ready("increment"), "transformer", steps=8, attention="softmax").net
     assert isinstance(net, TransformerNet)
     with pytest.raises(Refused, match="do not absorb"):
-        chain_of(dataclasses.replace(net, temperature=net.temperature - 0.1))
+        chain_of(with_decoder(net, dataclasses.replace(net.decoder, temperature=net.temperature - 0.1)))
 
 
 def attentions(net):

@@ -1,7 +1,6 @@
 """The noise-tolerant network: Lemma 4's ranges, SGD beside the learner, with noise and without."""
 
 from decimal import Decimal, localcontext
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from tapegrad.targets.emulator import cubes, loss, paper_nets
 from tapegrad.targets.emulator.build import build_noisy
 from tapegrad.targets.emulator.constants import DEAD_ZONES, DIGITS, NOISE, PATH, RATE, power
 from tapegrad.targets.emulator.paper_nets import NoisyNet
+from tapegrad.targets.emulator.reference import Reference
 
 # Learners that are done within so many samples, and samples of which the first ones suffice.
 CASES = [
@@ -107,8 +107,9 @@ def test_backpropagation_is_automatic_differentiation() -> None:
     after, values = loss.sgd_step_by_hand(
         parts.graph, weights.tolist(), row.tolist(), 1.0, float(RATE), activation
     )
-    blocks, cube = loss.blocks_of(parts.graph), partial(loss.cube, dead=dead)
-    by_jax, every = loss.sgd_step(parts.graph, blocks, weights, row, 1.0, float(RATE), cube)
+    network = loss.loss_of(parts.graph, loss.cube_with(dead), np.float64, float(RATE), {})
+    given = {"weights": weights, "row": row, "label": np.asarray(1.0)}
+    by_jax, every = Reference(network, parts.graph.vertices).step(given)
     assert np.allclose(np.array(values), every, rtol=1e-12, atol=0)
     assert np.allclose(np.array(after), by_jax, rtol=1e-12, atol=0)
     assert np.count_nonzero(np.array(after) != weights) > 5

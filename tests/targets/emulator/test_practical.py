@@ -11,9 +11,9 @@ from tapegrad.circuits import Circuit, UInt
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners import CircuitLearner, FunctionLearner, Learner, parity
+from tapegrad.networks.tiles import blocks_of
 from tapegrad.targets.emulator.build import build_practical
 from tapegrad.targets.emulator.constants import Constants, choose, drift, gate_weight
-from tapegrad.targets.emulator.loss import blocks_of
 from tapegrad.targets.emulator.net import PracticalNet
 from tests.learners.cases import CASES, Case
 
@@ -50,7 +50,7 @@ def test_the_reference_engine_needs_room_in_proportion_to_the_edges() -> None:
     """Every edge has its place once, whatever the shape of the graph; padding comes on top."""
     for learner in (parity(24), parity(32)):
         graph = build_practical(learner, choose(learner.cells, 1000, "float64")).graph
-        places = np.asarray(blocks_of(graph).edges).ravel()
+        places = blocks_of(graph.offsets, graph.sources, graph.inputs).entries.ravel()
         assert np.array_equal(np.sort(places[places < graph.edges]), np.arange(graph.edges))
         assert places.size <= 6 * graph.edges
 

@@ -14,8 +14,8 @@ from tapegrad._sources import source_to_json
 from tapegrad._verify import verify
 from tapegrad.errors import InputError
 from tapegrad.learners import CircuitLearner, conjunction, parity
+from tapegrad.networks.backends.jax import Jax
 from tapegrad.targets import target_named
-from tapegrad.targets.emulator import loss
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
 from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE
@@ -130,17 +130,21 @@ def test_an_ordinary_trainer_emulates_the_learner() -> None:
     x, y = case.drawn(seed=9, count=30)
     first = case.learner.start(x, y, 1)
     trainer = optax.sgd(net.constants.rate)
-    weights = loss.padded(net.weights, net.graph.edges)
+    weights = jnp.asarray(net.weights)
     state = trainer.init(weights)
 
     @jax.jit
-    def step(weights, state, inputs, label):
-        slopes, _ = jax.grad(loss.loss, has_aux=True)(weights, net.blocks, inputs, label)
+    def step(weights, state, row, label):
+        def loss(weights):
+            given = {"weights": weights, "row": row, "label": label}
+            return Jax(net.network).run(given)[0]["loss"]
+
+        slopes = jax.grad(loss)(weights)
         updates, state = trainer.update(slopes, state, weights)
         return optax.apply_updates(weights, updates), state
 
     rows = input_rows(first.samples, 0, len(x))
     for t, expected in enumerate(list(case.learner.run(first))[1:]):
-        inputs = loss.padded(rows[t].astype(np.float64), net.graph.vertices)
-        weights, state = step(weights, state, inputs, jnp.asarray(2.0 * y[t] - 1))
+        row = jnp.asarray(rows[t], np.float64)
+        weights, state = step(weights, state, row, jnp.asarray(2.0 * y[t] - 1))
         assert tuple((np.asarray(weights)[net.cells] < 0).astype(int)) == expected.memory

@@ -9,6 +9,7 @@ from tapegrad.circuits.arrays import where
 from tapegrad.circuits.types import Int
 from tapegrad.errors import InputError, Refused, SourceError
 from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.networks.backends.jax import function_of
 from tapegrad.targets.extended import FixedPoint, FloatingPoint, extend, linear, save
 from tapegrad.targets.extended.primary import MLP
 from tests.targets.extended.algorithms import copy_bits, training
@@ -79,7 +80,7 @@ def test_the_gradient_of_the_squared_error_is_the_gradient_of_the_machines_loss(
 
     def machine_loss(s, T, H):
         given = net.all_tapes(carry)[:, : net.read_only]
-        return net.error.network.machine(s, jax.numpy.concatenate([given, T], axis=1), H)
+        return function_of(net.error.network.machine)(s, jax.numpy.concatenate([given, T], axis=1), H)
 
     weights, whole = carry.weights, net.gradient(carry)
     alone = jax.grad(machine_loss, argnums=(0, 1, 2))(weights.s, weights.T, weights.H)

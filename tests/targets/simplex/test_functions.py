@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 
 from tapegrad._precision import in_double
-from tapegrad.targets.descent.loss import SLOPE_BACKWARD, SLOPE_FORWARD, corner, directed, edge, skew
+from tapegrad.networks.backends.jax import function_of
+from tapegrad.targets.descent import loss
+from tapegrad.targets.descent.loss import SLOPE_BACKWARD, SLOPE_FORWARD
 
 SIZES = (3, 4, 6)
+edge, skew, directed = map(function_of, (loss.edge, loss.skew, loss.directed))
+
+
+def corner(x, mu):
+    return function_of(lambda x_v: loss.corner(x_v, mu))(x)
 
 
 def unit(m, v):

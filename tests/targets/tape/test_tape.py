@@ -16,6 +16,7 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.lowering.tables import triple_states
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Rule, TuringMachine
+from tapegrad.networks.backends.jax import function_of
 from tapegrad.targets import target_named
 from tapegrad.targets.descent.layers import network_layers
 from tapegrad.targets.tape.build import choose
@@ -146,7 +147,7 @@ def test_sizes_beside_corollary_23():
     vertices = 2 * 3 * 5
     assert len(machine.graph.down) == vertices
     loss, weights = machine.error.network.machine, compiled.start().weights
-    counted = in_double(network_layers)(loss, weights)
+    counted = network_layers(loss, machine.shapes)
     assert counted[0] == _relus(loss, weights) + 4 * 64 + 2 + 2  # S(s) H and T H; squares of z
     trained = sum(np.size(array) for array in compiled.start().weights)
     assert trained == paper_width(vertices, 1, 64) + 2
@@ -158,8 +159,8 @@ def test_sizes_beside_corollary_23():
 
 @in_double
 def _relus(loss, weights):
-    """How many numbers go through a ReLU when the loss is evaluated, counted in its trace."""
-    traced = jax.make_jaxpr(loss)(weights.s, weights.T, weights.H)
+    """How many numbers go through a ReLU when the loss is evaluated, counted in JAX's trace of it."""
+    traced = jax.make_jaxpr(function_of(loss))(weights.s, weights.T, weights.H)
     relus = [equation for equation in traced.eqns if equation.primitive.name == "custom_jvp_call"]
     return sum(int(np.prod(relu.outvars[0].aval.shape)) for relu in relus)
 
