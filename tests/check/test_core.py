@@ -138,11 +138,12 @@ def test_literals_are_the_functions_they_stand_for(
 
 
 def test_what_differs_rarely_is_told_apart() -> None:
-    """A conjunction of 24 bits is 0 on all inputs that were drawn."""
+    """A conjunction of 24 bits, half of them negated, is 0 on all inputs that were drawn."""
     own = Functions()
-    bits = own.variables(24)
+    bits = [bit ^ number & 1 for number, bit in enumerate(own.variables(24))]
     own.asks = True
     found = own.all_of(bits)
+    assert own.questions
     assert found != FALSE
     with pytest.raises(CheckError, match="the bit 'rare' differs"):
         own.require_same([TRUE, found], [TRUE, FALSE], "the bit", ["common", "rare"])
@@ -152,7 +153,7 @@ def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(functions_of, "solve", lambda formula, conflicts: Answer(False))
     own = Functions()
     own.asks = True
-    bits = own.variables(24)
+    bits = [bit ^ number & 1 for number, bit in enumerate(own.variables(24))]
     assert own.all_of(bits) != FALSE
     assert own.possible(bits)
 
