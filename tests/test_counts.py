@@ -7,6 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.targets import Counts, all_targets
+from tapegrad.targets.transformer.net import TransformerNet
 from tests.networks.written import paper_arrays
 from tests.test_cli import tapegrad
 
@@ -116,6 +117,7 @@ def test_a_transformer_counted_by_hand_in_pytorch(source: str) -> None:
     them before the step that they belong to, to see whether there is one."""
     torch = pytest.importorskip("torch")
     net = tg.compile(source, "transformer", steps=16)
+    assert isinstance(net.net, TransformerNet)
     module, arrays = tg.to_torch(net), paper_arrays(net.net)
     halting = np.flatnonzero(arrays["theta_halt"])
     again = [arrays[f"layer.0.ff.{name}"][halting] for name in ("W_1", "b_1")]

@@ -187,7 +187,7 @@ def _found(model: "TrainedClassifier", table: "Table") -> dict[str, Any]:
     return {
         "classes": [str(one) for one in model.classes_],
         "states": len(training.algorithm.procedure.machine.states),
-        "vertices": len(training.net.graph.down),
+        "vertices": training.net.vertex_count,
         "rows": len(table.labels),
         "constant": table.constant,
         "test_rows": 0 if table.others is None else len(table.others.labels),

@@ -99,7 +99,7 @@ def taken_apart(net: Net) -> TextNet:
         "heads_to": _joined([head.to for head in heads]),
         "adds_to": _joined([layer.to for layer in parts.layers]),
     }
-    made = TextNet(net.config, flat, net.claims, net.source, None, said)
+    made = TextNet(net.config, flat, net.claims, net.source, said=said)
     kinds: dict[str, list[Affine]] = {side: [getattr(head, side) for head in heads] for side in SIDES}
     kinds |= {part: [getattr(layer, part) for layer in parts.layers] for part in ("units", "sums")}
     kinds |= {"embedding": [parts.embedding], "unembedding": [parts.unembedding]}

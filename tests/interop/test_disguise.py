@@ -85,7 +85,9 @@ def test_features_drift_no_further_than_proved(name, length, options):
     for tokens in inputs(plain.program, longest=3):
         numbers = plain.numbers(tokens)
         found = net.hidden(numbers).astype(np.float64) @ drift.inverse.T
-        apart = np.abs(found[:, columns] - plain.step(plain.start(tokens)).hidden[:, places])
+        hidden = plain.step(plain.start(tuple(tokens))).hidden
+        assert hidden is not None
+        apart = np.abs(found[:, columns] - hidden[:, places])
         assert (apart <= bound).all()
         moved = max(moved, float(apart.max()))
     assert moved > 0 or not drift.whole.any()
@@ -132,7 +134,8 @@ def trigrams():
     plain = sequence_net(compiled("rasp-trigrams", 4))
     right = {}
     for tokens in inputs(plain.program, longest=3, more=6):
-        passed = plain.step(plain.start(tokens))
+        passed = plain.step(plain.start(tuple(tokens)))
+        assert passed.logits is not None
         right[tuple(tokens)] = passed.hidden, passed.logits[1:]
     return plain, disguise(plain, basis="quads"), right
 

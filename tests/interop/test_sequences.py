@@ -74,7 +74,9 @@ def test_transformer_lens(name):
     for tokens in inputs(net.program):
         numbers = net.numbers(tokens)
         found = lens(torch.tensor([[0, *numbers]]))[0, 1:].detach().numpy()
-        ours = net.step(net.start(tokens)).logits[1:]
+        logits = net.step(net.start(tuple(tokens))).logits
+        assert logits is not None
+        ours = logits[1:]
         exact = net.read[1] is None
         assert np.array_equal(found, ours) if exact else np.allclose(found, ours, atol=1e-6)
 

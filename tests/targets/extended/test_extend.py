@@ -12,6 +12,7 @@ from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.networks.backends.jax import function_of
 from tapegrad.targets.extended import FixedPoint, FloatingPoint, extend, linear, save
 from tapegrad.targets.extended.primary import MLP
+from tapegrad.targets.tape.net import TapeNet
 from tests.targets.extended.algorithms import copy_bits, training
 
 X = np.array([[1.0, -2.0], [0.5, 1.5]])
@@ -76,6 +77,7 @@ def test_the_gradient_of_the_squared_error_is_the_gradient_of_the_machines_loss(
     """Section 5.4: d 1/2 |F - y|^2 = d l_TM in s, T, H, through square root, f_perp and both switches."""
     extended = training(linear(2), copy_bits(12), X, Y, data_format=FORM, cells=64)
     net = extended.net
+    assert isinstance(net, TapeNet)
     carry = net.advance(extended.start(), 4)  # about to write the first bit that is 1
 
     def machine_loss(s, T, H):
@@ -215,7 +217,7 @@ def test_the_evaluator_has_as_many_states_for_every_function():
         run = network.train(x, y)
         assert run.theta.tolist() == theta
         assert run.compared > 0
-        sizes.add((len(network.algorithm.procedure.machine.states), len(network.net.graph.down)))
+        sizes.add((len(network.algorithm.procedure.machine.states), network.net.vertex_count))
     assert sizes == {(26, 49_152)}
     with pytest.raises(InputError, match="no machine 'abacus'"):
         extend(linear(1), sums, x.shape, y.shape, machine="abacus")
