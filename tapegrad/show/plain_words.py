@@ -284,20 +284,20 @@ RCNN = PlainWords(
 )
 
 WORDS = {
-    "tape": TAPE,
-    "simplex": SIMPLEX,
-    "emulator": EMULATOR,
-    "relu": RELU,
-    "transformer": TRANSFORMER,
-    "decoder": DECODER,
-    "rcnn": RCNN,
+    ("tape", ""): TAPE,
+    ("simplex", ""): SIMPLEX,
+    ("emulator", ""): EMULATOR,
+    ("relu", ""): RELU,
+    ("transformer", ""): TRANSFORMER,
+    ("transformer", "memory"): MEMORY,
+    ("decoder", ""): DECODER,
+    ("decoder", "rasp"): SEQUENCES,
+    ("rcnn", ""): RCNN,
 }
-"""By target."""
-OTHER_WORDS = {"SequenceNet": SEQUENCES, "MemoryNet": MEMORY}
-"""Nets that are not the usual ones of their target, by their class."""
+"""By target and form."""
 
 
 def plain_words(compiled: Compiled) -> PlainWords:
     """The words for a net; for a target without any, what it says of itself."""
-    usual = WORDS.get(compiled.target.name) or PlainWords(f"{compiled.target.summary}.".capitalize(), (), "")
-    return OTHER_WORDS.get(type(compiled.net).__name__, usual)
+    own = WORDS.get((compiled.target.name, compiled.net.form))
+    return own or PlainWords(f"{compiled.target.summary}.".capitalize(), (), "")

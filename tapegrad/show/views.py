@@ -9,29 +9,18 @@ from tapegrad.source import imported
 from tapegrad.targets import Carry
 
 VIEWS = {
-    "relu": "tapegrad.show.views_relu:LayersView",
-    "transformer": "tapegrad.show.views_transformer:TransformerView",
-    "decoder": "tapegrad.show.views_decoder:DecoderView",
-    "rcnn": "tapegrad.show.views_rcnn:RcnnView",
-    "simplex": "tapegrad.show.views_simplex:SimplexView",
-    "tape": "tapegrad.show.views_tape:TapeView",
-    "emulator": "tapegrad.show.views_emulator:EmulatorView",
+    ("relu", ""): "tapegrad.show.views_relu:LayersView",
+    ("transformer", ""): "tapegrad.show.views_transformer:TransformerView",
+    ("transformer", "memory"): "tapegrad.show.views_memory:MemoryView",
+    ("decoder", ""): "tapegrad.show.views_decoder:DecoderView",
+    ("decoder", "rasp"): "tapegrad.show.views_sequences:SequencesView",
+    ("rcnn", ""): "tapegrad.show.views_rcnn:RcnnView",
+    ("simplex", ""): "tapegrad.show.views_simplex:SimplexView",
+    ("tape", ""): "tapegrad.show.views_tape:TapeView",
+    ("emulator", ""): "tapegrad.show.views_emulator:EmulatorView",
 }
-"""One line for each target with a view of its own: a class made from the net and its first carry. Imported on
-first use, for its module loads the target."""
-OTHERS = {
-    "MemoryNet": (
-        "tapegrad.show.views_memory:MemoryView",
-        "a decoder step is an instruction, a cycle or a step of the source; attention finds what it reads",
-        "after Wei, Chen, Ma, section 4",
-    ),
-    "SequenceNet": (
-        "tapegrad.show.views_sequences:SequencesView",
-        "a transformer that reads its input once and gives the program's output at every position",
-        "RASP, Weiss, Goldberg and Yahav",
-    ),
-}
-"""Nets that are not the usual ones of their target, by their class: the view, what they are, after whom."""
+"""One line for each target and form of a net with a view of its own: a class made from the net and its first
+carry. Imported on first use, for its module loads the target."""
 
 
 Heights = tuple[float | None, ...]
@@ -95,16 +84,14 @@ class DecodedView:
 
 def net_view(compiled: Compiled, carry: Carry) -> NetView:
     """The view of the net's target, for one run."""
-    other = OTHERS.get(type(compiled.net).__name__)
-    if other is not None:
-        return imported(other[0])(compiled, carry)
-    place = VIEWS.get(compiled.target.name)
-    if place is None or not isinstance(compiled.net, compiled.target.net):
+    net = compiled.net
+    place = VIEWS.get((compiled.target.name, net.form))
+    if place is None or not (net.form or isinstance(net, compiled.target.net)):
         return DecodedView(compiled)
     return imported(place)(compiled, carry)
 
 
 def described(compiled: Compiled) -> tuple[str, str]:
     """What the net is, and after whom."""
-    usual = "", compiled.net.summary or compiled.target.summary, compiled.target.paper
-    return OTHERS.get(type(compiled.net).__name__, usual)[1:]
+    net, target = compiled.net, compiled.target
+    return net.summary or target.summary, net.paper or target.paper

@@ -41,8 +41,12 @@ class Net(ABC):
     target: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = ("reference",)
     """`reference` is the definition; any other engine gives the same carries faster."""
+    form: ClassVar[str] = ""
+    """What its form is called, where it is drawn and told in another way than the usual net of its target."""
     summary: ClassVar[str] = ""
     """What a net of this class is, where the target's summary is about more than this."""
+    paper: ClassVar[str] = ""
+    """After whom it is, where the target names others."""
     saves_network: ClassVar[bool] = False
     """Whether a saved net is its graph: `from_saved` is then given that as well, and `arrays` and `config`
     hold only what the graph does not say."""

@@ -49,6 +49,11 @@ class SequenceNet(Net):
     """A transformer of a few layers that reads a sequence once."""
 
     target: ClassVar[str] = "decoder"
+    form: ClassVar[str] = "rasp"
+    summary: ClassVar[str] = (
+        "a transformer that reads its input once and gives the program's output at every position"
+    )
+    paper: ClassVar[str] = "RASP, Weiss, Goldberg and Yahav"
     saves_network: ClassVar[bool] = True
 
     network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]

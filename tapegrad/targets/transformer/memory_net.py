@@ -76,6 +76,11 @@ class MemoryNet(Net):
     """A decoder-only stack of layers with attention to an input: one instruction for each of its steps."""
 
     target: ClassVar[str] = "transformer"
+    form: ClassVar[str] = "memory"
+    summary: ClassVar[str] = (
+        "a decoder step is an instruction, a cycle or a step of the source; attention finds what it reads"
+    )
+    paper: ClassVar[str] = "after Wei, Chen, Ma, section 4"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     saves_network: ClassVar[bool] = True
