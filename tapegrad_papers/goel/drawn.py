@@ -23,12 +23,12 @@ from tapegrad._precision import in_double
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners.on_grid import Frame
 from tapegrad.machines.model import GridMachine
-from tapegrad.networks.jax import EXACT
 from tapegrad.targets.rcnn.build import Filter, ternary_filter
 from tapegrad.targets.rcnn.encoding import PADDING, Cells, clauses_of
 from tapegrad.targets.rcnn.network import HEAD_KINKS, Rcnn
 from tapegrad.targets.rcnn.predicting import distinct_points
 from tapegrad.targets.rcnn.training import RATE, with_dummy
+from tapegrad_papers.layers import EXACT
 
 RECTIFIED = (1, 3)
 """The maps of the filter with a ReLU behind them."""

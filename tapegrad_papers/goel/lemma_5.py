@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from tapegrad._precision import in_double
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.form import Activation, Affine, Dense
-from tapegrad.networks.jax import chain
 from tapegrad_papers.goel import PAPER
 from tapegrad_papers.goel.drawn import initialisation_set
+from tapegrad_papers.layers import chain
 from tapegrad_papers.ledger import Outcome, holds, holds_corrected
 
 # Lemma 5 of Goel et al.: a ReLU network with prescribed values and prescribed Jacobians on a finite set.

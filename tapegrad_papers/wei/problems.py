@@ -16,11 +16,11 @@ from tapegrad.circuits.model import batch_of_bits
 from tapegrad.errors import InputError, Refused
 from tapegrad.networks.form import Affine, Dense, Matrix
 from tapegrad.networks.heads import Attention, Block
-from tapegrad.networks.jax import affine, dense
 from tapegrad.targets.relu import ReluNet
 from tapegrad.targets.relu.build import relu_layers
 from tapegrad.targets.transformer import TransformerNet
 from tapegrad.targets.transformer.net import Decoding
+from tapegrad_papers.layers import affine, dense
 from tapegrad_papers.wei.residual import residual
 from tapegrad_papers.wei.stacked import Group, Memory, StackedDecoder, decoder_step, empty_memory
 

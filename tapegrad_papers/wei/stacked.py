@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from tapegrad.networks.form import Dense, Numbers
 from tapegrad.networks.heads import Attention, Block
-from tapegrad.networks.jax import EXACT, affine, chain
+from tapegrad_papers.layers import EXACT, affine, chain
 
 
 class Group(NamedTuple):

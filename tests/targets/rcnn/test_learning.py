@@ -13,10 +13,10 @@ from tapegrad.cli import app
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners.on_grid import GRID_LEARNERS, nearest_neighbour, single_coordinate, start
 from tapegrad.machines.model import GridMachine, GridRule
-from tapegrad.networks.jax import chain
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import NotHalted, configuration, predict, predict_many, roll_out
 from tapegrad.targets.rcnn.training import memorise
+from tapegrad_papers.layers import chain
 from tests.learners.on_grid.oracles import ORACLES, problem
 
 TOLERANCE = {"ternary": 1e-10, "channels": 1e-7}

@@ -1,4 +1,4 @@
-"""Layers in JAX: the definition of what a network computes, and differentiable.
+"""Layers in JAX, differentiable, for the papers' own nets, which no target builds.
 
 Values are columns: an array of shape (width, ...) holds a vector for each place of its other axes. Products
 are never reduced to TF32: sums of integers stay integers.
