@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -107,6 +107,10 @@ class Compiled:
         """Runs the net to its end and returns what the source is about: a function's result, the outputs of a
         circuit, whether a machine accepts, or its tape, or what a program prints."""
         call = kind_of(self.source).call(self.source, inputs, named)
+        if self._in_one_pass:
+            carry = self.start(*call.inputs)
+            carry = self.net.advance(carry, MOST_STEPS_OF_A_CALL, self.net.engine_for(carry, 1))
+            return call.result(self.decode(self.net.decode(carry), last=True))
         run = self._run(call, None, AUTO, None, None)
         if run.state is None or not run.halted:
             raise Refused(
@@ -115,9 +119,22 @@ class Compiled:
             )
         return run.value
 
+    @cached_property
+    def _of_any_size(self) -> bool:
+        """Whether a net of this source and target may be larger for another input."""
+        lowerings = way(self.source, self.target, self.options)
+        sizes = self.target.built_for_inputs or self.target.fitted is not Target.fitted
+        return sizes or kind_of(self.source).fitted is not None or any(own.suits for own in lowerings)
+
+    @cached_property
+    def _in_one_pass(self) -> bool:
+        """Whether a call is one forward pass, of a batch as of a single input, and nothing else."""
+        by_steps = self.one_by_one or kind_of(self.source).one_by_one
+        return self.net.one_pass and not by_steps and not self._of_any_size
+
     def taking(self, *inputs: Any) -> "Compiled":
         """This net, if it has room for a run on this input; else a larger one, if its size was left open."""
-        if self.given is None or self._has_room(inputs):
+        if self.given is None or not self._of_any_size or self._has_room(inputs):
             return self
         if self.larger is None or not self.larger._has_room(inputs):
             own = {name: value for name, value in self.options.items() if name in self.given}
@@ -177,9 +194,10 @@ class Compiled:
             ahead = imported("tapegrad._lockstep:looked_ahead")(net, call.inputs, most)
         if steps is None:
             steps = MOST_STEPS_OF_A_CALL if ahead is not None and ahead.halted else STEPS_WITHOUT_AN_END
+        first = net.encode(net.source.start(*call.inputs))
         if engine == AUTO:
-            engine = imported("tapegrad._lockstep:engine_for")(net, call.inputs, steps, ahead)
-        carry = net.net.begin(net.encode(net.source.start(*call.inputs)), engine)
+            engine = imported("tapegrad._lockstep:engine_for")(net, first, steps, ahead)
+        carry = net.net.begin(first, engine)
         run = net.resume(carry, steps=steps, engine=engine, progress=progress, watch=watch)
         done = run.halted and run.state is not None
         return replace(run, value=call.result(run.state)) if done else run
@@ -200,7 +218,7 @@ class Compiled:
         value = call.result(state) if done else None
         return Run(longest, done, state, carry, deviation, seconds, value)
 
-    @property
+    @cached_property
     def one_by_one(self) -> bool:
         """Whether the net takes one input at a time, of a source that takes batches."""
         return any(own.one_by_one or kind_of(own.after).one_by_one for own in self.passes)
@@ -218,7 +236,8 @@ class Compiled:
         """Goes on from where a net stands, for at most `steps` steps from its start. `watch` sees the state
         now and then, at least every so many steps if `every` says so."""
         began = time.perf_counter()
-        taken, chunk, took = self.net.steps_taken(carry), 1, 0.0
+        at_once = self.net.one_pass and progress is None and watch is None
+        taken, chunk, took = self.net.steps_taken(carry), steps if at_once else 1, 0.0
         while taken < steps and not self.net.done(carry):
             # Growing chunks: a short run shows its first steps at once, a long one is not slowed down.
             chunk = max(2 * chunk if took < LONGEST_CHUNK else chunk, self.net.silent(carry))

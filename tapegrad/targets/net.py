@@ -47,6 +47,8 @@ class Net(ABC):
     """What a net of this class is, where the target's summary is about more than this."""
     paper: ClassVar[str] = ""
     """After whom it is, where the target names others."""
+    one_pass: ClassVar[bool] = False
+    """Whether its steps are the layers of one forward pass, which `advance` takes all at once for a batch."""
     saves_network: ClassVar[bool] = False
     """Whether a saved net is its graph: `from_saved` is then given that as well, and `arrays` and `config`
     hold only what the graph does not say."""
