@@ -76,7 +76,7 @@ COUNTER = SourceKind(
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    monkeypatch.setattr(sources, "_kinds", dict(sources._loaded()))
+    monkeypatch.setattr(sources, "_kinds", dict(sources._kinds))
     tg.register(COUNTER)
 
 

@@ -147,8 +147,9 @@ class LayeredNet(Net):
         return slots[self.network.array(self.node, "to")[self.bounds[layer] : self.bounds[layer + 1]]]
 
     def engine_for(self, carry: Activations, steps: int) -> str:
-        """For a batch that is worth it, the compiled loops."""
-        return "fast" if carry.values.shape[-1] * self._numbers > LARGE_BATCH else "reference"
+        """The compiled loops, for a batch that is worth loading them, and once they are loaded."""
+        loaded = "_fast" in vars(self)
+        return "fast" if loaded or carry.values.shape[-1] * self._numbers > LARGE_BATCH else "reference"
 
     @cached_property
     def _numbers(self) -> int:
