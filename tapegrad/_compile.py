@@ -22,6 +22,7 @@ from tapegrad.targets import Carry, Counts, Estimate, Target, target_named, targ
 
 if TYPE_CHECKING:
     from tapegrad._training import Fitted
+    from tapegrad.networks.backends.numpy import NumPy
     from tapegrad.targets.net import Net
 
 Defaults = Mapping[str, Any]
@@ -38,6 +39,8 @@ AUTO = "auto"
 """In place of an engine: the one for the length of the run."""
 LONGEST_NAME = 40
 """Characters of a source's name that is shown in advice."""
+ROWS_AT_ONCE = 1 << 10
+"""Of a batch that a net of one step takes: some megabytes."""
 LONGEST_CHUNK = 0.5
 """Seconds, after which the next steps that are taken at once are no more than these."""
 
@@ -111,6 +114,8 @@ class Compiled:
             carry = self.start(*call.inputs)
             carry = self.net.advance(carry, MOST_STEPS_OF_A_CALL, self.net.engine_for(carry, 1))
             return call.result(self.decode(self.net.decode(carry), last=True))
+        if call.patterns != 1 and self._one_step is not None:
+            return call.result(self._at_once(self._one_step, call))
         run = self._run(call, None, AUTO, None, None)
         if run.state is None or not run.halted:
             raise Refused(
@@ -131,6 +136,19 @@ class Compiled:
         """Whether a call is one forward pass, of a batch as of a single input, and nothing else."""
         by_steps = self.one_by_one or kind_of(self.source).one_by_one
         return self.net.one_pass and not by_steps and not self._of_any_size
+
+    @cached_property
+    def _one_step(self) -> "NumPy | None":
+        """What computes the one step of a net that takes rows of bits one by one, for many of them."""
+        alone = len(self.passes) == 1 and self.passes[0].one_by_one
+        own = self.net.one_step() if alone else None
+        return None if own is None else imported("tapegrad.networks.backends.numba:Numba")(own)
+
+    def _at_once(self, step: "NumPy", call: Call) -> State:
+        """The last state of the source, chunk by chunk, so that memory stays small."""
+        rows = self.source.start(*call.inputs).astype(np.float32)
+        chunks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
+        return np.concatenate([step.run({"bits": chunk})[0]["outputs"] > 0.5 for chunk in chunks])
 
     def taking(self, *inputs: Any) -> "Compiled":
         """This net, if it has room for a run on this input; else a larger one, if its size was left open."""

@@ -126,6 +126,11 @@ class Net(ABC):
         """For how many steps from this state there is room; None where there is no end to it."""
         return None
 
+    def one_step(self) -> Network | None:
+        """Where a single step of it maps bits to bits: that step, from `bits` to `outputs`, a row for each
+        pattern."""
+        return None
+
     def check_engine(self, engine: str) -> None:
         """Refuses an engine this target does not have."""
         if engine not in self.engines:
