@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +22,7 @@ from tapegrad.targets import Carry, Counts, Estimate, Target, target_named, targ
 
 if TYPE_CHECKING:
     from tapegrad._training import Fitted
+    from tapegrad.networks.backends.numpy import NumPy
     from tapegrad.targets.net import Net
 
 Defaults = Mapping[str, Any]
@@ -38,6 +39,8 @@ AUTO = "auto"
 """In place of an engine: the one for the length of the run."""
 LONGEST_NAME = 40
 """Characters of a source's name that is shown in advice."""
+ROWS_AT_ONCE = 1 << 10
+"""Of a batch that a net of one step takes: some megabytes."""
 LONGEST_CHUNK = 0.5
 """Seconds, after which the next steps that are taken at once are no more than these."""
 
@@ -107,6 +110,12 @@ class Compiled:
         """Runs the net to its end and returns what the source is about: a function's result, the outputs of a
         circuit, whether a machine accepts, or its tape, or what a program prints."""
         call = kind_of(self.source).call(self.source, inputs, named)
+        if self._in_one_pass:
+            carry = self.start(*call.inputs)
+            carry = self.net.advance(carry, MOST_STEPS_OF_A_CALL, self.net.engine_for(carry, 1))
+            return call.result(self.decode(self.net.decode(carry), last=True))
+        if call.patterns != 1 and self._one_step is not None:
+            return call.result(self._at_once(self._one_step, call))
         run = self._run(call, None, AUTO, None, None)
         if run.state is None or not run.halted:
             raise Refused(
@@ -115,9 +124,35 @@ class Compiled:
             )
         return run.value
 
+    @cached_property
+    def _of_any_size(self) -> bool:
+        """Whether a net of this source and target may be larger for another input."""
+        lowerings = way(self.source, self.target, self.options)
+        sizes = self.target.built_for_inputs or self.target.fitted is not Target.fitted
+        return sizes or kind_of(self.source).fitted is not None or any(own.suits for own in lowerings)
+
+    @cached_property
+    def _in_one_pass(self) -> bool:
+        """Whether a call is one forward pass, of a batch as of a single input, and nothing else."""
+        by_steps = self.one_by_one or kind_of(self.source).one_by_one
+        return self.net.one_pass and not by_steps and not self._of_any_size
+
+    @cached_property
+    def _one_step(self) -> "NumPy | None":
+        """What computes the one step of a net that takes rows of bits one by one, for many of them."""
+        alone = len(self.passes) == 1 and self.passes[0].one_by_one
+        own = self.net.one_step() if alone else None
+        return None if own is None else imported("tapegrad.networks.backends.numba:Numba")(own)
+
+    def _at_once(self, step: "NumPy", call: Call) -> State:
+        """The last state of the source, chunk by chunk, so that memory stays small."""
+        rows = self.source.start(*call.inputs).astype(np.float32)
+        chunks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
+        return np.concatenate([step.run({"bits": chunk})[0]["outputs"] > 0.5 for chunk in chunks])
+
     def taking(self, *inputs: Any) -> "Compiled":
         """This net, if it has room for a run on this input; else a larger one, if its size was left open."""
-        if self.given is None or self._has_room(inputs):
+        if self.given is None or not self._of_any_size or self._has_room(inputs):
             return self
         if self.larger is None or not self.larger._has_room(inputs):
             own = {name: value for name, value in self.options.items() if name in self.given}
@@ -177,9 +212,10 @@ class Compiled:
             ahead = imported("tapegrad._lockstep:looked_ahead")(net, call.inputs, most)
         if steps is None:
             steps = MOST_STEPS_OF_A_CALL if ahead is not None and ahead.halted else STEPS_WITHOUT_AN_END
+        first = net.encode(net.source.start(*call.inputs))
         if engine == AUTO:
-            engine = imported("tapegrad._lockstep:engine_for")(net, call.inputs, steps, ahead)
-        carry = net.net.begin(net.encode(net.source.start(*call.inputs)), engine)
+            engine = imported("tapegrad._lockstep:engine_for")(net, first, steps, ahead)
+        carry = net.net.begin(first, engine)
         run = net.resume(carry, steps=steps, engine=engine, progress=progress, watch=watch)
         done = run.halted and run.state is not None
         return replace(run, value=call.result(run.state)) if done else run
@@ -200,7 +236,7 @@ class Compiled:
         value = call.result(state) if done else None
         return Run(longest, done, state, carry, deviation, seconds, value)
 
-    @property
+    @cached_property
     def one_by_one(self) -> bool:
         """Whether the net takes one input at a time, of a source that takes batches."""
         return any(own.one_by_one or kind_of(own.after).one_by_one for own in self.passes)
@@ -218,7 +254,8 @@ class Compiled:
         """Goes on from where a net stands, for at most `steps` steps from its start. `watch` sees the state
         now and then, at least every so many steps if `every` says so."""
         began = time.perf_counter()
-        taken, chunk, took = self.net.steps_taken(carry), 1, 0.0
+        at_once = self.net.one_pass and progress is None and watch is None
+        taken, chunk, took = self.net.steps_taken(carry), steps if at_once else 1, 0.0
         while taken < steps and not self.net.done(carry):
             # Growing chunks: a short run shows its first steps at once, a long one is not slowed down.
             chunk = max(2 * chunk if took < LONGEST_CHUNK else chunk, self.net.silent(carry))

@@ -272,12 +272,13 @@ def looked_ahead(compiled: Compiled, words: tuple[Any, ...], horizon: int) -> Ah
         return None
 
 
-def engine_for(compiled: Compiled, words: tuple[Any, ...], steps: int, ahead: Ahead | None) -> str:
-    """The engine for a run of at most so many steps where none is asked for: the fast one, where there is
-    one, if the run is long, as the compiled interpreter has found."""
+def engine_for(compiled: Compiled, first: State, steps: int, ahead: Ahead | None) -> str:
+    """The engine for a run of at most so many steps from this first state of the lowered source, where none
+    is asked for: the fast one, where there is one, if the run is long, as the compiled interpreter has
+    found."""
     net = compiled.net
     length = 0 if ahead is None else min(ahead.steps, steps)
     if "fast" in net.engines and length > net.short_run:
         return "fast"
     known = ahead is not None and ahead.halted
-    return net.engine_for(compiled.start(*words), length if known else steps)
+    return net.engine_for(net.start(first), length if known else steps)

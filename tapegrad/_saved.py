@@ -22,9 +22,7 @@ from tapegrad.networks.saving import from_json, to_json
 from tapegrad.source import Arrays, Rewriting
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
-from tapegrad_check.folder import BESIDE_THE_NET, OF_NETWORK
-from tapegrad_check.passes import bound_source
-from tapegrad_check.rasp.answer_key import DISGUISED
+from tapegrad_check.folder import BESIDE_THE_NET, DISGUISED, OF_NETWORK
 
 _SOURCE, _LOWERED, _PASS = BESIDE_THE_NET
 """Prefixes of the arrays that belong to the source, to what it was lowered to, and to the passes in between,
@@ -59,6 +57,8 @@ def load(path: str | os.PathLike[str]) -> Compiled:
     """The compiled net again. The net itself comes from its arrays alone; the passes, which translate the
     user's inputs and states, are derived from the saved source, and a net for which they would be others than
     they were is refused."""
+    from tapegrad_check.passes import bound_source  # with all that proves; who saves does without
+
     folder = read_net(path)
     config, arrays = folder.config, folder.arrays
     if config["target"] == EXTENDED:

@@ -24,38 +24,39 @@ from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, Tapegra
 from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
 from tapegrad_check.folder import once
 
-_PLACES = [
-    "tapegrad.machines.kind:TURING_MACHINE",
-    "tapegrad.machines.kind:GRID_MACHINE",
-    "tapegrad.circuits.kind:CIRCUIT",
-    "tapegrad.circuits.kind:LAYERED_CIRCUIT",
-    "tapegrad.circuits.kind:FUNCTION",
-    "tapegrad.circuits.clocked.kind:SEQUENTIAL",
-    "tapegrad.learners.kind:LEARNER",
-    "tapegrad.programs.kind:PROGRAM",
-    "tapegrad.rasp.kind:RASP",
-]
-"""One line for each kind of source, in the order in which their formats are tried."""
+_PLACES = {
+    "turing machine": "tapegrad.machines.kind:TURING_MACHINE",
+    "grid machine": "tapegrad.machines.kind:GRID_MACHINE",
+    "circuit": "tapegrad.circuits.kind:CIRCUIT",
+    "layered circuit": "tapegrad.circuits.kind:LAYERED_CIRCUIT",
+    "function": "tapegrad.circuits.kind:FUNCTION",
+    "sequential circuit": "tapegrad.circuits.clocked.kind:SEQUENTIAL",
+    "learner": "tapegrad.learners.kind:LEARNER",
+    "program": "tapegrad.programs.kind:PROGRAM",
+    "rasp program": "tapegrad.rasp.kind:RASP",
+}
+"""One line for each kind of source, by its name, in the order in which their formats are tried."""
 
 _kinds: dict[str, SourceKind] = {}
+"""Those that were needed so far, and those that were registered."""
 
 
-def all_kinds() -> Iterable[SourceKind]:
-    """Every kind of source."""
-    return _loaded().values()
+def all_kinds() -> Iterator[SourceKind]:
+    """Every kind of source, loaded when its turn comes."""
+    return map(_kind_named, [*_PLACES, *(name for name in _kinds if name not in _PLACES)])
 
 
 def register(kind: SourceKind) -> None:
     """Adds a kind of source, for this process."""
-    if kind.name in _loaded():
+    if kind.name in {*_PLACES, *_kinds}:
         raise InputError(f"there is a kind of source {kind.name!r} already")
     _kinds[kind.name] = kind
 
 
-def _loaded() -> dict[str, SourceKind]:
-    if not _kinds:
-        _kinds.update({kind.name: kind for kind in map(imported, _PLACES)})
-    return _kinds
+def _kind_named(name: str) -> SourceKind:
+    if name not in _kinds:
+        _kinds[name] = imported(_PLACES[name])
+    return _kinds[name]
 
 
 def kind_of(source: Source | type) -> SourceKind:
@@ -87,7 +88,7 @@ def ways(source: Source, *wanted: type) -> Iterator[list[Lowering]]:
             yield chain
             continue
         passed = {start, *(lowering.after for lowering in chain)}
-        for lowering in _kinds[name].lowerings:
+        for lowering in _kind_named(name).lowerings:
             if lowering.after not in passed:
                 waiting.append((lowering.after, [*chain, lowering]))
 
@@ -100,7 +101,8 @@ def route(source: Source, *wanted: type, names: Iterable[str] = ()) -> list[Lowe
     def missed(chain: list[Lowering]) -> int:
         return len(asked - {name for lowering in chain for name in lowering.options})
 
-    found = min(ways(source, *wanted), key=missed, default=None)
+    chains = ways(source, *wanted)
+    found = min(chains, key=missed, default=None) if asked else next(chains, None)
     if found is None:
         goals = " or ".join(kind_of(own).name for own in wanted)
         raise Refused(f"no lowering leads from a {kind_of(source).name} to a {goals}")
@@ -186,10 +188,10 @@ def as_source(given: Any) -> Source:
         return given.source
     if isinstance(given, str | os.PathLike):
         return read(given)
-    if any(isinstance(given, kind.type) for kind in all_kinds()):
-        return given
     if inspect.isroutine(given) or isinstance(given, partial):
         return trace(given)
+    if any(isinstance(given, kind.type) for kind in all_kinds()):
+        return given
     raise _no_source(type(given))
 
 
@@ -296,7 +298,7 @@ def source_to_json(source: Source) -> tuple[dict[str, Any], Arrays]:
 def source_from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Source:
     """The source again; anything that does not fit is refused."""
     try:
-        return _loaded()[data["kind"]].from_json(data, arrays)
+        return _kind_named(data["kind"]).from_json(data, arrays)
     except TapegradError as error:
         raise BrokenNet(f"the saved source contradicts itself: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

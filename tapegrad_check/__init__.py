@@ -1,13 +1,14 @@
 """The independent checker of saved nets: `check(folder)`, and `tapegrad-check FOLDER` on the command line.
 
 It shares no code with the compiler: NumPy, safetensors and the standard library are all it trusts, so that a
-fault in the compiler cannot hide itself here. Each target has a checker in the file of its name.
+fault in the compiler cannot hide itself here. Each target has a checker in the file of its name. What proves
+is loaded when something is to be proved: whoever reads or writes a folder does without.
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tapegrad_check.folder import (
     AGAIN,
     COMPUTES_SOURCE,
     CONFIG,
+    DISGUISED,
     MODEL,
     OWN_TABLE,
     Arrays,
@@ -26,50 +28,20 @@ from tapegrad_check.folder import (
     read_folder,
     tested_on,
 )
-from tapegrad_check.graph import Graph, graph_in
-from tapegrad_check.passes import Bound, bound_source
-from tapegrad_check.rasp import answer_key
-from tapegrad_check.sources import Model
-from tapegrad_check.targets import (
-    classifiers,
-    decoder,
-    emulator,
-    extended,
-    rcnn,
-    relu,
-    simplex,
-    stock,
-    tape,
-    transformer,
-)
+
+if TYPE_CHECKING:
+    from tapegrad_check.graph import Graph
+    from tapegrad_check.passes import Bound
+    from tapegrad_check.sources import Model
 
 __all__ = ["CheckError", "CheckReport", "Unchecked", "check", "read_folder"]
 
-Checker = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None], Checked]
-"""From the net's config, its own arrays, the claims, and the source that the net must be of, to what was
-proved. Every name and number that the loader reads is bound to that source, or to the arrays; where it is
-None, because the way to it is not proved, the net is checked against its own table alone."""
-CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None, Graph], Checked]
-"""The same for a target whose nets are saved as graphs."""
-
-GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {
-    "decoder": decoder.check,
-    "rcnn": rcnn.check,
-    "relu": relu.check,
-    "transformer": transformer.check,
-}
-"""Of the targets `WITH_NETWORK`."""
+TARGETS = "simplex", "tape", "emulator", "extended", "decoder", "rcnn", "relu", "transformer"
+"""Those that have a checker."""
 
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 """Exit codes of verdicts that are weaker than a proof of everything for all inputs. Those of refusals are in
 `__main__`."""
-
-CHECKERS: dict[str, Checker] = {
-    "simplex": simplex.check,
-    "tape": tape.check,
-    "emulator": emulator.check,
-    "extended": extended.check,
-}
 
 
 @dataclass(frozen=True)
@@ -86,6 +58,8 @@ class CheckReport:
     @property
     def code(self) -> int:
         """The exit code of commands that check: 0 for nothing less than a proof for all inputs."""
+        from tapegrad_check.targets import classifiers, emulator
+
         if self.verdict == COMPUTES_SOURCE:
             return 0
         if classifiers.NOT_COMPARED in self.verdict:
@@ -108,32 +82,38 @@ def checked_by(
     config: dict[str, Any],
     own: Arrays,
     claims: dict[str, Any],
-    source: Model | None,
-    graph: Graph | None = None,
+    source: "Model | None",
+    graph: "Graph | None" = None,
 ) -> Checked:
-    """What the checker of a target proves of a net."""
-    if graph is None:
-        return CHECKERS[target](config, own, claims, source)
-    return GRAPH_CHECKERS[target](config, own, claims, source, graph)
+    """What the checker of a target proves of a net: from its config, its own arrays, the claims, and the
+    source that it must be of; of a target `WITH_NETWORK` from its graph, too. Every name and number that the
+    loader reads is bound to that source, or to the arrays; where it is None, because the way to it is not
+    proved, the net is checked against its own table alone."""
+    checker = import_module(f"tapegrad_check.targets.{target}").check
+    given = (config, own, claims, source)
+    return checker(*given) if graph is None else checker(*given, graph)
 
 
 def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
     """Proves what can be proved of a saved net; `CheckError` says what does not hold. With `of`, the path is
     that of a stock checkpoint, which must be the net that is saved there."""
+    from tapegrad_check.passes import Bound
+    from tapegrad_check.rasp import answer_key
+    from tapegrad_check.targets import classifiers, emulator, stock
+
     exported, path = path, path if of is None else of
     folder = read_folder(path)
     target = folder.config["target"]
-    known = *CHECKERS, *GRAPH_CHECKERS
-    if target not in (*known, answer_key.DISGUISED):
+    if target not in (*TARGETS, DISGUISED):
         raise Unchecked(
             f"there is no checker for the target {target!r}",
             where=f"{path}/{CONFIG}",
-            advice=f"Checked targets are {', '.join(known)}.",
+            advice=f"Checked targets are {', '.join(TARGETS)}.",
         )
     try:
         # Numbers of a genuine net never overflow here, so that one which does is a reason to refuse it.
         with np.errstate(over="raise", invalid="raise", divide="raise"):
-            if target == answer_key.DISGUISED:
+            if target == DISGUISED:
                 source, checked = answer_key.check_folder(path, folder)
                 bound = Bound(source, "", ())
             else:
@@ -165,11 +145,14 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     return CheckReport(str(exported), target, verdict, tuple(statements))
 
 
-def _checked(folder: Folder) -> tuple[Bound, Checked]:
+def _checked(folder: Folder) -> "tuple[Bound, Checked]":
     """A net beside what the passes give; beside its own table alone where that cannot be compared."""
+    from tapegrad_check.graph import graph_in
+    from tapegrad_check.passes import Bound, bound_source
+
     bound, graph = bound_source(folder), graph_in(folder)
 
-    def beside(source: Model | None) -> Checked:
+    def beside(source: "Model | None") -> Checked:
         return checked_by(
             folder.config["target"],
             folder.config["net"],

@@ -37,6 +37,9 @@ OLDER = {
 WITH_NETWORK: frozenset[str] = frozenset({"decoder", "rcnn", "relu", "transformer"})
 """Targets whose folders hold the graph of the network."""
 
+DISGUISED = "disguised"
+"""What stands for the target of a net in disguise."""
+
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")
 """Prefixes of arrays that belong to the source, to what it was lowered to, and to the passes in between."""
 OF_NETWORK = "network."

@@ -14,6 +14,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad._sources import find
+from tapegrad.circuits import CircuitBuilder
 from tapegrad.errors import FormatError, InputError, Refused
 from tests.test_cli import tapegrad
 
@@ -107,6 +108,65 @@ def test_circuits_take_numbers_for_their_words() -> None:
         adder("3", 1)
     divider = tg.compile(tg.trace(lambda a: {"q": a // 3, "r": a % 3}, tg.UInt(4)).circuit, "relu")
     assert divider(11) == {"q": 3, "r": 2}
+
+
+FORMS = {
+    "relu": {},
+    "relu, paper": {"form": "paper"},
+    "transformer": {},
+    "transformer, softmax": {"attention": "softmax"},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("types", "given"),
+    [
+        ((tg.UInt(8), tg.UInt(8)), ([1, 2, 250, 0], [255, 3, 6, 0])),
+        ((tg.UInt(16), tg.Int(5)), ([1, 2, 65_535, 7], [-16, 15, -1, 0])),
+        ((tg.Bit, tg.UInt(70)), ([1, 0, 1, 1], [1 << 69, 3, 0, (1 << 70) - 1])),
+    ],
+)
+def test_a_batch_is_its_rows_one_by_one(form: str, types: Any, given: Any) -> None:
+    """In one pass where the net allows it; compared with Python's numbers, and with calls of a row each."""
+    target = form.partition(",")[0]
+
+    def swapped(a: Any, b: Any) -> Any:
+        return b, a
+
+    called = tg.compile(tg.trace(swapped, *types), target, **FORMS[form])
+    there, back = called(*given)
+    assert (back.tolist(), there.tolist()) == given
+    rows = [called(*row) for row in zip(*given, strict=True)]
+    assert [(b, a) for a, b in rows] == list(zip(*given, strict=True))
+    empty = called(*[np.array([], int)] * 2)
+    assert [own.dtype for own in empty] == [there.dtype, back.dtype]
+    assert [own.tolist() for own in empty] == [[], []]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a[0]", "b[0]", "a[1]", "b[1]", "a[2]", "b[2]", "b[3]"),
+        ("a[0]", "b[3]", "a[1]", "b[0]", "c", "a[2]"),
+    ],
+)
+def test_bits_of_a_word_may_stand_anywhere(names: tuple[str, ...]) -> None:
+    """Columns that are not one after the other, and words that lack a bit."""
+    build = CircuitBuilder()
+    wires = {name: build.input(name) for name in names}
+    for name in reversed(names):
+        build.output(name, wires[name])
+    called = tg.compile(build.circuit("shuffled"), "relu")
+    given = {"a": [5, 6], "b": [9, 8]} | ({"c": [1, 0]} if "c" in names else {})
+    assert {name: own.tolist() for name, own in called(**given).items()} == given
+
+
+def test_a_large_batch_of_a_transformer_is_taken_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = tg.compile(clamped, "transformer")
+    monkeypatch.setattr("tapegrad._compile.ROWS_AT_ONCE", 7)
+    a, b = np.random.default_rng(0).integers(0, 256, (2, 40))
+    assert called(a, b).tolist() == np.minimum(a + b, 255).tolist()
 
 
 def test_machines_give_their_verdict_or_their_tape() -> None:

@@ -6,7 +6,7 @@ unary number.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import tapegrad as tg
 from tapegrad import _sources as sources
 from tapegrad.cli import app
-from tapegrad.errors import BrokenNet, FormatError
+from tapegrad.errors import BrokenNet, FormatError, InputError
 from tapegrad.machines.model import RIGHT, Configuration, Rule, TuringMachine
 from tapegrad.source import Format, Lowering, Ready, Rewriting, SourceKind
 
@@ -76,7 +76,7 @@ COUNTER = SourceKind(
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch):
-    monkeypatch.setattr(sources, "_kinds", dict(sources._loaded()))
+    monkeypatch.setattr(sources, "_kinds", dict(sources._kinds))
     tg.register(COUNTER)
 
 
@@ -84,6 +84,13 @@ def command(*words):
     done = CliRunner().invoke(app, list(words))
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def test_kinds_are_listed_by_their_names():
+    """A kind is loaded by the name that lowerings give it."""
+    assert [kind.name for kind in sources.all_kinds()] == [*sources._PLACES, "counter"]
+    with pytest.raises(InputError, match="already"):
+        tg.register(replace(COUNTER, name="circuit"))
 
 
 def test_read():

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.scalars import (
-    bits_of,
+    Words,
     dtype_of_integers,
     residues_of,
+    rows_of,
     type_of_words,
     whole,
     within,
@@ -35,7 +36,7 @@ from tapegrad.circuits.types import (
     ScalarType,
     integers,
     many_from_bits,
-    many_to_bits,
+    many_to_words,
     parts,
 )
 from tapegrad.errors import InputError
@@ -44,40 +45,50 @@ from tapegrad.source import Call
 BUS = re.compile(r"(.+)\[([0-9]+)\]")
 """A bit of a value, as in `a[3]`."""
 LONGEST_TEXT = 1 << 20
+Numbers = Sequence[Any] | NDArray[Any]
+Rows = NDArray[np.uint8]
 
 
 class Bus(NamedTuple):
     """A value of a circuit: which of the bits are its own, and where in it they stand, the lowest at 0."""
 
     name: str
-    columns: list[int]
-    places: list[int]
-
-    @property
-    def width(self) -> int:
-        """Bits, those that the circuit does not have among them."""
-        return 1 + max(self.places)
+    width: int
+    """Bits, those that the circuit does not have among them."""
+    columns: slice | list[int]
+    places: slice | list[int]
 
 
 @lru_cache(maxsize=64)
 def buses_of(names: tuple[str, ...]) -> tuple[Bus, ...]:
     """The values, by the names of bits: `x[0]`, `x[1]`, ... are one number."""
-    found: dict[str, Bus] = {}
+    found: dict[str, tuple[list[int], list[int]]] = {}
     for column, name in enumerate(names):
         bus = BUS.fullmatch(name)
-        own = found.setdefault(bus[1] if bus else name, Bus(bus[1] if bus else name, [], []))
-        own.columns.append(column)
-        own.places.append(int(bus[2]) if bus else 0)
-    return tuple(found.values())
+        columns, places = found.setdefault(bus[1] if bus else name, ([], []))
+        columns.append(column)
+        places.append(int(bus[2]) if bus else 0)
+    return tuple(
+        Bus(name, 1 + max(places), _in_one_piece(columns), _in_one_piece(places))
+        for name, (columns, places) in found.items()
+    )
+
+
+def _in_one_piece(numbers: list[int]) -> slice | list[int]:
+    """A slice in place of numbers that follow one another: what it takes of an array is not copied."""
+    first = numbers[0]
+    return slice(first, first + len(numbers)) if numbers == [*range(first, first + len(numbers))] else numbers
 
 
 def named_numbers(names: Sequence[str], rows: Bits) -> dict[str, NDArray[Any]]:
     """The value of every bus, for each row of bits."""
     found = {}
     for bus in buses_of(tuple(names)):
-        bits = np.zeros((len(rows), bus.width), bool)
-        bits[:, bus.places] = rows[:, bus.columns]
-        found[bus.name] = words_of(bits).astype(dtype_of_integers(bus.width))
+        bits, kept = rows[:, bus.columns], dtype_of_integers(bus.width)
+        if bus.places != slice(0, bus.width):
+            bits = np.zeros((len(rows), bus.width), bool)
+            bits[:, bus.places] = rows[:, bus.columns]
+        found[bus.name] = bits[:, 0].astype(kept) if bus.width == 1 else words_of(bits).astype(kept)
     return found
 
 
@@ -108,14 +119,14 @@ def call_circuit(circuit: Circuit, given: tuple[Any, ...], named: Mapping[str, A
     return Call((rows,), lambda result: _outputs(circuit, result, batch), len(rows))
 
 
-def cycles_by_name(inputs: Sequence[str], name: str, named: Mapping[str, Any]) -> NDArray[np.uint8]:
+def cycles_by_name(inputs: Sequence[str], name: str, named: Mapping[str, Any]) -> Rows:
     """The row of bits of every cycle, from a number for each input and cycle; a single number holds for all
     of them."""
     values = _bound(name, {own: own for own in _widths(inputs)}, (), named)
     return _bits(inputs, values)[1]
 
 
-def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
+def parse_bits(circuit: Circuit, texts: Sequence[str]) -> tuple[Rows]:
     """Bits in order (`0110`), or a number for each input or bus, in order or as `name=number`."""
     widths, digits = _widths(circuit.inputs), "".join(texts).replace("_", "").replace(" ", "")
     by_name, bits = any("=" in text for text in texts), not set(digits) - {"0", "1"}
@@ -151,22 +162,26 @@ def _widths(names: Sequence[str]) -> dict[str, int]:
     return {bus.name: bus.width for bus in buses_of(tuple(names))}
 
 
-def _bits(inputs: Sequence[str], values: Mapping[str, Any]) -> tuple[bool, NDArray[np.uint8]]:
+def _bits(inputs: Sequence[str], values: Mapping[str, Any]) -> tuple[bool, Rows]:
     """Whether these numbers are batches; and a row of bits for each pattern."""
     buses = {bus.name: bus for bus in buses_of(tuple(inputs))}
 
-    def bits(name: str, numbers: Sequence[Any] | NDArray[Any]) -> NDArray[np.uint8]:
+    def words(name: str, numbers: Numbers) -> Words:
         width = buses[name].width
-        return bits_of(_words(numbers, width, f"input {name!r}"), width)
+        return Words(_words(numbers, width, f"input {name!r}"), width)
 
-    batch, count, found = _columns(values, dict.fromkeys(values, 0), bits)
-    rows = np.zeros((count, len(inputs)), np.uint8)
-    for name, own in found.items():
-        rows[:, buses[name].columns] = own[:, buses[name].places]
+    batch, count, found = _columns(values, dict.fromkeys(values, 0), words)
+    whole = (isinstance(bus.columns, slice) and bus.places == slice(0, bus.width) for bus in buses.values())
+    if all(whole):
+        return batch, rows_of(found, count)
+    rows = np.empty((count, len(inputs)), np.uint8)
+    for name, own in zip(values, found, strict=True):
+        bus = buses[name]
+        rows[:, bus.columns] = rows_of([own], count)[:, bus.places]
     return batch, rows
 
 
-def _words(numbers: Sequence[Any] | NDArray[Any], width: int, where: str) -> NDArray[Any]:
+def _words(numbers: Numbers, width: int, where: str) -> NDArray[Any]:
     """Numbers of so many bits, signed or not, modulo 2^width."""
     low, high = -(1 << width - 1), (1 << width) - 1
     array = integers(numbers)
@@ -197,9 +212,9 @@ def call_function(traced: Traced, given: tuple[Any, ...], named: Mapping[str, An
     def results(rows: Bits) -> Any:
         return many_from_bits(traced.output, rows)
 
-    def encoded(name: str, own: Sequence[Any] | NDArray[Any]) -> NDArray[np.uint8]:
+    def encoded(name: str, own: Numbers) -> Words:
         try:
-            return many_to_bits(traced.inputs[name], own)
+            return many_to_words(traced.inputs[name], own)
         except InputError as error:
             raise InputError(error.what, where=f"argument {name!r}", advice=error.advice) from error
 
@@ -208,11 +223,11 @@ def call_function(traced: Traced, given: tuple[Any, ...], named: Mapping[str, An
     values = _bound(traced.name, _described(traced), given, named)
     depths = {name: _axes(layout) for name, layout in traced.inputs.items()}
     batch, count, found = _columns(values, depths, encoded)
-    rows = np.concatenate([np.zeros((count, 0), np.uint8), *found.values()], axis=1).view(bool)
+    rows = rows_of(found, count).view(bool)
     return Call((rows,), results if batch else lambda result: traced.decode(result[0]), len(rows))
 
 
-def parse_arguments(traced: Traced, texts: Sequence[str]) -> tuple[NDArray[np.uint8]]:
+def parse_arguments(traced: Traced, texts: Sequence[str]) -> tuple[Rows]:
     """A value for each parameter, in order or as `name=value`: a number, or `[1, 2, 3]`, or `1,2,3`."""
     assigned = [text for text in texts if "=" in text]
     given = tuple(text for text in texts if "=" not in text)
@@ -291,29 +306,31 @@ def _bound(
     name: str, wanted: Mapping[str, str], given: tuple[Any, ...], named: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Every name with its value, in order; `wanted` has them with what is said of each."""
+    values = dict(zip(wanted, given, strict=False))
+    if unknown := named.keys() - wanted.keys():
+        wrong = f"there is no input {min(unknown)!r}"
+    elif len(given) > len(wanted):
+        wrong = f"{len(given)} inputs were given instead of {len(wanted)}"
+    elif twice := values.keys() & named.keys():
+        wrong = f"input {min(twice)!r} was given twice"
+    elif missing := wanted.keys() - values.keys() - named.keys():
+        wrong = f"no value for {', '.join(own for own in wanted if own in missing)}"
+    else:
+        values |= named
+        return {own: values[own] for own in wanted}
     advice = f"{name} takes {', '.join(wanted.values())}."
     if any(": Array" in said for said in wanted.values()):
         advice += " An array is one value: [1, 2, 3] in Python, 1,2,3 on the command line."
-    if unknown := named.keys() - set(wanted):
-        raise InputError(f"there is no input {min(unknown)!r}", advice=advice)
-    if len(given) > len(wanted):
-        raise InputError(f"{len(given)} inputs were given instead of {len(wanted)}", advice=advice)
-    values = dict(zip(wanted, given, strict=False))
-    if twice := values.keys() & named.keys():
-        raise InputError(f"input {min(twice)!r} was given twice", advice=advice)
-    values |= named
-    if missing := [own for own in wanted if own not in values]:
-        raise InputError(f"no value for {', '.join(missing)}", advice=advice)
-    return {own: values[own] for own in wanted}
+    raise InputError(wrong, advice=advice)
 
 
 def _columns(
     values: Mapping[str, Any],
     axes: Mapping[str, int],
-    bits: Callable[[str, Sequence[Any] | NDArray[Any]], NDArray[np.uint8]],
-) -> tuple[bool, int, dict[str, NDArray[np.uint8]]]:
-    """Whether these are batches, of how many patterns, and the bits of every value, a row for each pattern.
-    What is no batch is the same in all."""
+    words: Callable[[str, Numbers], Words],
+) -> tuple[bool, int, list[Words]]:
+    """Whether these are batches, of how many patterns, and the words of every value. What is no batch is the
+    same in all."""
     values = {name: _as_numpy(own, f"input {name!r}") for name, own in values.items()}
     found = {name: _axes_of(own) for name, own in values.items()}
     for name, count in found.items():
@@ -331,9 +348,8 @@ def _columns(
     if len(sizes) > 1:
         raise InputError(f"batches of {' and '.join(map(str, sorted(sizes)))} do not go together")
     count = sizes.pop() if sizes else 1
-    rows = {name: bits(name, own if name in batches else [own]) for name, own in values.items()}
-    spread = {name: np.broadcast_to(own, (count, own.shape[1])) for name, own in rows.items()}
-    return bool(batches), count, spread
+    given = ((name, own if name in batches else [own]) for name, own in values.items())
+    return bool(batches), count, [words(name, own) for name, own in given]
 
 
 def _as_numpy(value: Any, where: str) -> Any:

@@ -83,16 +83,13 @@ def _same(operands: int, type: Callable[[int], Any] = UInt) -> Callable[[int], t
     return lambda width: (type(width),) * operands
 
 
-_TWO = _same(2)
-
-
 @dataclass(frozen=True)
 class ReadyCircuit:
     """A function of integers, by default two of the same width."""
 
     function: Callable[..., Any]
     summary: str
-    types: Callable[[int], tuple[Any, ...]] = _TWO
+    types: Callable[[int], tuple[Any, ...]] = lambda width: (UInt(width),) * 2
     """Of its operands, for a width."""
     largest: int = 1024
     """The greatest width on offer."""

@@ -28,14 +28,12 @@ class Gate(IntEnum):
     @property
     def arity(self) -> int:
         """How many operands the gate looks at."""
-        if self in (Gate.FALSE, Gate.TRUE):
-            return 0
-        return 1 if self in (Gate.NOT, Gate.ID) else 2
+        return int(ARITY[self])
 
 
-ARITY = np.zeros(16, np.int8)
-for _gate in Gate:
-    ARITY[_gate] = _gate.arity
+ARITY = np.full(16, 2, np.int8)
+ARITY[[Gate.NOT, Gate.ID]] = 1
+ARITY[[Gate.FALSE, Gate.TRUE]] = 0
 
 Bits = NDArray[np.bool_]
 """A batch of bit vectors, one per row."""

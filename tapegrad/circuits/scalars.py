@@ -11,10 +11,10 @@ digits they are:
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,25 +170,63 @@ def type_of_words(width: int) -> Any:
     return np.uint64 if width <= 64 else object
 
 
+class Words(NamedTuple):
+    """Words for each pattern, one or several, and of how many bits they are."""
+
+    words: NDArray[Any]
+    width: int
+
+    @property
+    def bits(self) -> int:
+        """Of a pattern."""
+        return self.width * math.prod(self.words.shape[1:])
+
+
+def rows_of(parts: Sequence[Words], count: int) -> NDArray[np.uint8]:
+    """Their bits side by side, a row for each of so many patterns; of a part that has one, the same in
+    all."""
+    if parts and all(width in (8, 16, 32, 64) for _, width in parts):  # so they lie in memory as they are
+        fields = np.empty(count, [("", f"<u{width // 8}", words.shape[1:]) for words, width in parts])
+        for name, (words, _) in zip(fields.dtype.names or (), parts, strict=True):
+            fields[name] = words
+        return np.unpackbits(fields.view(np.uint8), bitorder="little").reshape(
+            count, sum(own.bits for own in parts)
+        )
+    rows = [bits_of(own.words.reshape(-1), own.width).reshape(len(own.words), own.bits) for own in parts]
+    spread = [own if len(own) == count else np.broadcast_to(own, (count, own.shape[1])) for own in rows]
+    return np.concatenate([np.zeros((count, 0), np.uint8), *spread], axis=1)
+
+
 def bits_of(words: NDArray[Any], width: int) -> NDArray[np.uint8]:
     """A row of bits for each word, the lowest first."""
+    if width == 1:
+        return words.astype(np.uint8).reshape(-1, 1)
+    size = _octets(width)
     if words.dtype == object:
-        size = (width + 7) // 8
         octets = np.frombuffer(b"".join(word.to_bytes(size, "little") for word in words), np.uint8)
     else:
-        size = 8
-        octets = words.astype("<u8").view(np.uint8)
-    return np.unpackbits(octets.reshape(len(words), size), axis=1, bitorder="little")[:, :width]
+        octets = words.astype(f"<u{size}").view(np.uint8)
+    return np.unpackbits(octets, bitorder="little").reshape(len(words), 8 * size)[:, :width]
 
 
 def words_of(bits: NDArray[Any]) -> NDArray[Any]:
     """The words again."""
-    octets = np.packbits(bits, axis=1, bitorder="little")
-    if bits.shape[1] > 64:
-        return np.array([int.from_bytes(row.tobytes(), "little") for row in octets], object)
-    whole = np.zeros((len(bits), 8), np.uint8)
-    whole[:, : octets.shape[1]] = octets
-    return whole.view("<u8")[:, 0].astype(np.uint64)
+    count, width = bits.shape
+    size = _octets(width)
+    if width != 8 * size:
+        bits, narrow = np.zeros((count, 8 * size), bool), bits
+        bits[:, :width] = narrow
+    octets = np.packbits(bits.reshape(-1), bitorder="little")  # of all rows at once, which takes no longer
+    if width > 64:
+        rows = octets.reshape(count, size)
+        return np.array([int.from_bytes(row.tobytes(), "little") for row in rows], object)
+    return octets.view(f"<u{size}").astype(np.uint64)
+
+
+def _octets(width: int) -> int:
+    """Of a word of so many bits; as many as a type of NumPy's has, unless it is wider than all of them."""
+    size = max(1, (width + 7) // 8)
+    return size if size > 8 else 1 << (size - 1).bit_length()
 
 
 def dtype_of_integers(width: int, *, signed: bool = False) -> Any:

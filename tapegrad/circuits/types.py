@@ -29,7 +29,7 @@ from tapegrad.circuits.scalars import (
     ScalarType,
     UFixed,
     UInt,
-    bits_of,
+    Words,
     scalar_type,
     words_of,
 )
@@ -57,7 +57,7 @@ __all__ = [
     "layout_from_json",
     "layout_to_json",
     "many_from_bits",
-    "many_to_bits",
+    "many_to_words",
     "names",
     "parts",
     "to_bits",
@@ -177,15 +177,15 @@ def from_bits(layout: Layout, bits: Iterator[Any]) -> Any:
     return tuple(items) if isinstance(layout, tuple) else items
 
 
-def many_to_bits(layout: Layout, values: Sequence[Any] | NDArray[Any]) -> NDArray[np.uint8]:
-    """The bits of many values, a row for each: of an array or a list of integers at once."""
-    width = sum(1 for _ in names(layout, ""))
+def many_to_words(layout: Layout, values: Sequence[Any] | NDArray[Any]) -> Words:
+    """The words of many values: of an array or a list of integers at once, else every bit as one."""
     if isinstance(layout, ScalarType | Array):
         shape, of = shape_of(layout)
         array = values if isinstance(values, np.ndarray) else integers(values)
         if array is not None and array.shape[1:] == shape:
-            return bits_of(of.residues(array.reshape(-1)), of.width).reshape(len(array), width)
-    return np.array([list(to_bits(layout, value)) for value in values], np.uint8).reshape(len(values), width)
+            return Words(of.residues(array.reshape(-1)).reshape(array.shape), of.width)
+    bits = [list(to_bits(layout, value)) for value in values]
+    return Words(np.array(bits, np.uint64).reshape(len(values), sum(1 for _ in names(layout, ""))), 1)
 
 
 def many_from_bits(layout: Layout, bits: NDArray[Any]) -> Any:

@@ -11,12 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from tapegrad._compile import Compiled, compile, compile_for
-from tapegrad._sources import parse_inputs, route
+from tapegrad._sources import find, kind_of, parse_inputs, route
 from tapegrad._verify import verify
-from tapegrad.circuits import library as circuits
 from tapegrad.commands.output import DISAGREED, AsJson, console, errors, print_json
-from tapegrad.machines import library as machines
-from tapegrad.programs import library as programs
 from tapegrad.targets import Example, Target, all_targets
 
 ATTACHED = "tapegrad.demo"
@@ -75,11 +72,9 @@ def demo(as_json: AsJson = False) -> None:
 
 def _examples(target: Target) -> Iterator[Example]:
     """The machine and the circuit that go through all targets, then an example of the target's own."""
-    machine, circuit = machines.ready("increment"), circuits.ready("adder2")
-    for source, inputs in (
-        (machine, parse_inputs(machine, ["1011"])),
-        (circuit, parse_inputs(circuit, ["a=2", "b=3"])),
-    ):
+    for name, texts in (("increment", ["1011"]), ("adder2", ["a=2", "b=3"])):
+        source = find(name).source
+        inputs = parse_inputs(source, texts)
         needed = {
             name
             for way in route(source, *target.kinds)
@@ -91,14 +86,14 @@ def _examples(target: Target) -> Iterator[Example]:
             options["inputs"] = [inputs]
         yield Example(source, inputs, options)
     yield target.examples()[0]
-    program = programs.READY["rv32-fibonacci"]
     if target.name in RUN_PROGRAMS:
-        yield Example(program.build(), (program.example,))
+        program = find("rv32-fibonacci")
+        yield Example(program.source, program.inputs)
 
 
 def _compiled(example: Example, target: Target) -> Compiled:
     """With options that suit the input, for a program, which has to know how long it will run."""
-    if isinstance(example.source, programs.Program):
+    if kind_of(example.source).fitted is not None:
         return compile_for(example.source, target.name, example.inputs, example.steps)
     return compile(example.source, target.name, **example.options)
 

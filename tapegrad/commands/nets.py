@@ -37,8 +37,7 @@ from tapegrad.interop.exporting import EXECUTABLES, FORMS, HUGGINGFACE, Subject,
 from tapegrad.learners import on_grid
 from tapegrad.machines.model import GridConfiguration, GridMachine
 from tapegrad_check.__main__ import checked
-from tapegrad_check.folder import CONFIG, LIMITS, bytes_of, parsed
-from tapegrad_check.rasp.answer_key import DISGUISED
+from tapegrad_check.folder import CONFIG, DISGUISED, LIMITS, bytes_of, parsed
 
 POINTS = 4
 """That a classifier is asked for, to verify it."""

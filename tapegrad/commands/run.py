@@ -115,13 +115,13 @@ def run(
                 steps, horizon = None, SIGHT  # so many of the source are in the net; it has more of its own
             elif steps is None and kind_of(found.source).compiled_run is None:
                 horizon = SIGHT  # a circuit or a learner ends, however long the machine is that it became
-        target = compiled.target.name
+        target, first = compiled.target.name, compiled.encode(compiled.source.start(*words))
         ahead = looked_ahead(compiled, words, horizon)
         if steps is None:
             steps = min(horizon, compiled.target.blind)
             if ahead is not None and ahead.halted:
                 steps = ahead.steps + LAST_STEPS
-            room = compiled.net.room(compiled.encode(compiled.source.start(*words)))
+            room = compiled.net.room(first)
             if saved is None and room is not None and ahead is not None and ahead.halted:
                 _refuse_too_long(compiled, ahead.steps, room, given)
             steps = steps if saved is not None or room is None else min(steps, max(1, room))
@@ -129,7 +129,7 @@ def run(
             every = every or _leap(compiled, words, steps, ahead)
         asked, engine = engine, AUTO if engine is None else engine
         if engine == AUTO:
-            asked, engine = None, engine_for(compiled, words, steps, ahead)
+            asked, engine = None, engine_for(compiled, first, steps, ahead)
     own = {} if saved is not None else compiled.options
     chosen = {name: value for name, value in own.items() if name not in {"inputs", *given}}
     if compiled.source is not found.source:

@@ -10,7 +10,6 @@ import typer
 from tapegrad._files import content_of, write_atomically
 from tapegrad._sources import find
 from tapegrad._vnn import FAMILY_NAMES, TOOL_NAMES
-from tapegrad.circuits.formats import read as read_circuit
 from tapegrad.commands.output import AsJson, console, print_json, progress_bar
 from tapegrad.errors import InputError
 from tapegrad.interop.exporting import Subject, exported
@@ -168,6 +167,8 @@ def _circuit(text: str) -> str:
     """A circuit with one output, as a text in BLIF."""
     content = exported(Subject(find(text).source), "blif")
     assert isinstance(content, bytes)
+    from tapegrad.circuits.formats import read as read_circuit
+
     outputs = len(read_circuit(content).outputs)
     if outputs != 1:
         raise InputError(

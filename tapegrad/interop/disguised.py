@@ -24,8 +24,8 @@ from tapegrad.interop.sequences import Sizes, StockLayer, checkpoint, mobilebert
 from tapegrad.rasp.functions import Value, plain, shown
 from tapegrad.rasp.functions import from_json as value_of
 from tapegrad.rasp.functions import to_json as written
-from tapegrad_check.folder import CERTIFICATE, CONFIG, MODEL, VERSION, read_folder
-from tapegrad_check.rasp.answer_key import DISGUISED, KEY, KEY_ARRAYS, read_key
+from tapegrad_check.folder import CERTIFICATE, CONFIG, DISGUISED, MODEL, VERSION, read_folder
+from tapegrad_check.rasp.answer_key import KEY, KEY_ARRAYS, read_key
 
 Arrays = dict[str, NDArray[Any]]
 Weights = dict[str, NDArray[np.float32]]

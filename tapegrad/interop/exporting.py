@@ -3,26 +3,24 @@
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tapegrad._compile import Compiled
-from tapegrad.circuits import formats as circuit_formats
 from tapegrad.circuits.clocked.model import SequentialCircuit
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.tracer import Traced
 from tapegrad.errors import InputError, Refused, described
 from tapegrad.learners import Learner
-from tapegrad.machines import formats as machine_formats
 from tapegrad.machines.model import GridMachine, TuringMachine
-from tapegrad.programs.executable import write_elf
-from tapegrad.programs.model import Program
-from tapegrad.source import Format, Source
+from tapegrad.source import Source, imported
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from tapegrad.programs import Program
     from tapegrad.targets.net import Net
 
 EXTRAS = {"pytorch": "torch", "onnx": "onnx"}
@@ -127,8 +125,10 @@ class Subject:
         return self.source
 
     @property
-    def program(self) -> Program:
+    def program(self) -> "Program":
         """The source, if it is a program."""
+        from tapegrad.programs import Program  # brings assembler, compiler and a reader of ELF
+
         if not isinstance(self.source, Program):
             raise Refused(f"{self.source.name!r} is no program", advice="Give a C file, or RISC-V assembler.")
         return self.source
@@ -171,16 +171,22 @@ def _to_huggingface(subject: Subject, family: str | None) -> Files:
     return files(subject.net, family or FAMILY)
 
 
-def _circuit_as(name: str) -> Callable[[Subject, str | None], Files]:
-    return lambda subject, family: _written(circuit_formats.FORMATS, name, subject.circuit)
+def _circuit_as(name: str, subject: Subject, family: str | None) -> Files:
+    return _written("circuits", name, subject.circuit)
 
 
-def _machine_as(name: str) -> Callable[[Subject, str | None], Files]:
-    return lambda subject, family: _written(machine_formats.FORMATS, name, subject.machine)
+def _machine_as(name: str, subject: Subject, family: str | None) -> Files:
+    return _written("machines", name, subject.machine)
 
 
-def _written(formats: tuple[Format, ...], name: str, source: Any) -> bytes:
-    known = next(known for known in formats if known.name == name)
+def _to_elf(subject: Subject, family: str | None) -> Files:
+    from tapegrad.programs.executable import write_elf
+
+    return write_elf(subject.program)
+
+
+def _written(of: str, name: str, source: Any) -> bytes:
+    known = next(known for known in imported(f"tapegrad.{of}.formats:FORMATS") if known.name == name)
     assert known.write is not None
     text = known.write(source)
     return text.encode() if isinstance(text, str) else text
@@ -191,12 +197,12 @@ FORMS: dict[str, Callable[[Subject, str | None], Files]] = {
     "onnx": _to_onnx,
     "onnx-plain": _to_plain_onnx,
     HUGGINGFACE: _to_huggingface,
-    "aiger": _circuit_as("aiger-ascii"),
-    "aiger-binary": _circuit_as("aiger-binary"),
-    "blif": _circuit_as("blif"),
-    "bbchallenge": _machine_as("bbchallenge"),
-    "yaml": _machine_as("turingmachine.io"),
-    "elf": lambda subject, family: write_elf(subject.program),
+    "aiger": partial(_circuit_as, "aiger-ascii"),
+    "aiger-binary": partial(_circuit_as, "aiger-binary"),
+    "blif": partial(_circuit_as, "blif"),
+    "bbchallenge": partial(_machine_as, "bbchallenge"),
+    "yaml": partial(_machine_as, "turingmachine.io"),
+    "elf": _to_elf,
 }
 """Name of a form, as the command line takes it."""
 EXECUTABLES = {"elf"}

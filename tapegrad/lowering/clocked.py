@@ -23,9 +23,6 @@ from tapegrad.circuits.model import Bits, Circuit
 from tapegrad.circuits.tracer import Traced
 from tapegrad.errors import InputError, Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState, Memory, Response, Samples
-from tapegrad.lowering.circuit_grid import drawing_of
-from tapegrad.lowering.circuit_rasp import refuse_many_expressions
-from tapegrad.lowering.schedule import refuse_many_gates
 from tapegrad.source import Inputs, Rewriting
 
 
@@ -188,12 +185,18 @@ def refuse_circuit(circuit: Circuit, target: str, first: Bits | None, options: M
     if not VIA_MACHINE.isdisjoint(options):
         return
     if target in ("tape", "simplex"):
+        from tapegrad.lowering.schedule import refuse_many_gates
+
         refuse_many_gates(circuit)
     elif target in ("rcnn", "decoder"):
         _refuse_many_written(circuit.name, circuit.size, target)
         if circuit.size > LARGE and target == "rcnn":
+            from tapegrad.lowering.circuit_grid import drawing_of
+
             drawing_of(simplified(circuit))
         elif circuit.size > LARGE:
+            from tapegrad.lowering.circuit_rasp import refuse_many_expressions
+
             refuse_many_expressions(simplified(circuit), circuit.name)
 
 

@@ -18,8 +18,8 @@ from tapegrad.machines.model import (
     Symbols,
     TuringMachine,
     refuse_if_huge,
+    refuse_many_states,
 )
-from tapegrad.programs.limits import refuse_many_states
 from tapegrad.source import Rewriting, chained
 
 

@@ -237,7 +237,7 @@ class ReadyMachine:
     """A machine that comes with the package."""
 
     summary: str
-    example: tuple[str, ...]
+    example: Callable[[], tuple[str, ...]]
     """Input words that show it at work."""
     build: Callable[[], TuringMachine]
 
@@ -246,20 +246,20 @@ def _beaver(size: str) -> ReadyMachine:
     states, symbols = size.split("x")
     steps = BUSY_BEAVERS[size].steps
     summary = f"runs {steps:,} steps, the most that {states} states and {symbols} symbols can before halting"
-    return ReadyMachine(summary, ("",), partial(busy_beaver, size))
+    return ReadyMachine(summary, lambda: ("",), partial(busy_beaver, size))
 
 
 READY: dict[str, ReadyMachine] = {
-    "increment": ReadyMachine("adds one to a binary number", ("1011",), increment),
-    "addition": ReadyMachine("adds two binary numbers", ("1011+110",), addition),
-    "multiplication": ReadyMachine("multiplies two unary numbers", ("11*111",), multiplication),
-    "palindrome": ReadyMachine("accepts words that read the same backwards", ("abba",), palindrome),
-    "brackets": ReadyMachine("accepts balanced round and square brackets", ("([])()",), brackets),
-    "copying": ReadyMachine("copies a word behind a separator", ("abb",), copying),
+    "increment": ReadyMachine("adds one to a binary number", lambda: ("1011",), increment),
+    "addition": ReadyMachine("adds two binary numbers", lambda: ("1011+110",), addition),
+    "multiplication": ReadyMachine("multiplies two unary numbers", lambda: ("11*111",), multiplication),
+    "palindrome": ReadyMachine("accepts words that read the same backwards", lambda: ("abba",), palindrome),
+    "brackets": ReadyMachine("accepts balanced round and square brackets", lambda: ("([])()",), brackets),
+    "copying": ReadyMachine("copies a word behind a separator", lambda: ("abb",), copying),
     **{f"busy-beaver-{size}": _beaver(size) for size in BUSY_BEAVERS},
     "universal": ReadyMachine(
         "runs the machine whose table is on its tape; here: increment on 11",
-        (universal_code(increment(), "11"),),
+        lambda: (universal_code(increment(), "11"),),
         universal,
     ),
 }

@@ -201,6 +201,22 @@ def refuse_if_huge(rules: int, what: str, advice: str) -> None:
         raise Refused(f"{what} would need {rules:,} rules; the limit is {MOST_RULES:,}", advice=advice)
 
 
+MOST_ON_GRID = 1 << 13
+"""States of a machine on the grid that was made of one with several tapes. A filter has some 40 weights for
+each pair of states, so that none is built of more than a fourth of this; the ternary encoding has fewer."""
+
+
+def refuse_many_states(name: str, states: int, rules: int, tapes: int) -> None:
+    """Refuses a machine on several tapes that is too large for one head."""
+    sweeping = tapes * rules  # for each rule a sweep that does it, tape by tape
+    if sweeping > MOST_ON_GRID:
+        raise Refused(
+            f"the machine {name!r} has {states:,} states and {rules:,} rules on {tapes} tapes: with one head "
+            f"it would have at least {sweeping:,} states, and the limit is {MOST_ON_GRID:,}",
+            advice="Use the target `tape`, whose machines have several heads.",
+        )
+
+
 # Machines on one two-dimensional tape, infinite in all four directions.
 
 

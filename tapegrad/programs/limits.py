@@ -11,6 +11,7 @@ from typing import Any
 
 from tapegrad.circuits.layered import LARGEST as MOST_GATES
 from tapegrad.errors import Refused
+from tapegrad.machines.model import refuse_many_states
 from tapegrad.programs.fitting import MUCH, least_memory, with_memory
 from tapegrad.programs.model import Machine, Program, ProgramState
 from tapegrad.programs.rv32 import RV32
@@ -22,9 +23,6 @@ MOST_ON_TAPE = 1 << 22
 """Cells of a tape of the target `tape`."""
 MOST_VERTICES, MOST_IN_VERTICES = 1 << 18, 1 << 28
 """Vertices of the target `simplex`, and cells of all of them together."""
-MOST_ON_GRID = 1 << 13
-"""States of a machine on the grid that was made of one with several tapes. A filter has some 40 weights for
-each pair of states, so that none is built of more than a fourth of this; the ternary encoding has fewer."""
 TABLES = {"subleq": ("SUBLEQ", 191, 3008), "rv32im": ("RV32IM", 5567, 88960)}
 """The Turing machines that run programs: their names, states and rules."""
 TAPES = 4
@@ -92,17 +90,6 @@ def refuse_many_gates(program: Program, count: int, bits: int, depth: int, more:
             advice=f"Ask for fewer, --set instructions={fits}, or less memory."
             if fits
             else "Give it less memory.",
-        )
-
-
-def refuse_many_states(name: str, states: int, rules: int, tapes: int) -> None:
-    """Refuses a machine on several tapes that is too large for one head."""
-    sweeping = tapes * rules  # for each rule a sweep that does it, tape by tape
-    if sweeping > MOST_ON_GRID:
-        raise Refused(
-            f"the machine {name!r} has {states:,} states and {rules:,} rules on {tapes} tapes: with one head "
-            f"it would have at least {sweeping:,} states, and the limit is {MOST_ON_GRID:,}",
-            advice="Use the target `tape`, whose machines have several heads.",
         )
 
 

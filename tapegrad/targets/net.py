@@ -47,6 +47,8 @@ class Net(ABC):
     """What a net of this class is, where the target's summary is about more than this."""
     paper: ClassVar[str] = ""
     """After whom it is, where the target names others."""
+    one_pass: ClassVar[bool] = False
+    """Whether its steps are the layers of one forward pass, which `advance` takes all at once for a batch."""
     saves_network: ClassVar[bool] = False
     """Whether a saved net is its graph: `from_saved` is then given that as well, and `arrays` and `config`
     hold only what the graph does not say."""
@@ -122,6 +124,11 @@ class Net(ABC):
 
     def room(self, state: State) -> int | None:
         """For how many steps from this state there is room; None where there is no end to it."""
+        return None
+
+    def one_step(self) -> Network | None:
+        """Where a single step of it maps bits to bits: that step, from `bits` to `outputs`, a row for each
+        pattern."""
         return None
 
     def check_engine(self, engine: str) -> None:

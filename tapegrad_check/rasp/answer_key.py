@@ -30,8 +30,6 @@ from tapegrad_check.rasp.drift import Matrix
 from tapegrad_check.rasp.program import certificate_of
 from tapegrad_check.sources.rasp import Rasp, rasp_of, value_of
 
-DISGUISED = "disguised"
-"""What stands for the target."""
 KEY, KEY_ARRAYS = "answer_key.json", "answer_key.safetensors"
 LIMITS = {KEY: 256 << 20, KEY_ARRAYS: 4 << 30}
 ENTRIES = {"version", "tapegrad", "target", "options", "net", "source"}

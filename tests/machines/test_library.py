@@ -137,7 +137,7 @@ def test_universal_machine_refuses_two_tapes() -> None:
 @pytest.mark.parametrize("name", READY)
 def test_every_ready_machine_takes_its_example(name: str) -> None:
     machine = ready(name)
-    first = machine.start(*READY[name].example)
+    first = machine.start(*READY[name].example())
     assert machine.step(first) is not None
 
 

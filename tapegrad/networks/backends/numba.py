@@ -22,8 +22,10 @@ from tapegrad.networks.network import Network, Node
 BLOCK, BYTES = 64, 256
 """Places that go through the layers together, as floats and as bytes: their slots stay in the processor's
 cache."""
-WORTH_THREADS = 1 << 22
-"""Products, from which on it is worth while to wake other threads."""
+WORTH_THREADS, OF_BYTES = 1 << 22, 8
+"""Products, from which on it is worth while to wake other threads: they take a millisecond, and so does eight
+times as many of bytes. On a machine that is busy with something else, the last thread to wake may come so
+late that all of it would have been done a hundred times by then."""
 
 
 class Maps(NamedTuple):
@@ -67,17 +69,17 @@ class Numba(NumPy):
         rows = np.ascontiguousarray(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]))
         floats = x.dtype if x.dtype.kind == "f" else self.part(node, "values").dtype
         maps = self._floats(node)
-        at_once = len(rows) * len(maps.columns) >= WORTH_THREADS
+        products = len(rows) * len(maps.columns)
         if len(rows) > BLOCK or floats != x.dtype:
             in_bytes, limit = self._bytes(node)
             if _few(rows, limit):
                 found = np.empty((len(rows), len(out)), np.int8)
-                run = _bytes_at_once if at_once else _bytes_in_turn
+                run = _bytes_at_once if products >= OF_BYTES * WORTH_THREADS else _bytes_in_turn
                 if run(in_bytes, out, slots, rows.astype(np.int8), found) <= limit:
                     found = found if floats != x.dtype else found.astype(floats)
                     return found.reshape(*x.shape[:-1], len(out))
         found = np.empty((len(rows), len(out)), floats)
-        run = _at_once if at_once else _in_turn
+        run = _at_once if products >= WORTH_THREADS else _in_turn
         run(maps, out, slots, rows.astype(floats, copy=False), found)
         return found.reshape(*x.shape[:-1], len(out))
 
@@ -116,7 +118,9 @@ def _in_bytes(own: Maps) -> tuple[Maps, int]:
 
 def _few(values: Array, limit: int) -> bool:
     """Whether all are whole numbers from 0 to the limit, which is above 0."""
-    if limit < 1 or values.min(initial=0) < 0 or values.max(initial=0) > limit:
+    if limit < 1 or values.dtype == bool:
+        return limit >= 1
+    if values.min(initial=0) < 0 or values.max(initial=0) > limit:
         return False
     return values.dtype.kind != "f" or bool((values == np.trunc(values)).all())
 

@@ -44,6 +44,7 @@ class LayeredNet(Net):
 
     target: ClassVar[str] = "relu"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+    one_pass: ClassVar[bool] = True
     saves_network: ClassVar[bool] = True
 
     # What the network says
@@ -146,8 +147,14 @@ class LayeredNet(Net):
         return slots[self.network.array(self.node, "to")[self.bounds[layer] : self.bounds[layer + 1]]]
 
     def engine_for(self, carry: Activations, steps: int) -> str:
-        """For a batch that is worth it, the compiled loops."""
-        return "fast" if carry.values.shape[-1] * self.parameters > LARGE_BATCH else "reference"
+        """The compiled loops, for a batch that is worth loading them, and once they are loaded."""
+        loaded = "_fast" in vars(self)
+        return "fast" if loaded or carry.values.shape[-1] * self._numbers > LARGE_BATCH else "reference"
+
+    @cached_property
+    def _numbers(self) -> int:
+        """To count them takes longer than many a run."""
+        return self.parameters
 
     def done(self, carry: Activations) -> bool:
         """Whether the outputs have been computed."""
