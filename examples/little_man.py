@@ -2,9 +2,9 @@
 
 Stuart Madnick's Little Man Computer (MIT, 1965) has a hundred mailboxes of three decimal digits, a
 calculator, an in-tray and an out-tray. Eleven instructions: ADD, SUB, STA, LDA, BRA, BRZ, BRP, INP, OUT, OTC
-and HLT. What its simulators leave open is fixed here: a sum is taken modulo 1000; a difference below 0 too, and
-it sets a flag that BRP reads, until another number is loaded, added, subtracted or taken in; an empty in-tray
-leaves the calculator as it is; OUT and OTC put out a byte, the number modulo 256.
+and HLT. What its simulators leave open is fixed here: a sum is taken modulo 1000; a difference below 0 too,
+and it sets a flag that BRP reads, until another number is loaded, added, subtracted or taken in; an empty
+in-tray leaves the calculator as it is; OUT and OTC put out a byte, the number modulo 256.
 
     python examples/little_man.py            a multiplication by repeated addition, on two targets
 """
@@ -141,6 +141,7 @@ def main() -> None:
         net = tg.compile(program, target, steps=200)
         for factors in ((6, 7), (12, 12)):
             run = net.run(bytes(factors), engine="fast")
+            assert run.state is not None
             print(f"{target}: {factors[0]} x {factors[1]} = {run.state.output[0]}, after {run.steps} steps")
 
 
