@@ -46,8 +46,11 @@ def all_kinds() -> Iterator[SourceKind]:
     return map(_kind_named, [*_PLACES, *(name for name in _kinds if name not in _PLACES)])
 
 
-def register(kind: SourceKind) -> None:
-    """Adds a kind of source, for this process."""
+def register(kind: SourceKind | type) -> None:
+    """Adds a kind of source for this process, or an instruction set: a subclass of `Machine`."""
+    if isinstance(kind, type):
+        imported("tapegrad.programs.instruction_sets:register")(kind)
+        return
     if kind.name in {*_PLACES, *_kinds}:
         raise InputError(f"there is a kind of source {kind.name!r} already")
     _kinds[kind.name] = kind

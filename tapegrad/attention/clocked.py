@@ -14,9 +14,9 @@ import numpy as np
 from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.circuits import UInt, concat
 from tapegrad.circuits.clocked.model import SequentialCircuit, SequentialState
-from tapegrad.circuits.model import Gate
-from tapegrad.circuits.types import Bit, IntType
-from tapegrad.circuits.values import BitValue, IntValue
+from tapegrad.circuits.replay import replayed
+from tapegrad.circuits.types import IntType
+from tapegrad.circuits.values import IntValue
 from tapegrad.errors import BrokenNet, Refused
 from tapegrad.programs.model import Effect, Memory, Read, Step
 
@@ -50,7 +50,7 @@ class ClockPorts:
         (word,) = yield (Read("input", registers["taken"]),)
         last, *inputs = word.bits()
         latches = registers["latches"].bits() if "latches" in registers else []
-        found = _gates(self.source, [*inputs, *latches])
+        found = replayed(self.source.logic, [*inputs, *latches])
         outputs, after = found[: len(self.source.outputs)], found[len(self.source.outputs) :]
         new = {"outputs": outputs, "latches": after, "trap": [last]}
         return Effect(
@@ -93,28 +93,6 @@ class ClockPorts:
         data, arrays = source_to_json(self.source)
         lists = {name: array.tolist() for name, array in arrays.items()}
         return {"kind": CLOCK, "cycles": self.cycles, "source": data, "arrays": lists}
-
-
-def _gates(source: SequentialCircuit, inputs: list[BitValue]) -> list[BitValue]:
-    """All outputs of the logic, gate by gate."""
-    logic, values = source.logic, list(inputs)
-    rows = zip(logic.kinds.tolist(), logic.left.tolist(), logic.right.tolist(), strict=True)
-    for kind, left, right in rows:
-        values.append(_gate(Gate(kind), values, left, right))
-    return [values[wire] for wire in logic.output_wires.tolist()]
-
-
-def _gate(kind: Gate, values: list[BitValue], left: int, right: int) -> BitValue:
-    if kind.arity == 0:
-        return Bit(int(kind is Gate.TRUE))
-    a, b = values[left], values[right]
-    if kind.arity == 1:
-        return ~a if kind is Gate.NOT else a
-    plain = {Gate.AND: a & b, Gate.OR: a | b, Gate.XOR: a ^ b}
-    return plain[kind] if kind in plain else ~plain[_OPPOSITE[kind]]
-
-
-_OPPOSITE = {Gate.NAND: Gate.AND, Gate.NOR: Gate.OR, Gate.XNOR: Gate.XOR}
 
 
 def clock_ports(data: Mapping[str, Any]) -> ClockPorts:

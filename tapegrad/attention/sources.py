@@ -9,9 +9,11 @@ that stays sees the symbol just written; one that moves is somewhere else, where
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
+
+import numpy as np
 
 from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.attention.clocked import CLOCK, clock_ports
@@ -21,8 +23,9 @@ from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import BitValue, IntValue
 from tapegrad.errors import BrokenNet
 from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
-from tapegrad.programs.kind import MACHINES
+from tapegrad.programs.instruction_sets import machine_from_json, machine_to_json
 from tapegrad.programs.model import Contents, Effect, Machine, Memory, ProgramState, Read, Step, Write, either
+from tapegrad.programs.recording import GATES
 from tapegrad.source import State
 
 Words = list[int] | dict[int, int]
@@ -71,7 +74,8 @@ class ProgramPorts:
         return self.machine.state(Contents(dict(registers), lists))
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.machine.kind, **asdict(self.machine)}
+        data, arrays = machine_to_json(self.machine)
+        return data | ({"arrays": {name: array.tolist() for name, array in arrays.items()}} if arrays else {})
 
 
 @dataclass(frozen=True)
@@ -225,5 +229,6 @@ def ports_of(data: Mapping[str, Any]) -> Ports:
         if not isinstance(machine, TuringMachine):
             raise BrokenNet("the machine of the network has no tapes")
         return TapePorts(machine, int(data["steps"]))
-    sizes = {name: int(size) for name, size in data.items() if name != "kind"}
-    return ProgramPorts(MACHINES[data["kind"]](**sizes))
+    arrays = {name: np.array(values, GATES[name]) for name, values in data.get("arrays", {}).items()}
+    machine = {name: value for name, value in data.items() if name != "arrays"}
+    return ProgramPorts(machine_from_json(machine, arrays))

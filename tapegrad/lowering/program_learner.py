@@ -25,8 +25,10 @@ from tapegrad.circuits.values import IntValue
 from tapegrad.errors import Refused
 from tapegrad.learners.model import CircuitLearner, LearnerState, Memory, Response
 from tapegrad.programs.compiled import run
+from tapegrad.programs.instruction_sets import as_saved
 from tapegrad.programs.limits import bits_of_memory, refuse_many_cells, refuse_many_gates
 from tapegrad.programs.model import Contents, Machine, Program, ProgramState, Read, Write, follow
+from tapegrad.programs.recording import Recorded
 from tapegrad.source import Rewriting
 
 Word = Sequence[Wire]
@@ -128,7 +130,7 @@ class ProgramLearner(CircuitLearner):
 
 def step_circuit(machine: Machine, name: str) -> Circuit:
     """One step of a machine: the circuit of its learner."""
-    build = CircuitBuilder()
+    machine, build = as_saved(machine), CircuitBuilder()
     registers = {
         register: [build.input(f"{register}[{bit}]") for bit in range(of.width)]
         for register, of in machine.registers.items()
@@ -203,8 +205,9 @@ def program_circuit(program: Program, instructions: int, input: int = 64, output
     the program stops if that is earlier."""
     machine = program.with_room(input=input, output=output).machine
     bits = bits_of_memory(machine)
-    # First with next to no memory: its step is quickly built, and no deeper.
-    small = replace(machine, ram=min(machine.ram, 64), input=1, output=1)
+    # First with next to no memory, if the machine can have another: its step is quickly built, and no deeper.
+    ram = machine.ram if isinstance(machine, Recorded) else min(machine.ram, 64)
+    small = replace(machine, ram=ram, input=1, output=1)
     refuse_many_gates(program, instructions, bits, step_circuit(small, program.name).depth)
     one = step_circuit(machine, program.name)
     refuse_many_gates(program, instructions, bits, one.depth)

@@ -5,14 +5,15 @@ immediate. A store forgets what was decoded of the words it touches, so that a p
 instructions.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
 from tapegrad._jit import njit
 from tapegrad.errors import InputError
-from tapegrad.programs.model import COUNTED, Program, ProgramState
+from tapegrad.programs.model import COUNTED, Machine, Program, ProgramState
 from tapegrad.programs.rv32 import BREAKPOINT, EXIT, ILLEGAL, JUMP_OUTSIDE, MISALIGNED, OUTSIDE, RV32
 from tapegrad.programs.subleq import END, Subleq
 from tapegrad.programs.subleq import JUMP_OUTSIDE as SUBLEQ_JUMP_OUTSIDE
@@ -363,6 +364,9 @@ class _Loop:
     def registers(self) -> tuple[int, ...]:
         return ()
 
+    def extra(self) -> Mapping[str, int | tuple[int, ...]]:
+        return {}
+
     def advance(self, limit: int) -> tuple[int, int]:
         """Up to so many steps: how many, and how many bytes wait in `leaving`."""
         raise NotImplementedError
@@ -395,6 +399,31 @@ class _SubleqLoop(_Loop):
         return subleq_steps(self.words, self.numbers, self.arriving, self.leaving, limit)
 
 
+class _PlainLoop(_Loop):
+    """A machine without a loop of its own, by its plain interpreter."""
+
+    def __init__(self, machine: Machine, start: ProgramState) -> None:
+        super().__init__(start)
+        self.machine, self.state = machine, replace(start, output=b"")
+
+    def registers(self) -> tuple[int, ...]:
+        return self.state.registers
+
+    def advance(self, limit: int) -> tuple[int, int]:
+        before, taken = self.state.written, -1
+        for state in islice(self.machine.run(replace(self.state, output=b"")), min(limit, AT_ONCE) + 1):
+            self.state, taken = state, taken + 1
+        state, traps = self.state, self.machine.traps
+        trap = traps.index(state.trap) + 1 if state.trap else 0
+        self.ram = np.frombuffer(state.memory, np.uint8)
+        self.numbers[:] = state.pc, trap, state.copied, state.taken, state.written
+        self.leaving[: len(state.output)] = np.frombuffer(state.output, np.uint8)
+        return taken, state.written - before
+
+    def extra(self) -> Mapping[str, int | tuple[int, ...]]:
+        return self.state.extra
+
+
 def places_of(start: ProgramState, most: int) -> tuple[set[int], bool]:
     """Of an RV32IM program, the addresses of the instructions that a run takes within so many steps, except
     where it has written over them; and whether it has ended."""
@@ -408,6 +437,8 @@ CHUNK = 1 << 24
 """Steps between two looks at the keyboard and two reports of progress."""
 BUFFER = 1 << 16
 """Bytes that are written between two looks."""
+AT_ONCE = 1 << 10
+"""Steps of a plain interpreter between two looks."""
 
 
 @dataclass(frozen=True)
@@ -439,7 +470,7 @@ def run(
     elif isinstance(machine, Subleq):
         loop = _SubleqLoop(start, machine.width)
     else:
-        raise InputError(f"there is no compiled interpreter for {machine.kind!r}")
+        loop = _PlainLoop(machine, start)
     steps, written = 0, bytearray(start.output)
     halted = bool(start.trap)
     total = start.written
@@ -466,5 +497,6 @@ def run(
         copied=copied,
         output=bytes(written),
         written=total % (1 << COUNTED),
+        extra=loop.extra(),
     )
     return Run(final, steps, halted)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,11 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.programs.assembler import read_assembler
 from tapegrad.programs.compiler import read_c
 from tapegrad.programs.elf import MAGIC, read_elf
+from tapegrad.programs.instruction_sets import machine_from_json, machine_to_json
 from tapegrad.programs.instructions import NUMBERS
 from tapegrad.programs.library import FIBONACCI, HELLO, READY, random_subleq
-from tapegrad.programs.model import Machine, Program, ProgramState, SourceText
-from tapegrad.programs.rv32 import RV32
-from tapegrad.programs.subleq import Subleq, looks_like_subleq, read_subleq
+from tapegrad.programs.model import Program, ProgramState, SourceText
+from tapegrad.programs.subleq import looks_like_subleq, read_subleq
 from tapegrad.programs.view import ProgramView, listing_text, state_json, state_text
 from tapegrad.source import (
     Arrays,
@@ -31,7 +30,6 @@ from tapegrad.source import (
     opening,
 )
 
-MACHINES: dict[str, type[Machine]] = {machine.kind: machine for machine in (RV32, Subleq)}
 C_EXAMPLE = """\
 #include <stdio.h>
 int main(void) { puts("hello"); return 0; }
@@ -40,18 +38,18 @@ int main(void) { puts("hello"); return 0; }
 
 def _to_json(program: Program) -> tuple[dict[str, Any], Arrays]:
     source = program.source
+    machine, arrays = machine_to_json(program.machine)
     return {
         "name": program.name,
-        "machine": {"kind": program.machine.kind, **asdict(program.machine)},
+        "machine": machine,
         "entry": program.entry,
         "symbols": dict(program.symbols),
         "source": source and {"text": list(source.text), "lines": sorted(source.lines.items())},
-    }, {"image": np.frombuffer(program.image, np.uint8)}
+    }, {"image": np.frombuffer(program.image, np.uint8), **arrays}
 
 
 def _from_json(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Program:
-    sizes = dict(data["machine"])
-    machine = MACHINES[sizes.pop("kind")](**{name: int(size) for name, size in sizes.items()})
+    machine = machine_from_json(data["machine"], arrays)
     image = arrays["image"]
     if image.dtype != np.uint8 or image.ndim != 1:
         raise ValueError("the image of a program consists of bytes")

@@ -37,6 +37,11 @@ def refuse(program: Program, target: str, first: ProgramState | None, options: M
     """Refuses what cannot fit the target of this name, whatever the options; with a first state, for a run
     from there. A program that takes any memory is given the least."""
     machine = replace(program.machine, ram=least_memory(program), input=1, output=1)
+    if machine.kind not in TABLES and target not in ("relu", "transformer", "emulator"):
+        raise Refused(
+            f"programs for {machine.kind!r} do not become networks of the target {target}",
+            advice="Use the target relu, transformer or emulator, which take any instruction set.",
+        )
     if target == "emulator":
         refuse_many_cells(program, machine)
     elif target == "tape":

@@ -8,7 +8,8 @@ the typed values of `tapegrad.circuits`, that asks for what it needs of the memo
 Whatever is asked for at once is read at once, from the memories as they were before the step. At last the
 function gives the new registers and the words that change. So a step is a fixed sequence of ports, with logic
 between them: as gates it is one circuit, in which a port is a bundle of word lines; to a transformer a port
-is a head. A new instruction set is one such function.
+is a head. A new instruction set is one such function, `instruction`, and `tapegrad.register` takes it to the
+targets; of input and output it says only whether it takes a byte, and which byte it puts out.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tapegrad.circuits import UInt, any_of, concat
+from tapegrad.circuits import Bit, UInt, any_of, concat
 from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import BitValue, IntValue
 from tapegrad.errors import InputError, Refused, SourceError, described
@@ -49,6 +50,10 @@ class Read(NamedTuple):
     span: int = 1
 
 
+class Next(NamedTuple):
+    """A port that reads the next byte of input: nine bits, of which the last says that there is one."""
+
+
 class Write(NamedTuple):
     """A port that changes the words which a `Read` of the same address and span has given as `old`: bits
     change where `change` has ones. No ones, no write."""
@@ -66,9 +71,14 @@ class Effect(NamedTuple):
 
     registers: Mapping[str, IntValue]
     writes: Sequence[Write]
+    takes: BitValue | None = None
+    """Of an instruction: whether the byte that `Next` has read is taken, so that another one is next."""
+    puts: tuple[BitValue, IntValue] | None = None
+    """Of an instruction: whether a byte is put out, and which."""
 
 
 Step = Generator[tuple[Read, ...], tuple[IntValue, ...], Effect]
+Instruction = Generator[tuple[Read | Next, ...], tuple[IntValue, ...], Effect]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +100,8 @@ class ProgramState:
     """The end of what was written: all of it in an interpreter, as much as it keeps in a network."""
     written: int = 0
     """How many bytes were written in all, modulo 2^32."""
+    extra: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
+    """Further registers and memories that the instruction set has, by name."""
 
     def __eq__(self, other: object) -> bool:
         """Outputs are compared as far as both states know them."""
@@ -110,6 +122,7 @@ class ProgramState:
             self.written,
             self.input,
             self.memory,
+            self.extra,
         )
 
     def __repr__(self) -> str:
@@ -140,6 +153,8 @@ class Machine(ABC):
     `traps[i]`; 0 stands for none."""
     alignment: ClassVar[int] = 1
     """What the address of every instruction is a multiple of."""
+    extra: ClassVar[Mapping[str, "IntType | Memory"]] = {}
+    """Registers and memories beyond those that every machine has, by name. All are 0 at first."""
 
     def __post_init__(self) -> None:
         size = self.word // 8
@@ -159,13 +174,67 @@ class Machine(ABC):
     def word(self) -> int:
         """Bits of a word of RAM."""
 
-    @abstractmethod
-    def step(self, registers: Mapping[str, IntValue]) -> Step:
-        """One instruction."""
+    def instruction(self, registers: Mapping[str, IntValue]) -> Instruction:
+        """One instruction: what registers and words become, whether a byte is taken and one put out."""
+        raise NotImplementedError
 
-    @abstractmethod
+    def step(self, registers: Mapping[str, IntValue]) -> Step:
+        """One instruction, with its input and output as memories: the byte at `taken` is the next, and the
+        next byte of output takes the place of the oldest."""
+        taken, written = registers["taken"], registers["written"]
+        ring = written[: (self.output - 1).bit_length()] if self.output > 1 else UInt(1)(0)
+        following = self.instruction({name: registers[name] for name in self.own_registers})
+        oldest: IntValue | None = None
+        try:
+            ports = next(following)
+            while True:
+                reads = [Read("input", taken) if isinstance(port, Next) else port for port in ports]
+                if oldest is None:
+                    *found, oldest = yield (*reads, Read("output", ring))
+                else:
+                    found = yield tuple(reads)
+                ports = following.send(tuple(found))
+        except StopIteration as done:
+            effect: Effect = done.value
+        if oldest is None:
+            (oldest,) = yield (Read("output", ring),)
+        emits, byte = (Bit(0), UInt(8)(0)) if effect.puts is None else effect.puts
+        takes = Bit(0) if effect.takes is None else effect.takes
+        return Effect(
+            {**effect.registers, "taken": taken + takes, "written": written + emits},
+            [*effect.writes, Write("output", ring, oldest, only(emits, oldest ^ byte))],
+        )
+
     def run(self, state: ProgramState) -> Iterator[ProgramState]:
-        """Every state from this one to the end, by the plain interpreter, which knows nothing of `step`."""
+        """Every state from this one to the end, by a plain interpreter, which knows nothing of `step`: it
+        takes instructions on numbers, and keeps its own account of input and output."""
+        yield state
+        while not state.trap:
+            state = self._followed(state)
+            yield state
+
+    def _followed(self, state: ProgramState) -> ProgramState:
+        """After one instruction."""
+        registers, memories = self.contents(replace(state, output=b"", written=0))
+        taken = state.taken
+
+        def read(port: Read | Next) -> IntValue:
+            if isinstance(port, Next):
+                return UInt(9)(256 | state.input[taken] if taken < len(state.input) else 0)
+            return self.word_at(memories, port)
+
+        typed = {name: of(registers[name]) for name, of in self.own_registers.items()}
+        effect = follow(self.instruction(typed), lambda ports: tuple(map(read, ports)))
+        for port in effect.writes:
+            self.put(memories, port)
+        registers |= {name: value.number for name, value in effect.registers.items()}
+        registers["taken"] += int(effect.takes.number) if effect.takes is not None else 0
+        emits, byte = (Bit(0), UInt(8)(0)) if effect.puts is None else effect.puts
+        after = self.state(Contents(registers, memories))
+        output = state.output + bytes([byte.number] if emits.number else [])
+        return replace(
+            after, input=state.input, output=output, written=(state.written + int(emits.number)) % 2**COUNTED
+        )
 
     @property
     def first(self) -> tuple[int, ...]:
@@ -173,14 +242,31 @@ class Machine(ABC):
         return ()
 
     @property
+    def nothing(self) -> dict[str, int | tuple[int, ...]]:
+        """What the further registers and memories hold before the first step."""
+        return {name: (0,) * of.words if isinstance(of, Memory) else 0 for name, of in self.extra.items()}
+
+    @property
+    def counter(self) -> IntType:
+        """What `pc` is."""
+        return UInt(self.word)
+
+    @property
+    def own_registers(self) -> dict[str, IntType]:
+        """The registers that an instruction sees and changes; input and output are counted for it."""
+        further = {name: of for name, of in self.extra.items() if not isinstance(of, Memory)}
+        return {"pc": self.counter, "trap": UInt(len(self.traps).bit_length()), **further}
+
+    @property
     def registers(self) -> dict[str, IntType]:
-        """The registers that every machine has."""
+        """The registers that every machine has, and its further ones."""
+        pc, trap, *further = self.own_registers.items()
         return {
-            "pc": UInt(self.word),
-            "trap": UInt(len(self.traps).bit_length()),
+            **dict((pc, trap)),
             "copied": UInt(self.ram.bit_length()),
             "taken": UInt(self.input.bit_length()),
             "written": UInt(COUNTED),
+            **dict(further),
         }
 
     @property
@@ -193,6 +279,7 @@ class Machine(ABC):
             **general,
             "input": Memory(9, self.input),
             "output": Memory(8, self.output),
+            **{name: of for name, of in self.extra.items() if isinstance(of, Memory)},
         }
 
     def contents(self, state: ProgramState) -> "Contents":
@@ -211,6 +298,8 @@ class Machine(ABC):
             "input": [byte | 256 for byte in state.input] + [0] * (self.input - len(state.input)),
             "output": kept,
         }
+        numbers = {name: value for name, value in state.extra.items() if isinstance(value, int)}
+        memories |= {name: list(words) for name, words in state.extra.items() if not isinstance(words, int)}
         return Contents(
             {
                 "pc": state.pc,
@@ -218,6 +307,7 @@ class Machine(ABC):
                 "copied": state.copied,
                 "taken": state.taken,
                 "written": state.written,
+                **numbers,
             },
             {name: memories[name] for name in self.memories},
         )
@@ -237,27 +327,36 @@ class Machine(ABC):
             copied=registers["copied"],
             output=bytes(kept),
             written=written,
+            extra={
+                name: tuple(memories[name]) if isinstance(of, Memory) else registers[name]
+                for name, of in self.extra.items()
+            },
         )
+
+    def word_at(self, memories: Mapping[str, Sequence[int]], port: Read) -> IntValue:
+        """What a port reads, with numbers in memories; beyond the end of one it is 0."""
+        words, first = memories[port.memory], port.address.number
+        width = self.memories[port.memory].width
+        found = [words[i] if i < len(words) else 0 for i in range(first, first + port.span)]
+        return UInt(width * port.span)(sum(word << width * i for i, word in enumerate(found)))
+
+    def put(self, memories: Mapping[str, list[int]], port: Write) -> None:
+        """Changes what a port changes; beyond the end of a memory nothing."""
+        words, first = memories[port.memory], port.address.number
+        width = self.memories[port.memory].width
+        for i in range(min(port.span, len(words) - first)):
+            words[first + i] ^= port.change.number >> width * i & (1 << width) - 1
 
     def after(self, contents: "Contents") -> "Contents":
         """One step, computed by `step` on concrete values; a program that has stopped stays as it is."""
         registers, memories = contents
         if registers["trap"]:
             return contents
-        layout, sizes = self.registers, self.memories
-
-        def read(port: Read) -> IntValue:
-            width, first, words = sizes[port.memory].width, port.address.number, memories[port.memory]
-            found = [words[i] if i < len(words) else 0 for i in range(first, first + port.span)]
-            return UInt(width * port.span)(sum(word << width * i for i, word in enumerate(found)))
-
-        typed = {name: of(registers[name]) for name, of in layout.items()}
-        effect = follow(self.step(typed), lambda reads: tuple(map(read, reads)))
+        typed = {name: of(registers[name]) for name, of in self.registers.items()}
+        effect = follow(self.step(typed), lambda reads: tuple(self.word_at(memories, port) for port in reads))
         new = {name: list(words) for name, words in memories.items()}
         for port in effect.writes:
-            width, first, words = sizes[port.memory].width, port.address.number, new[port.memory]
-            for i in range(min(port.span, len(words) - first)):
-                words[first + i] ^= port.change.number >> width * i & (1 << width) - 1
+            self.put(new, port)
         return Contents(registers | {name: value.number for name, value in effect.registers.items()}, new)
 
 
@@ -268,8 +367,8 @@ class Contents(NamedTuple):
     memories: dict[str, list[int]]
 
 
-def follow(step: Step, read: Any) -> Effect:
-    """Takes a step to its end; `read` answers all ports that are asked for at once."""
+def follow(step: "Step | Instruction", read: Any) -> Effect:
+    """Takes a step or an instruction to its end; `read` answers all ports that are asked for at once."""
     try:
         reads = next(step)
         while True:
@@ -362,7 +461,8 @@ class Program:
         if len(data) > LONGEST_INPUT:
             raise InputError(f"the input is longer than {LONGEST_INPUT:,} bytes")
         memory = self.image.ljust(self.machine.ram, b"\0")
-        return ProgramState(self.entry, memory, self.machine.first, input=data)
+        machine = self.machine
+        return ProgramState(self.entry, memory, machine.first, input=data, extra=machine.nothing)
 
     def run(self, state: ProgramState) -> Iterator[ProgramState]:
         """Every state from this one to the end."""

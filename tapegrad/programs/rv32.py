@@ -20,9 +20,21 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tapegrad.circuits import UInt, any_of, concat, total
+from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import BitValue, IntValue
 from tapegrad.programs.interpreters import run_rv32
-from tapegrad.programs.model import Effect, Machine, ProgramState, Read, Step, Write, chosen, either, only
+from tapegrad.programs.model import (
+    Effect,
+    Instruction,
+    Machine,
+    Next,
+    ProgramState,
+    Read,
+    Write,
+    chosen,
+    either,
+    only,
+)
 
 WORD, PAIR = UInt(32), UInt(64)
 EXIT, BREAKPOINT, ILLEGAL, MISALIGNED, JUMP_OUTSIDE, OUTSIDE = range(1, 7)
@@ -55,15 +67,16 @@ class RV32(Machine):
     def run(self, state: ProgramState) -> Iterator[ProgramState]:
         return run_rv32(self, state)
 
-    def step(self, registers: Mapping[str, IntValue]) -> Step:
-        pc, copied, written = registers["pc"], registers["copied"], registers["written"]
+    @property
+    def own_registers(self) -> dict[str, IntType]:
+        """Also the bytes that a system call has moved so far."""
+        pc, trap = super().own_registers.items()
+        return dict((pc, trap, ("copied", UInt(self.ram.bit_length()))))
+
+    def instruction(self, registers: Mapping[str, IntValue]) -> Instruction:
+        pc, copied = registers["pc"], registers["copied"]
         index = (self.ram // 4 - 1).bit_length() or 1
-        ring = written[: (self.output - 1).bit_length()] if self.output > 1 else UInt(1)(0)
-        code, arriving, oldest = yield (
-            Read("ram", pc[2 : 2 + index]),
-            Read("input", registers["taken"]),
-            Read("output", ring),
-        )
+        code, arriving = yield Read("ram", pc[2 : 2 + index]), Next()
         i = Decoded(code)
         # The registers that a system call looks at take the ports of those that an instruction names.
         base, other, target, number = yield (
@@ -145,14 +158,13 @@ class RV32(Machine):
                 ),
                 "trap": chosen(*((flag, UInt(3)(number)) for flag, number in stops)),
                 "copied": chosen((~runs, copied), (runs & call.moving & ~call.finishes, copied + 1)),
-                "taken": registers["taken"] + (runs & call.reads & call.moving),
-                "written": written + emits,
             },
             (
                 Write("ram", only(accesses, pair_at), pair, change, 2),
                 Write("x", rd, target, only(writes_back, target ^ result)),
-                Write("output", ring, oldest, only(emits, oldest ^ loaded[:8])),
             ),
+            takes=runs & call.reads & call.moving,
+            puts=(emits, loaded[:8]),
         )
 
 

@@ -20,11 +20,12 @@ from tapegrad.programs.interpreters import run_subleq
 from tapegrad.programs.model import (
     LARGEST_RAM,
     Effect,
+    Instruction,
     Machine,
+    Next,
     Program,
     ProgramState,
     Read,
-    Step,
     Write,
     chosen,
     either,
@@ -60,16 +61,10 @@ class Subleq(Machine):
     def run(self, state: ProgramState) -> Iterator[ProgramState]:
         return run_subleq(self, state)
 
-    def step(self, registers: Mapping[str, IntValue]) -> Step:
-        pc, written = registers["pc"], registers["written"]
-        words = self.memories["ram"].words
+    def instruction(self, registers: Mapping[str, IntValue]) -> Instruction:
+        pc, words = registers["pc"], self.memories["ram"].words
         index = (words - 1).bit_length() or 1
-        ring = written[: (self.output - 1).bit_length()] if self.output > 1 else UInt(1)(0)
-        a, b, c, arriving, oldest = yield (
-            *(Read("ram", (pc + i)[:index]) for i in range(3)),
-            Read("input", registers["taken"]),
-            Read("output", ring),
-        )
+        a, b, c, arriving = yield (*(Read("ram", (pc + i)[:index]) for i in range(3)), Next())
         astray = pc > words - 3
         reads, writes = ~astray & all_of(a.bits()), ~astray & all_of(b.bits())
         a_outside, b_outside = a > words - 1, b > words - 1
@@ -92,13 +87,10 @@ class Subleq(Machine):
                 "trap": chosen(
                     (ends, UInt(2)(END)), (astray, UInt(2)(JUMP_OUTSIDE)), (outside, UInt(2)(OUTSIDE))
                 ),
-                "taken": registers["taken"] + (runs & reads & there),
-                "written": written + emits,
             },
-            (
-                Write("ram", b[:index], old, only(runs & ~writes, old ^ new)),
-                Write("output", ring, oldest, only(emits, oldest ^ subtrahend[:8])),
-            ),
+            [Write("ram", b[:index], old, only(runs & ~writes, old ^ new))],
+            takes=runs & reads & there,
+            puts=(emits, subtrahend[:8]),
         )
 
 

@@ -8,6 +8,7 @@ from tapegrad.programs.compiler import STACK_GUARD, TRAP
 from tapegrad.programs.instructions import REGISTERS, disassembled
 from tapegrad.programs.model import Program, ProgramState
 from tapegrad.programs.rv32 import RV32
+from tapegrad.programs.subleq import Subleq
 from tapegrad.source import shortened
 
 BYTES_IN_A_ROW = 16
@@ -89,13 +90,24 @@ def place(program: Program, address: int) -> str:
     return f"{address:#x} ({name}{f'+{address - at}' if address > at else ''})"
 
 
+def registers(program: Program, state: ProgramState) -> dict[str, int]:
+    """The general registers by their names, and the further ones of an instruction set."""
+    names = (
+        REGISTERS
+        if isinstance(program.machine, RV32)
+        else tuple(f"x{n}" for n in range(len(state.registers)))
+    )
+    further = {name: held for name, held in state.extra.items() if isinstance(held, int)}
+    return dict(zip(names, state.registers, strict=True)) | further
+
+
 def state_json(program: Program, state: ProgramState) -> dict[str, Any]:
     """A state as plain JSON; the output is text as far as it is UTF-8."""
     return {
         "pc": state.pc,
         "trap": state.trap or None,
         "exit_code": exit_code(program, state),
-        "registers": dict(zip(REGISTERS, state.registers, strict=False)),
+        "registers": registers(program, state),
         "output": state.output.decode("utf-8", "replace"),
         "written": state.written,
         "read": state.taken,
@@ -110,7 +122,7 @@ def state_text(program: Program, state: ProgramState) -> str:
         kept = len(state.output)
         cut = f" (the last {kept:,} of {state.written:,} bytes)" if kept < state.written else ""
         lines.append(f"output {shortened(state.output.decode('utf-8', 'replace'), WIDEST)!r}{cut}")
-    held = [f"{name} {value:#x}" for name, value in zip(REGISTERS, state.registers, strict=False) if value]
+    held = [f"{name} {value:#x}" for name, value in registers(program, state).items() if value]
     if held:
         lines.append("registers " + ", ".join(held))
     return "\n".join(lines)
@@ -164,7 +176,7 @@ class ProgramView:
     def _next(self, state: ProgramState) -> str:
         """The instruction at pc, as memory holds it now, which may not be what was loaded."""
         machine = self.program.machine
-        size, count = machine.word // 8, 1 if isinstance(machine, RV32) else 3
+        size, count = machine.word // 8, 3 if isinstance(machine, Subleq) else 1
         at = state.pc // machine.alignment * size
         found = [
             int.from_bytes(state.memory[i : i + size], "little") for i in range(at, at + size * count, size)
@@ -183,16 +195,14 @@ class ProgramView:
             "input": f"{state.taken:,} of {len(state.input):,} bytes read",
             "output": shortened(state.output.decode("utf-8", "replace"), WIDEST),
         }
-        registers = {
-            name: f"{value:#x}" for name, value in zip(REGISTERS, state.registers, strict=False) if value
-        }
+        held = {name: f"{value:#x}" for name, value in registers(self.program, state).items() if value}
         row = self.rows.get(state.pc)
         bytes_shown = [
             (*divmod(at, BYTES_IN_A_ROW), f"{byte:02x}")
             for at, byte in enumerate(state.memory[: self.shown])
             if byte
         ]
-        frame = [fields, registers, None if row is None else (row, 0), CellsFrame(bytes_shown)]
+        frame = [fields, held, None if row is None else (row, 0), CellsFrame(bytes_shown)]
         if self.program.source is not None:
             line = self.lines.get(state.pc, 0)
             frame.insert(1, (line - 1, 0) if 0 < line <= MOST_IN_TABLE else None)

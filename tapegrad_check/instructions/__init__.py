@@ -1,16 +1,16 @@
 """Instruction sets as formulas: what one step makes of registers and memory, and what is proved of it.
 
 `rv32` is the definition of RV32IM and `datapath` the one formula that nets are built on; `cases` proves that
-they are the same. `subleq` is short enough to be both.
+they are the same. `subleq` is short enough to be both. `recorded` is what a folder says of any other.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import Word
-from tapegrad_check.instructions import cases, datapath, subleq
+from tapegrad_check.instructions import cases, datapath, recorded, subleq
 from tapegrad_check.instructions.ports import Effect, Layout, Read
 from tapegrad_check.sources import Program
 
@@ -22,8 +22,21 @@ STEPS: Mapping[str, Formulas] = {
 }
 
 
+def formulas(program: Program) -> Formulas:
+    """A step of the machine of a program."""
+    if program.instruction is None:
+        return STEPS[program.kind]
+    return partial(recorded.step, program.instruction)
+
+
 def proved(program: Program, layout: Layout) -> list[str]:
     """What holds of the formulas of a machine, as far as they are not their own definition."""
+    if (own := program.instruction) is not None:
+        return [
+            f"the instruction set {program.kind!r} is what the folder says: {len(own.circuit.kinds):,} gates "
+            f"between {len(own.ports)} ports, of the sum {own.digest[:16]}; whether it is the one that is "
+            "meant was not checked"
+        ]
     if program.kind != "rv32im":
         return []
     if program.entry % 4:

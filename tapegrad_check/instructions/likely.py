@@ -39,7 +39,7 @@ def likely(layout: Layout, variables: Iterable[tuple[str, int, Sequence[int]]]) 
 def _numbers(layout: Layout, name: str, place: int, random: Random, count: int) -> Numbers:
     """What a register, or a word of a memory, may be."""
     width, words = layout.memories["ram"]
-    is_rv32, near = "x" in layout.memories, random.integers(0, layout.ram + 4, count)
+    is_rv32, near = layout.kind == "rv32im", random.integers(0, layout.ram + 4, count)
     anything = random.integers(0, 1 << width, count)
     match name:
         case "nothing":

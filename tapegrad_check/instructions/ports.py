@@ -6,11 +6,13 @@ in a transformer it is a pair of heads (`heads`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tapegrad_check.formulas.nodes import FALSE, Nodes
 from tapegrad_check.formulas.words import Word, add, lines, number, only, padded
+from tapegrad_check.sources import Program
+from tapegrad_check.sources.instructions import BYTE, COUNTED
 
 Read = Callable[[str, Word, int], list[int]]
 """From a memory, an address and how many words in a row (one or two) to the bits that are read there, from
@@ -42,6 +44,39 @@ class Layout:
     output: int
     registers: Mapping[str, int]
     memories: Mapping[str, tuple[int, int]]
+    kind: str = ""
+    pairs: frozenset[str] = frozenset()
+    """Memories of which two words in a row are read."""
+    read_only: frozenset[str] = frozenset({"input"})
+    addresses: Mapping[str, int] = field(default_factory=dict)
+    """Bits of the longest address of each memory."""
+
+    @classmethod
+    def of(cls, program: Program, taken: int, kept: int) -> "Layout":
+        """The machine of a program, with room for so many bytes of input and of output."""
+        own = program.instruction
+        if own is None:
+            return cls.sized(program.kind, program.width, program.ram, taken, kept)
+        pc, trap, *further = own.registers.items()
+        counts = {"copied": program.ram.bit_length(), "taken": taken.bit_length(), "written": COUNTED}
+        ends = {"input": (BYTE + 1, taken), "output": (BYTE, kept)}
+        first = {name: own.memories[name] for name in ("ram", "x") if name in own.memories}
+        addresses = {"input": counts["taken"], "output": (kept - 1).bit_length() or 1}
+        for port in own.ports:
+            if port.memory:
+                addresses[port.memory] = max(addresses.get(port.memory, 1), port.address)
+        memories = first | ends | {name: of for name, of in own.memories.items() if name not in first}
+        written = {own.ports[number].memory for number in own.writes}
+        return cls(
+            program.ram,
+            kept,
+            dict([pc, trap, *counts.items(), *further]),
+            memories,
+            program.kind,
+            frozenset(port.memory for port in own.ports if port.span == 2),
+            frozenset(memories) - written - {"output"},
+            {name: addresses.get(name, 1) for name in memories},
+        )
 
     @classmethod
     def sized(cls, kind: str, word: int, ram: int, taken: int, kept: int) -> "Layout":
@@ -52,11 +87,16 @@ class Layout:
             "trap": TRAPS[kind].bit_length(),
             "copied": ram.bit_length(),
             "taken": taken.bit_length(),
-            "written": 32,
+            "written": COUNTED,
         }
         general = {"x": (32, 32)} if kind == "rv32im" else {}
         ends = {"input": (9, taken), "output": (8, kept)}
-        return cls(ram, kept, registers, {"ram": (word, ram * 8 // word), **general, **ends})
+        memories = {"ram": (word, ram * 8 // word), **general, **ends}
+        addresses = {name: (words - 1).bit_length() or 1 for name, (_, words) in memories.items()}
+        pairs = frozenset({"ram"} if general else ())
+        read_only = frozenset({"input"})
+        addresses["input"] = registers["taken"]
+        return cls(ram, kept, registers, memories, kind, pairs, read_only, addresses)
 
     def names(self) -> list[str]:
         """Of all bits: registers, then memories word by word, the lowest bit first."""

@@ -12,7 +12,7 @@ from tapegrad_check.fields import whole
 from tapegrad_check.folder import require
 from tapegrad_check.formulas.nodes import Likely, Nodes
 from tapegrad_check.formulas.words import equal, where
-from tapegrad_check.instructions import STEPS, proved
+from tapegrad_check.instructions import Formulas, formulas, proved
 from tapegrad_check.instructions.likely import likely
 from tapegrad_check.instructions.ports import Cells, Layout
 from tapegrad_check.passes.step import Step
@@ -38,7 +38,7 @@ def _learner(before: Model, step: Step) -> Model:
         return after
     nodes = _room(circuit)
     inputs = nodes.variables(len(circuit.inputs))
-    stopped, well, bits = _one_step(nodes, before.kind, layout, inputs[:-2])
+    stopped, well, bits = _one_step(nodes, formulas(before), layout, inputs[:-2])
     wanted = [where(nodes, stopped, well, inputs[-1]), stopped, *bits]
     found = nodes.outputs(circuit, inputs)
     what, states = f"a lesson is not a step of {before.kind}", _likely(layout, inputs[:-2])
@@ -67,7 +67,7 @@ def _circuit(before: Model, step: Step) -> Model:
     bits: Sequence[int] = inputs
     for _ in range(steps):
         earlier = bits
-        _, _, bits = _one_step(nodes, before.kind, layout, bits)
+        _, _, bits = _one_step(nodes, formulas(before), layout, bits)
         if bits == earlier:  # nothing changes any more
             break
     stopped = nodes.any_of(_parted(layout, bits)[0]["trap"])
@@ -94,7 +94,7 @@ def _layout(program: Program, step: Step, names: tuple[str, ...]) -> Layout:
         whole(step.option(name), f"the room for {name}", 1, MOST_BYTES) for name in ("input", "output")
     )
     require(kept.bit_count() == 1, "the room for output is no power of two")
-    layout = Layout.sized(program.kind, program.width, program.ram, taken, kept)
+    layout = Layout.of(program, taken, kept)
     same = layout.bits == len(names) and tuple(layout.names()) == names
     require(same, "the bits are not those of registers and memories")
     return layout
@@ -110,13 +110,13 @@ def _room(circuit: Circuit) -> Nodes:
     return Nodes(NODES_AT_LEAST + NODES_PER_GATE * (len(circuit.inputs) + len(circuit.kinds)))
 
 
-def _one_step(n: Nodes, kind: str, layout: Layout, bits: Sequence[int]) -> tuple[int, int, list[int]]:
+def _one_step(n: Nodes, step: Formulas, layout: Layout, bits: Sequence[int]) -> tuple[int, int, list[int]]:
     """Whether the program has stopped, whether at its end, and all bits after a step; a program that has
     stopped stays as it is."""
     registers, memories = _parted(layout, bits)
     stopped = n.any_of(registers["trap"])
     cells = Cells(n, memories)
-    effect = STEPS[kind](n, layout, registers, cells.read)
+    effect = step(n, layout, registers, cells.read)
     for port in effect.writes:
         cells.write(port._replace(change=[n.and_(stopped ^ 1, bit) for bit in port.change]))
     after = []

@@ -28,6 +28,7 @@ from tapegrad_check.sources.circuits import (
     learner_of,
     sequential_of,
 )
+from tapegrad_check.sources.instructions import Instruction, instruction_of
 from tapegrad_check.sources.rasp import Rasp, rasp_of
 
 MOST_TAPES = 64
@@ -101,6 +102,8 @@ class Program:
     symbols: Mapping[str, int]
     source: Mapping[str, Any] | None = None
     """What it was compiled from, if that is known: for people to read, and not proved."""
+    instruction: Instruction | None = None
+    """Of an instruction set that the checker does not know: what the folder says of it."""
     name: str = "program"
 
 
@@ -125,6 +128,8 @@ def model_of(data: Any, arrays: Arrays) -> Model:
     if data["kind"] not in _READERS:
         raise NotProved(f"the checker does not know sources of the kind {data['kind']!r}")
     reader, keys, names = _READERS[data["kind"]]
+    if data["kind"] == "program" and len(arrays) > 1:  # an instruction set is told in arrays of its own
+        names = (*names, *GATES)
     require(data.keys() == {"kind", "name", *keys}, "the source has other entries than its kind")
     require(arrays.keys() == set(names), "the source has other arrays than its kind")
     text(data["name"], "the name of the source")
@@ -163,9 +168,11 @@ def to_json(model: Model) -> tuple[dict[str, Any], Arrays]:
     if isinstance(model, Program):
         machine = {name: getattr(model, name) for name in ("kind", "ram", "input", "output")}
         machine |= {"width": model.width} if model.kind == "subleq" else {}
+        own = model.instruction
+        machine |= {} if own is None else {"instruction": dict(own.data)}
         data = {"kind": "program", "name": model.name, "machine": machine, "entry": model.entry}
         data |= {"symbols": dict(model.symbols), "source": model.source}
-        return data, {"image": np.frombuffer(model.image, np.uint8)}
+        return data, {"image": np.frombuffer(model.image, np.uint8), **({} if own is None else own.arrays)}
     if isinstance(model, Rasp):
         return dict(model.data), {}
     return circuit_to_json(model)
@@ -243,7 +250,7 @@ def _grid_machine(data: Mapping[str, Any], arrays: Arrays) -> GridMachine:
 
 
 def _program(data: Mapping[str, Any], arrays: Arrays) -> Program:
-    sizes = machine_of(data["machine"])
+    sizes = machine_of(data["machine"], {name: own for name, own in arrays.items() if name != "image"})
     image = array(arrays, "image", np.uint8, (None,))
     require(len(image) <= sizes["ram"], "the program is larger than its memory")
     entry = whole(data["entry"], "where the program starts", 0, (1 << sizes["width"]) - 1)
@@ -270,11 +277,15 @@ def _lines(source: Any) -> None:
         whole(pair[1], "a line of the program", 0, len(text))
 
 
-def machine_of(data: Any) -> dict[str, Any]:
-    """A machine with random access: its kind and its sizes, all in their ranges."""
+def machine_of(data: Any, arrays: Arrays) -> dict[str, Any]:
+    """A machine with random access: its kind and its sizes, all in their ranges; of one that the checker does
+    not know, also its instruction."""
     require(isinstance(data, dict), "the program has no machine")
     kind = data.get("kind")
+    if "instruction" in data:
+        return _other_machine(data, arrays)
     require(kind in ("rv32im", "subleq"), "the machine of the program is of no known kind")
+    require(not arrays, "the machine of the program has arrays")
     entries = {"kind", "ram", "input", "output"} | ({"width"} if kind == "subleq" else set())
     require(data.keys() == entries, "the machine of the program has other entries than its kind")
     width = whole(data.get("width", 32), "the width of a word", 8, 32)
@@ -282,9 +293,25 @@ def machine_of(data: Any) -> dict[str, Any]:
     ram = whole(data["ram"], "the size of memory", width // 8, MOST_BYTES)
     require(ram % (width // 8) == 0, "the memory does not consist of words")
     require(kind == "rv32im" or ram * 8 // width < 1 << width - 1, "a word cannot be every address")
+    return {"kind": kind, "ram": ram, **_room(data), "width": width}
+
+
+def _room(data: Mapping[str, Any]) -> dict[str, int]:
     room = {name: whole(data[name], f"the room for {name}", 1, MOST_BYTES) for name in ("input", "output")}
     require(room["output"].bit_count() == 1, "the room for output is no power of two")
-    return {"kind": kind, "ram": ram, **room, "width": width}
+    return room
+
+
+def _other_machine(data: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
+    entries = {"kind", "ram", "input", "output", "instruction"}
+    require(data.keys() == entries, "the machine of the program has other entries")
+    kind, ram = (
+        text(data["kind"], "the instruction set"),
+        whole(data["ram"], "the size of memory", 1, MOST_BYTES),
+    )
+    require(kind not in ("rv32im", "subleq"), "an instruction set that is known is told again")
+    own = instruction_of(kind, ram, data["instruction"], arrays)
+    return {"kind": kind, "ram": ram, **_room(data), "width": own.word, "instruction": own}
 
 
 _NAMES = ("inputs", "outputs")
@@ -292,8 +319,8 @@ _MACHINE = ("start_state", "blank", "alphabet", "states", "rules")
 _READERS: dict[str, tuple[Any, tuple[str, ...], tuple[str, ...]]] = {
     "turing machine": (_machine, ("tapes", "accept", "reject", *_MACHINE), ()),
     "grid machine": (_grid_machine, _MACHINE, ()),
-    "circuit": (circuit_of, _NAMES, GATES),
-    "function": (function_of, (*_NAMES, "parameters", "result"), GATES),
+    "circuit": (circuit_of, _NAMES, tuple(GATES)),
+    "function": (function_of, (*_NAMES, "parameters", "result"), tuple(GATES)),
     "learner": (learner_of, (*_NAMES, "bits"), (*GATES, "first")),
     "sequential circuit": (sequential_of, _NAMES, (*GATES, "resets")),
     "program": (_program, ("machine", "entry", "symbols", "source"), ("image",)),

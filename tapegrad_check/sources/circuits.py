@@ -17,8 +17,8 @@ OPERANDS = {0: 0, 15: 0, 3: 1, 12: 1, 8: 2, 6: 2, 14: 2, 1: 2, 9: 2, 7: 2}
 
 ARITY = np.array([OPERANDS.get(kind, -1) for kind in range(256)], np.int8)
 
-GATES = ("kinds", "left", "right", "output_wires")
-"""The arrays of a circuit."""
+GATES = {"kinds": np.uint8, "left": np.int32, "right": np.int32, "output_wires": np.int32}
+"""The arrays of a circuit, with their types."""
 ANY = 2
 """The reset of a latch that is left open."""
 
@@ -94,6 +94,18 @@ def circuit_to_json(model: Circuit | Function | Learner | Sequential) -> tuple[d
 
 
 # Readers.
+
+
+def arrays_of_lists(lists: Any, types: Mapping[str, Any]) -> Arrays:
+    """Arrays of these types that a net has as lists of whole numbers."""
+    require(isinstance(lists, dict) and lists.keys() == types.keys(), "the circuit has other arrays")
+    arrays: Arrays = {}
+    for name, kind in types.items():
+        require(isinstance(lists[name], list), f"the array {name!r} of the circuit is not a list")
+        most = int(np.iinfo(kind).max)
+        found = [whole(entry, f"an entry of {name!r}", 0, most) for entry in lists[name]]
+        arrays[name] = np.array(found, kind)
+    return arrays
 
 
 def circuit_of(data: Mapping[str, Any], arrays: Arrays) -> Circuit:

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad_check.fields import whole
-from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, NotProved, require
+from tapegrad_check.folder import OWN_TABLE, Checked, NotProved, require
 from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import Word, add, number
 from tapegrad_check.instructions.ports import Effect, Layout, Read
 from tapegrad_check.sources import Model, Sequential, digest, model_of
+from tapegrad_check.sources.circuits import GATES, arrays_of_lists
 from tapegrad_check.targets.heads import Heads
 
 if TYPE_CHECKING:
     from tapegrad_check.targets.attention import Walk
 
 KIND = "clock"
-TYPES = {"kinds": np.uint8, "left": np.int32, "right": np.int32, "output_wires": np.int32, "resets": np.uint8}
-"""The arrays of the circuit, which the net has as lists."""
 
 
 def check(
@@ -39,7 +38,7 @@ def check(
     data = config["machine"]
     require(data.keys() == {"kind", "cycles", "source", "arrays"}, "the machine has other entries")
     require(whole(data["cycles"], "the cycles of the circuit") == steps, "the circuit is for other cycles")
-    machine = model_of(data["source"], _arrays(data["arrays"]))
+    machine = model_of(data["source"], arrays_of_lists(data["arrays"], {**GATES, "resets": np.uint8}))
     assert isinstance(machine, Sequential)  # nothing else has resets
     if source is not None:
         require(digest(machine) == digest(source), "the circuit of the net is not that of the source")
@@ -50,7 +49,8 @@ def check(
         "trap": 1,
     }
     registers = {name: size for name, size in sizes.items() if size}
-    layout = Layout(0, 0, registers, {"input": (1 + len(machine.inputs), steps)})
+    memory = {"input": (1 + len(machine.inputs), steps)}
+    layout = Layout(0, 0, registers, memory, addresses={"input": registers["taken"]})
     heads = Heads(layout, net, groups)
     require(config["banks"] == [vars(bank) for bank in heads.banks], "the bank is not the trace")
     require(sorted(ends) == groups["trap"], "the end is not that of the trace")
@@ -75,15 +75,3 @@ def check(
             "last",
         ]
     )
-
-
-def _arrays(lists: Any) -> Arrays:
-    """The circuit's arrays, from lists of whole numbers in their ranges."""
-    require(isinstance(lists, dict) and lists.keys() == TYPES.keys(), "the circuit has other arrays")
-    arrays: Arrays = {}
-    for name, kind in TYPES.items():
-        require(isinstance(lists[name], list), f"the array {name!r} of the circuit is not a list")
-        most = int(np.iinfo(kind).max)
-        found = [whole(entry, f"an entry of {name!r}", 0, most) for entry in lists[name]]
-        arrays[name] = np.array(found, kind)
-    return arrays

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 from tapegrad_check.folder import OWN_TABLE, Checked, NotProved, require
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Likely, Nodes
 from tapegrad_check.formulas.words import Word, either, less, number, padded, where
-from tapegrad_check.instructions import STEPS, Formulas, proved
+from tapegrad_check.instructions import Formulas, formulas, proved
 from tapegrad_check.instructions.likely import likely
 from tapegrad_check.instructions.ports import Layout, Write, halves
 from tapegrad_check.sources import Model, Program, machine_of
+from tapegrad_check.sources.circuits import GATES, arrays_of_lists
 
 if TYPE_CHECKING:
     from tapegrad_check.targets.attention import Walk
@@ -61,21 +62,20 @@ def check(
     source: Model | None,
 ) -> Checked:
     """What holds of the net as a machine with random access."""
-    sizes = machine_of(config["machine"])
+    sizes = _machine(config["machine"])
     machine = Program(**sizes, image=b"", entry=0, symbols={})
     if source is not None:
         require(isinstance(source, Program), "a machine with random access runs programs")
         assert isinstance(source, Program)
-        same = (machine.kind, machine.ram, machine.width) == (source.kind, source.ram, source.width)
-        require(same, "the machine is not that of the program")
+        require(_same(machine, source), "the machine is not that of the program")
         machine = source
-    layout = Layout.sized(machine.kind, machine.width, machine.ram, sizes["input"], sizes["output"])
+    layout = Layout.of(machine, sizes["input"], sizes["output"])
     heads = Heads(layout, net, groups)
     require(config["banks"] == [vars(bank) for bank in heads.banks], "the banks are not the memories")
     require(sorted(ends) == groups["trap"], "the end is not where the program stops")
     try:
         what = f"what is handed on is not what a step of {machine.kind} makes of it"
-        heads.check_step(STEPS[machine.kind], what, heads.likely())
+        heads.check_step(formulas(machine), what, heads.likely())
         statements = proved(machine, layout)
     except NotProved as reason:
         return Checked([f"the instructions were not checked: {reason}"], OWN_TABLE)
@@ -86,6 +86,20 @@ def check(
         "every write is carried on to where it is looked for",
     ]
     return Checked(statements)
+
+
+def _machine(data: Any) -> dict[str, Any]:
+    """The machine that the net names; the gates of one that the checker does not know are lists."""
+    require(isinstance(data, dict), "the net has no machine")
+    lists = data.get("arrays", {})
+    own = {name: entry for name, entry in data.items() if name != "arrays"}
+    return machine_of(own, arrays_of_lists(lists, GATES) if lists else {})
+
+
+def _same(machine: Program, source: Program) -> bool:
+    sizes = [(own.kind, own.ram, own.width) for own in (machine, source)]
+    sums = [own.instruction and own.instruction.digest for own in (machine, source)]
+    return sizes[0] == sizes[1] and sums[0] == sums[1]
 
 
 class Heads:
@@ -229,13 +243,13 @@ class Heads:
 
 
 def _banks(layout: Layout) -> list[Bank]:
-    """Every memory as one bank, or two where two words in a row are read. Input is not written."""
+    """Every memory as one bank, or two where two words in a row are read."""
     banks: list[Bank] = []
     for memory, (width, words) in layout.memories.items():
-        address = {"input": layout.registers["taken"]}.get(memory, (words - 1).bit_length() or 1)
-        for side in (0, 1) if memory == "ram" and "x" in layout.memories else (None,):
+        for side in (0, 1) if memory in layout.pairs else (None,):
             own = words if side is None else (words + 1 - side) // 2
-            banks.append(Bank(memory, side, len(banks), own, width, address, memory != "input"))
+            address, written = layout.addresses[memory], memory not in layout.read_only
+            banks.append(Bank(memory, side, len(banks), own, width, address, written))
     return banks
 
 

@@ -16,7 +16,7 @@ from tapegrad_check import instructions
 from tapegrad_check.folder import CheckError, NotProved
 from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import Word, number
-from tapegrad_check.instructions import cases, rv32
+from tapegrad_check.instructions import STEPS, cases, rv32
 from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.passes.programs import _one_step
 from tests.check.test_programs_on_tapes import checked
@@ -156,7 +156,7 @@ def test_the_data_path_on_constants_is_the_interpreter(ram: int) -> None:
             bits = [b for name, width in layout.registers.items() for b in number(registers[name], width)]
             for name, (width, _) in layout.memories.items():
                 bits += [bit for word in memories[name] for bit in number(word, width)]
-            _, _, found = _one_step(Nodes(1 << 18), "rv32im", layout, bits)
+            _, _, found = _one_step(Nodes(1 << 18), STEPS["rv32im"], layout, bits)
             wanted = machine.contents(after(state, machine))
             held = [b for name, w in layout.registers.items() for b in number(wanted.registers[name], w)]
             for name, (width, _) in layout.memories.items():

@@ -23,6 +23,7 @@ from tapegrad_check import CheckError, check
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
 from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import number
+from tapegrad_check.instructions import STEPS
 from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.passes import bound_source
 from tapegrad_check.passes.programs import _one_step
@@ -104,7 +105,7 @@ def test_formulas_of_subleq_are_its_interpreter(seed: int) -> None:
         widths = {name: of.width for name, of in machine.memories.items()}
         bits = [bit for name, width in layout.registers.items() for bit in number(registers[name], width)]
         bits += [bit for name in memories for word in memories[name] for bit in number(word, widths[name])]
-        _, _, after = _one_step(Nodes(1 << 18), "subleq", layout, bits)
+        _, _, after = _one_step(Nodes(1 << 18), STEPS["subleq"], layout, bits)
         expected = machine.contents(following)
         wanted = [
             bit for name, width in layout.registers.items() for bit in number(expected.registers[name], width)
