@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -318,8 +318,34 @@ class Compiled:
         return float(np.mean(self.predict(X) == labels_of(y)))
 
     def explain(self, unit: str) -> str:
-        """What a weight or unit stands for, in words."""
-        return self.net.explain(unit)
+        """What a weight or unit stands for, in words; or a column, a value or a row of the network, by the
+        names that `print(net.network)` has."""
+        try:
+            return self.net.explain(unit)
+        except InputError:
+            if (said := self._explained(unit)) is None:
+                raise
+            return said
+
+    def _explained(self, unit: str) -> str | None:
+        """What the graph says; a net with exact memory has none."""
+        try:
+            return self.net.explained.explain(unit)
+        except Refused:
+            return None
+
+    def units(self) -> Iterator[str]:
+        """The names that `explain` understands: those of what the network is made for, then its own."""
+        yield from self.net.units()
+        try:
+            explained = self.net.explained
+        except Refused:
+            return
+        for unit in explained.units():
+            try:
+                self.net.explain(unit)
+            except InputError:
+                yield unit
 
     def built_for(self) -> list[tuple[Any, ...]] | None:
         """The inputs that the net was built for, as a user writes them; None where it takes any, or where

@@ -216,7 +216,7 @@ def explain(
     if unit is not None:
         console.print(compiled.explain(unit), markup=False)
         return
-    for number, name in enumerate(compiled.net.units()):
+    for number, name in enumerate(compiled.units()):
         if number == limit:
             console.print("... and more: --limit shows them", markup=False)
             break

@@ -45,17 +45,35 @@ def to_torch(compiled: "Compiled | Net", *, trainable: bool = False) -> Any:
     return part("pytorch").to_torch(compiled, trainable=trainable)
 
 
-def to_layer(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> Any:
-    """The network as a layer of a PyTorch model (extra `torch`): (..., inputs) to (..., outputs), on any
-    device, numbers above 1/2 being taken for 1. Frozen, unless its weights are to be `trainable`."""
-    return part("pytorch").TorchLayer(compiled, gradient=gradient, trainable=trainable)
+def to_layer(compiled: Compiled, *, gradient: str | None = None, trainable: bool = False) -> Any:
+    """The network as a layer of a PyTorch model (extra `torch`), on any device, frozen unless its weights are
+    to be `trainable`. Of a circuit or a function: (..., inputs) to (..., outputs), numbers above 1/2 being
+    taken for 1. Of a net that takes steps: `outputs, state = layer(state)`, from `layer.start(*inputs)`; of
+    one that is trained the outputs are its loss."""
+    return _layer(compiled, gradient, trainable, part("pytorch"), "TorchLayer", "TorchStep")
 
 
-def to_equinox(compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> Any:
+def to_equinox(compiled: Compiled, *, gradient: str | None = None, trainable: bool = False) -> Any:
     """The network as a layer of an Equinox model: see `to_layer`."""
-    from tapegrad.interop.layers import EquinoxLayer  # brings JAX
+    return _layer(compiled, gradient, trainable, part("layers"), "EquinoxLayer", "EquinoxStep")
 
-    return EquinoxLayer(compiled, gradient=gradient, trainable=trainable)
+
+def _layer(
+    compiled: Compiled,
+    gradient: str | None,
+    trainable: bool,
+    made_by: ModuleType,
+    of_bits: str,
+    of_steps: str,
+) -> Any:
+    """A layer by one of two classes of a module."""
+    from tapegrad.interop import layers  # brings JAX
+
+    if (network := layers.bits_to_bits(compiled)) is not None:
+        gradient = layers.gradient_of_bits(gradient)
+        return getattr(made_by, of_bits)(network, gradient=gradient, trainable=trainable)
+    layers.check_own_gradient(compiled, gradient)
+    return getattr(made_by, of_steps)(compiled, trainable=trainable)
 
 
 def to_onnx(compiled: "Compiled | Net") -> "ModelProto":

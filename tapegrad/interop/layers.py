@@ -14,20 +14,26 @@ for each input; `gradient="none"` gives none. (Weights that are trained have the
 outputs of the paper's form, which are 0 and 1 up to rounding, are rounded and that is passed straight through
 as well.) Where x is drawn, each bit by itself with probability p_i, the
 mean of this difference is the derivative of the expected output by p_i: the gradient is right on average.
+
+A net that takes steps is a module with explicit state: `outputs, state = module(state)`, from `module.start`.
+Of a net that is trained the outputs are its loss. Such a module computes what the network says and rounds
+nothing; its gradient is the network's own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from numpy.typing import NDArray
 
 from tapegrad._compile import Compiled
 from tapegrad.circuits.inputs import BUS
 from tapegrad.errors import InputError, Refused, described
-from tapegrad.networks.backends.jax import Jax
+from tapegrad.networks.backends.jax import Jax, Rows
 from tapegrad.networks.form import Affine, Dense
 from tapegrad.networks.network import Network
 from tapegrad.targets.relu import LayeredNet
@@ -36,26 +42,41 @@ from tapegrad.targets.transformer.memory_net import MemoryNet
 GRADIENTS = ("flips", "none")
 
 
-def layer_network(compiled: Compiled, gradient: str) -> Network:
-    """The network of a layer, from `bits` to `outputs`; refused where there is none."""
-    if gradient not in GRADIENTS:
-        raise InputError(
-            f"there is no gradient {gradient!r}", advice=f"Choose one of {', '.join(GRADIENTS)}."
-        )
+def bits_to_bits(compiled: Compiled) -> Network | None:
+    """The network of a circuit or a function, from `bits` to `outputs`; None of a net that takes steps or is
+    trained."""
     if not isinstance(compiled, Compiled):
         raise InputError(
             f"a layer is made of a compiled net, and this is {described(compiled)}",
             advice='Compile it first, with tg.compile(source, "relu").',
         )
-    if isinstance(compiled.net, LayeredNet):
-        return compiled.net.network
-    if isinstance(compiled.net, MemoryNet) and (made := compiled.net.one_step()) is not None:
-        return made
-    raise Refused(
-        f"a net of target {compiled.target.name!r} takes steps of its own, and is no layer that "
-        "maps bits to bits",
-        advice='Compile a circuit or a function for a layer, with tg.compile(source, "relu").',
-    )
+    net = compiled.net
+    if isinstance(net, LayeredNet):
+        return net.network
+    return net.one_step() if isinstance(net, MemoryNet) else None
+
+
+def gradient_of_bits(gradient: str | None) -> str:
+    """The gradient of a layer of bits; `flips` where none is asked for."""
+    if gradient is not None and gradient not in GRADIENTS:
+        raise InputError(
+            f"there is no gradient {gradient!r}", advice=f"Choose one of {', '.join(GRADIENTS)}."
+        )
+    return gradient or GRADIENTS[0]
+
+
+def check_own_gradient(compiled: Compiled, gradient: str | None) -> None:
+    """Refuses another gradient than the network's own."""
+    if gradient is not None:
+        raise InputError(
+            f"a net of target {compiled.target.name!r} is no layer of bits, and has its own gradient",
+            advice="Leave `gradient` out.",
+        )
+
+
+def first_state(compiled: Compiled, *inputs: Any) -> dict[str, NDArray[Any]]:
+    """What the network of a net is given before its first step, for an input as a user writes it."""
+    return compiled.net.network.first_state() | compiled.net.given(compiled.start(*inputs))
 
 
 def dense_layers(net: LayeredNet) -> list[Dense]:
@@ -133,8 +154,8 @@ class EquinoxLayer(eqx.Module):
     gradient: str = eqx.field(static=True)
     precision: str = eqx.field(static=True)
 
-    def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
-        self.network, self.gradient = layer_network(compiled, gradient), gradient
+    def __init__(self, network: Network, *, gradient: str, trainable: bool) -> None:
+        self.network, self.gradient = network, gradient
         names = self.network.weights() if trainable else ()
         self.weights = {name: jnp.asarray(self.network.arrays[name]) for name in names}
         self.precision = self.network.inputs["bits"].dtype
@@ -163,6 +184,41 @@ class EquinoxLayer(eqx.Module):
             nothing = rows - jax.lax.stop_gradient(rows)
             found = found + jnp.einsum("bi,bio->bo", nothing.astype(found.dtype), slopes)
         return found.reshape(*x.shape[:-1], -1)
+
+
+class EquinoxStep(eqx.Module):
+    """A net that takes steps, or that is trained, as an Equinox module: see `TorchStep`."""
+
+    weights: dict[str, Array]
+    network: Network = eqx.field(static=True)
+    begin: Callable[..., dict[str, NDArray[Any]]] = eqx.field(static=True)
+
+    def __init__(self, compiled: Compiled, *, trainable: bool) -> None:
+        self.begin, self.network = partial(first_state, compiled), compiled.net.network
+        names = self.network.weights() if trainable else ()
+        self.weights = {name: jnp.asarray(self.network.arrays[name]) for name in names}
+
+    def start(self, *inputs: Any, room: int | None = None) -> dict[str, Any]:
+        """The state before the first step. With `room` what grows from step to step (keys and values) has
+        room for so many rows from the beginning, so that one compiled program takes all steps."""
+        ports = {**self.network.inputs} | {name: own.port for name, own in self.network.state.items()}
+        if any(port.dtype == "float64" for port in ports.values()) and not jax.config.read("jax_enable_x64"):
+            raise Refused(
+                "the network computes in double precision, which JAX is not told to",
+                advice='Try: jax.config.update("jax_enable_x64", True).',
+            )
+        state: dict[str, Any] = {}
+        for name, own in self.begin(*inputs).items():
+            grows = name in self.network.state and isinstance(ports[name].shape[0], str)
+            state[name] = jnp.asarray(own)
+            if grows and room is not None:
+                behind = [(0, room), *[(0, 0)] * (own.ndim - 1)]
+                state[name] = Rows(jnp.pad(state[name], behind), jnp.int32(len(own)))
+        return state
+
+    def __call__(self, state: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
+        outputs, after = Jax(self.network, self.weights).run(state)
+        return outputs, {**state, **after}
 
 
 def flipped(library: Any, hard: Any) -> tuple[Any, Any]:

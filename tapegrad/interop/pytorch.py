@@ -6,6 +6,7 @@ its optimisers move the weights by the rule that stands beside the network.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ from torch import Tensor, nn
 from tapegrad._compile import Compiled
 from tapegrad.errors import InputError, Refused
 from tapegrad.interop.exporting import net_of
-from tapegrad.interop.layers import Words, dense_layers, flipped, layer_network, rows_of, takes_numbers
-from tapegrad.networks.backends.pytorch import NetworkModule
+from tapegrad.interop.layers import Words, dense_layers, first_state, flipped, rows_of, takes_numbers
+from tapegrad.networks.backends.pytorch import NetworkModule, Torch
 from tapegrad.networks.form import Matrix
+from tapegrad.networks.network import Network
 from tapegrad.targets.descent.net import Descent, DescentNet
-from tapegrad.targets.emulator.net import EmulatorCarry, EmulatorNet, PracticalNet
+from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
+from tapegrad.targets.emulator.paper_nets import NoisyNet
 from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.rcnn.network import Rcnn
@@ -57,10 +60,13 @@ class TrainedModule(nn.Module):
     `tapegrad.targets.emulator.net`) and a label, -1 or 1. Begin with `start(net.start(...))`; then a step of
     all `optimisers()` is a step of the net. Training ends when the loss is at most `stop`."""
 
-    def __init__(self, net: DescentNet | PracticalNet) -> None:
+    def __init__(self, net: DescentNet | PracticalNet | NoisyNet) -> None:
         super().__init__()
         network, self.known = net.network, isinstance(net, DescentNet)
-        data = net.error.data() if isinstance(net, DescentNet) else {"weights": net.weights}
+        if isinstance(net, DescentNet):
+            data = net.error.data()
+        else:
+            data = {"weights": np.array(net.weights, network.inputs["weights"].dtype)}
         assert network.training is not None
         self.rule, self.network = network.training, NetworkModule(network)
         if any(update.line_search for update in self.rule.updates.values()):
@@ -120,13 +126,13 @@ def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any
     be `trainable`. Training targets (`tape`, `simplex`, `emulator`, a grid learner's network) take the net's
     steps under PyTorch's automatic differentiation and its optimisers. `counts` are the net's."""
     match net := compiled if isinstance(compiled, Rcnn) else net_of(compiled):
-        case DescentNet() | PracticalNet():
-            module: nn.Module = TrainedModule(net)
-        case EmulatorNet():
+        case NoisyNet(arithmetic="decimal"):
             raise Refused(
-                f"the memory {net.memory!r} has no form in PyTorch, whose numbers are too coarse for it",
-                advice="Compile with memory=practical.",
+                "PyTorch has no decimals, in which this net computes",
+                advice="Compile with arithmetic=double, or memory=practical.",
             )
+        case DescentNet() | PracticalNet() | NoisyNet():
+            module: nn.Module = TrainedModule(net)
         case Rcnn():
             return RcnnModule(net)
         case _:
@@ -185,9 +191,8 @@ class RcnnModule(nn.Module):
 class TorchLayer(nn.Module):
     """A net as a layer of a model: see `tapegrad.interop.layers`, which says what its gradient is."""
 
-    def __init__(self, compiled: Compiled, *, gradient: str = "flips", trainable: bool = False) -> None:
+    def __init__(self, network: Network, *, gradient: str, trainable: bool) -> None:
         super().__init__()
-        network = layer_network(compiled, gradient)
         self.inputs = network.inputs["bits"].columns
         self.words = Words.of(self.inputs)
         self.results = Words.of(network.columns[network.outputs["outputs"]])
@@ -236,3 +241,24 @@ class Flips(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (hard,) = ctx.saved_tensors
         return torch.einsum("bo,bio->bi", grad, ctx.slopes(hard)), None, None, None
+
+
+class TorchStep(nn.Module):
+    """A net that takes steps, or that is trained, as a module with explicit state: `outputs, state =
+    module(state)`. The state is a dictionary of the network's inputs and of what it hands on, `outputs` is
+    one of its outputs; `print(module.net.network)` names them. Both are on the device of the module."""
+
+    def __init__(self, compiled: Compiled, *, trainable: bool) -> None:
+        super().__init__()
+        self.net, self.compiled = NetworkModule(compiled.net.network, trainable=trainable), compiled
+
+    def start(self, *inputs: Any) -> dict[str, Tensor]:
+        """The state before the first step, for an input as `tg.run` takes it."""
+        own = next(chain(self.parameters(), self.buffers()), None)
+        device = None if own is None else own.device
+        state = first_state(self.compiled, *inputs)
+        return {name: torch.tensor(np.asarray(array), device=device) for name, array in state.items()}
+
+    def forward(self, state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        outputs, after = Torch(self.net).run(state)
+        return outputs, {**state, **after}

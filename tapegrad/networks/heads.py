@@ -103,6 +103,11 @@ class Reading:
     """For each head its block, whether it looks at steps, and what it gives to each place, the null key's
     first."""
 
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """The values that are vectors of the stream, whose columns have one meaning each."""
+        return self.begins, *self.after
+
 
 class Look(NamedTuple):
     """One head at one step."""
@@ -121,6 +126,8 @@ class Watched(NamedTuple):
     made: Float[np.ndarray, " width"]
     output: Float[np.ndarray, " width"]
     looks: list[Look]
+    values: dict[str, NDArray[Any]]
+    """All values of the step by name."""
 
 
 class Watching:
@@ -133,11 +140,10 @@ class Watching:
 
     def step(self) -> Watched:
         """The next step."""
-        names = {*self._vectors, *(name for *_, name in self._shares)}
-        found, self._running = self._steps.watch(self._running, names)
+        found, self._running = self._steps.watch(self._running)
         looks = [Look(block, own_steps, found[name][0]) for block, own_steps, name in self._shares]
         start, made, output = (found[name][0] for name in self._vectors)
-        return Watched(start, made, output, looks)
+        return Watched(start, made, output, looks, found)
 
 
 def read(network: Network) -> Reading:

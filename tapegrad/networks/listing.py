@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from tapegrad.networks.checking import Shape, check
-from tapegrad.networks.form import formula
 from tapegrad.networks.network import Network, Node
 
 WIDEST = 100
@@ -14,62 +11,32 @@ WIDEST = 100
 
 def listing(network: Network) -> str:
     """One line for each input, state, node and output."""
+    found = [f"network {network.name}"]
+    bodies = {node.name: node.body for node in network.nodes}
+    for name, line in lines(network):
+        found.append(line)
+        if (body := bodies.get(name)) is not None:
+            found += [f"    {own}" for own in listing(body).splitlines()]
+    found += [f"  output {name} = {value}" for name, value in network.outputs.items()]
+    if (rule := network.training) is not None:
+        found += [f"  train {name} {update}, by {rule.loss}" for name, update in rule.updates.items()]
+        if rule.stop is not None:
+            found.append(f"  until {rule.loss} <= {rule.stop:g}")
+    return "\n".join(found)
+
+
+def lines(network: Network) -> Iterator[tuple[str, str]]:
+    """Every input, state and node with its line."""
     shapes = check(network)
-    lines = [f"network {network.name}"]
     for name, port in network.inputs.items():
-        lines.append(_line("input", name, Shape(port.shape, port.dtype), "", port.about))
+        yield name, _line("input", name, Shape(port.shape, port.dtype), "", port.about)
     for name, own in network.state.items():
         shape = Shape(own.port.shape, own.port.dtype)
-        lines.append(_line("state", name, shape, f"then {own.next}", own.port.about))
+        yield name, _line("state", name, shape, f"then {own.next}", own.port.about)
     for node in network.nodes:
         settings = [f"{name}={value}" for name, value in node.settings.items()]
-        called = f"{node.operation}({', '.join((*node.reads, *settings))})"
-        lines.append(_line("", node.name, shapes[node.name], f"= {called}{_size(network, node)}", node.about))
-        if node.body is not None:
-            lines += [f"    {line}" for line in listing(node.body).splitlines()]
-    lines += [f"  output {name} = {value}" for name, value in network.outputs.items()]
-    if (rule := network.training) is not None:
-        lines += [f"  train {name} {update}, by {rule.loss}" for name, update in rule.updates.items()]
-        if rule.stop is not None:
-            lines.append(f"  until {rule.loss} <= {rule.stop:g}")
-    return "\n".join(lines)
-
-
-def rows(network: Network, name: str) -> Iterator[str]:
-    """What each row of an affine node or of layers computes, as a formula of the columns that it reads."""
-    node = next((own for own in network.nodes if own.name == name), None)
-    if node is None or node.operation not in ("affine", "layers"):
-        return
-    names = _names(network, node.reads[0])
-    columns, values = (network.array(node, part).tolist() for part in ("columns", "values"))
-    if node.operation == "affine":
-        bias = network.array(node, "bias")
-        starts = np.searchsorted(network.array(node, "rows"), np.arange(len(bias) + 1)).tolist()
-        for row, own in enumerate(bias.tolist()):
-            part = slice(starts[row], starts[row + 1])
-            yield formula(_terms(names, columns[part], values[part]), own)
-        return
-    starts, to, relu = (network.array(node, part).tolist() for part in ("starts", "to", "relu"))
-    for row, own in enumerate(network.array(node, "biases").tolist()):
-        part = slice(starts[row], starts[row + 1])
-        made = formula(_terms(names, columns[part], values[part]), own)
-        yield f"{_name(names, to[row])} = {f'relu({made})' if relu[row] else made}"
-
-
-def _names(network: Network, value: str) -> tuple[str, ...]:
-    """The names of the columns of a value, which keeps those of the value that it is added to."""
-    nodes = {own.name: own for own in network.nodes}
-    while value not in network.columns and value in nodes and nodes[value].operation == "put":
-        value = nodes[value].reads[0]
-    return network.columns.get(value, ())
-
-
-def _terms(names: tuple[str, ...], columns: list[int], values: list[float]) -> list[tuple[str, float]]:
-    return [(_name(names, column), value) for column, value in zip(columns, values, strict=True)]
-
-
-def _name(names: tuple[str, ...], column: int) -> str:
-    return names[column] if column < len(names) else f"x[{column}]"
+        called = f"= {node.operation}({', '.join((*node.reads, *settings))}){_size(network, node)}"
+        yield node.name, _line("", node.name, shapes[node.name], called, node.about)
 
 
 def _line(kind: str, name: str, shape: Shape, made: str, about: str) -> str:

@@ -1,6 +1,6 @@
 """Networks that take steps, at work in NumPy. What depends on the inputs alone is computed once."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -39,16 +39,13 @@ class Steps:
         outputs, state = self._step.run(running.kept | running.state)
         return outputs, Running(running.kept, state)
 
-    def watch(self, running: Running, names: Collection[str]) -> tuple[Values, Running]:
-        """These values of the next step by name, and the run after it."""
-        wanted = self.network.results.union(names)
-        known = running.kept | running.state
-        found = {name: value for name, value in known.items() if name in wanted}
-        for node, value in self._step.values(known):
-            if node.name in wanted:
-                found[node.name] = value
+    def watch(self, running: Running) -> tuple[Values, Running]:
+        """All values of the next step by name, and the run after it."""
+        found = running.kept | running.state
+        for node, value in self._step.values(found):
+            found[node.name] = value
         state = {name: found[own.next] for name, own in self.network.state.items()}
-        return {name: found[name] for name in names}, Running(running.kept, state)
+        return found, Running(running.kept, state)
 
     def to_the_halt(self, running: Running, first: int, last: int) -> tuple[NDArray[Any], int, Running]:
         """Steps from number `first` up to `last`, or up to the one that halts: its output, the number of the

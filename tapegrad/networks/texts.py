@@ -315,6 +315,8 @@ class Reading:
 
     def __init__(self, network: Network) -> None:
         self.count, self._backend, self._state = 0, Numba(network), network.first_state()
+        self.values: dict[str, NDArray[Any]] = {}
+        """All values of the tokens that were watched last."""
 
     def feed(self, tokens: list[int], watch: list[Seen] | None = None) -> Float32[np.ndarray, " tokens"]:
         """Reads at least one more token; the logits after the last. `watch` is filled with what heads look
@@ -323,17 +325,19 @@ class Reading:
         for first in range(0, len(tokens), CHUNK):
             given = {"tokens": np.array(tokens[first : first + CHUNK])} | self._state
             found = dict[str, NDArray[Any]]()
-            for head, scores, weights in looks(self._kept(given, found), network):
+            for head, scores, weights in looks(self._kept(given, found, watch is not None), network):
                 if watch is not None:
                     watch.append(Seen(head, scores[-1].copy(), weights[-1].copy()))
-            logits = found[network.outputs["logits"]]
+            logits, self.values = found[network.outputs["logits"]], given | found
             self._state = {name: found[own.next] for name, own in network.state.items()}
             self.count += len(given["tokens"])
         return logits[-1]
 
-    def _kept(self, given: dict[str, NDArray[Any]], found: dict[str, NDArray[Any]]) -> Iterator[Any]:
-        """All values, of which results are kept."""
+    def _kept(
+        self, given: dict[str, NDArray[Any]], found: dict[str, NDArray[Any]], all_of: bool
+    ) -> Iterator[Any]:
+        """All values, of which all or the results are kept."""
         for node, value in self._backend.values(given):
-            if node.name in self._backend.network.results:
+            if all_of or node.name in self._backend.network.results:
                 found[node.name] = value
             yield node, value

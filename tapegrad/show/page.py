@@ -24,6 +24,7 @@ _SCRIPTS = (
     "elements.js",
     "panels.js",
     "drawing.js",
+    "network.js",
     "curve.js",
     "words.js",
     "player.js",

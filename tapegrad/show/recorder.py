@@ -12,10 +12,11 @@ import numpy as np
 
 from tapegrad._compile import Compiled, Progress, compile, compile_for
 from tapegrad._lockstep import Leaps, Lockstep, at_the_pace_of_the_net, looked_ahead
-from tapegrad._panels import plain
+from tapegrad._panels import Panel, plain
 from tapegrad._sources import Found, inputs_for, kind_of, route
 from tapegrad.show.plain_words import plain_words
-from tapegrad.show.views import Heights, InStages, RunsInThePage, described, net_view
+from tapegrad.show.views import Follows, Heights, InStages, RunsInThePage, described, net_view
+from tapegrad.show.views_network import Listing, NetworkValues
 from tapegrad.source import Source
 from tapegrad.targets import target_named
 
@@ -81,8 +82,8 @@ MOST_UNROLLED = 100
 
 
 UNDRAWN = (
-    "There is no drawing of this kind of network. The tables show what its numbers mean at every step, "
-    "beside the source."
+    "The tables show what the network's numbers mean at every step, beside the source, and the list every "
+    "value of it."
 )
 
 
@@ -119,6 +120,8 @@ def record(
         lowered = kind_of(compiled.lowered).view(compiled.lowered)
         if type(lowered) is not type(views[0][1]):  # else it would show a function and its circuit alike
             views.append(("source", lowered))
+    values = NetworkValues(compiled, first)
+    listing = None if values.network is None else Listing(compiled.net.explained)
     kept: list[_Moment] = []
     end = time.monotonic() + seconds
     while True:
@@ -132,9 +135,11 @@ def record(
                 states = [run.source_state, *([run.lowered_state] if isinstance(run, Lockstep) else ())]
                 shown = [view.frame(state) for (_, view), state in zip(views, states, strict=False)]
                 source_step = run.steps if leaps else max(0, run.states - 1)
+                own = network.network_values if isinstance(network, Follows) else None
+                listed = [] if listing is None else [[listing.frame(values.at(run.carry, own))]]
                 kept += [
-                    _Moment(run.steps, source_step, heights, run.agrees, [*shown, values])
-                    for values, heights in stages
+                    _Moment(run.steps, source_step, heights, run.agrees, [*shown, drawn, *listed])
+                    for drawn, heights in stages
                 ]
         if last:
             break
@@ -143,7 +148,9 @@ def record(
         run.step()
         if progress is not None:
             progress(run.steps)
-    panels, collected = _finished([*views, ("network", network)], kept)
+    listings = [] if listing is None else [("network", [listing])]
+    drawn = [(side, view.panels) for side, view in [*views, ("network", network)]]
+    panels, collected = _finished([*drawn, *listings], kept)
     chosen = _livelier(kept)
     thinned = _thinned(collected)
     shown = sorted({*range(0, len(kept), thinned), len(kept) - 1})
@@ -226,11 +233,13 @@ def _livelier(kept: list[_Moment]) -> int:
     return next((n for n, own in enumerate(curves) if len({*own} - {None}) > 1), 0)
 
 
-def _finished(views: list[tuple[str, Any]], kept: list[_Moment]) -> tuple[list[dict], list[tuple[Any, ...]]]:
+def _finished(
+    views: Sequence[tuple[str, Sequence[Panel]]], kept: list[_Moment]
+) -> tuple[list[dict], list[tuple[Any, ...]]]:
     """The panels as JSON, and for each frame what they show."""
     panels, columns = [], []
-    for number, (side, view) in enumerate(views):
-        for place, panel in enumerate(view.panels):
+    for number, (side, own) in enumerate(views):
+        for place, panel in enumerate(own):
             finished = panel.finish([moment.shown[number][place] for moment in kept])
             if finished is not None:
                 panels.append({"side": side, **finished[0]})

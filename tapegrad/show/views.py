@@ -1,6 +1,9 @@
 """What the right side of the page shows: a view of the net, made for its target."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
 
 from tapegrad._compile import Compiled
 from tapegrad._panels import Fields, Panel
@@ -60,6 +63,14 @@ class RunsInThePage(Protocol):
     def live(self) -> dict[str, Any] | None:
         """All that takes, as JSON; None if this one is too large after all."""
         ...
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """A view that computes the network step by step anyway."""
+
+    network_values: Mapping[str, NDArray[Any]] | None
+    """All values of the step that led to the last frame; None before the first."""
 
 
 class DecodedView:

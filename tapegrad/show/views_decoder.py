@@ -34,6 +34,7 @@ class DecoderView:
             for place, head in enumerate(layer.heads)
         ]
         self.notes: list[str] = []
+        self.network_values: dict[str, Any] | None = None
         said = [f"{name}: {does}" for name, does in heads]
         colours = said if len(said) <= COLOURS else [*said[: COLOURS - 1], "other heads"]
         self.panels: list[Panel] = [
@@ -71,6 +72,8 @@ class DecoderView:
                     if at and at < at_token:
                         # What is looked at decides what comes after the token that looks.
                         arcs.append((at_token + 1, at, float(look.weights[at]), min(row, COLOURS - 1)))
+        if first < len(carry.tokens) - 1:
+            self.network_values = self.reading.values
         shown = [words.program.tokens[number].word for number in carry.tokens[first:]]
         cells = [(row, at, weight) for (row, at), weight in places.items()]
         record = dict(zip_longest(words.program.slots, shown, fillvalue=""))

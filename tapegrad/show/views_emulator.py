@@ -100,7 +100,8 @@ class EmulatorView:
     def _word(self, row: int, column: int) -> str:
         cell = row * BITS_IN_A_ROW + column
         name = f"cell {cell}"
-        return f"{name}: {self.net.explain(name)}" if cell < self.count else name
+        told = cell < self.count and self.net.memory != "noise-tolerant"  # whose bits are no cells
+        return f"{name}: {self.net.explain(name)}" if told else name
 
 
 def _flipped(names: list[str]) -> str:

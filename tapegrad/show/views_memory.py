@@ -59,6 +59,7 @@ class MemoryView:
         self.sees_every_step = steps * blocks * (1 + width / 2000) <= MOST_WATCHED
         self.staged = self.sees_every_step and steps * blocks <= MOST_STAGES
         self.watching = Watching(net.network, net.reading, net.given(carry))
+        self.network_values: dict[str, NDArray[Any]] | None = None
         self.tokens = [self._token(token) for token in carry.tokens]
         self.shown = list(range(min(BELOW, len(self.tokens))))
         """Tokens that stand below, and for each when it was looked at last."""
@@ -109,6 +110,7 @@ class MemoryView:
             said = self.words.caption(carry.steps, carry.output, carry.output, None, carry)
             return [(PositionMoment(said, self._above([], ALONE)[1], self._below([])), on)]
         seen = self.watching.step()
+        self.network_values = seen.values
         if not np.allclose(seen.output, carry.output, atol=1e-4):
             raise BrokenNet(f"the attention of decoder step {carry.steps - 1} cannot be recomputed")
         return self._watched(carry, seen)

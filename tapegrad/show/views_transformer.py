@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tapegrad._compile import Compiled
 from tapegrad._panels import Cells, CellsFrame, Panel
@@ -41,6 +42,7 @@ class TransformerView:
         net = compiled.net
         assert isinstance(net, TransformerNet)
         self.net, self.watching = net, Watching(net.network, net.reading, net.given(carry))
+        self.network_values: dict[str, NDArray[Any]] | None = None
         self.texts: list[str] = []
         """What the decoder wrote at each step: state and symbol."""
         symbols = [
@@ -85,7 +87,7 @@ class TransformerView:
             blank = CellsFrame([(0, NULL, 0)]), CellsFrame([]), self._output(carry)
             return [Moment(said, (), range(0), ()), *blank], (None,)
         seen = self.watching.step()
-        looks = seen.looks
+        looks, self.network_values = seen.looks, seen.values
         if not np.allclose(seen.output, carry.output, atol=1e-4):
             raise BrokenNet(f"the attention of decoder step {carry.steps - 1} cannot be recomputed")
         step = carry.steps - 1

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import InputError, Refused
+from tapegrad.networks.explaining import Explained
 from tapegrad.networks.network import Network
 from tapegrad.networks.saving import arrays_of
 from tapegrad.source import State
@@ -139,9 +140,14 @@ class Net(ABC):
                 advice=f"Its engines are {', '.join(self.engines)}.",
             )
 
+    @cached_property
+    def explained(self) -> Explained:
+        """The names of the network: of columns, values and rows."""
+        return Explained(self.network)
+
     @abstractmethod
     def units(self) -> Iterator[str]:
-        """The names that `explain` understands."""
+        """The names that `explain` understands: those of what the network is made for."""
 
     @abstractmethod
     def explain(self, unit: str) -> str:

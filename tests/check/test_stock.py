@@ -25,6 +25,7 @@ from tapegrad_check.targets.stock import compare
 from tapegrad_check.targets.stock_rotary import GptNeox, Llama, Rotary
 from tests.check.forging import Saved
 from tests.check.texts import said, saved_text, text_net
+from tests.table import fills_row
 
 SETTINGS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 TITLES = {"gpt2": "GPT-2", "llama": "Llama", "gpt-neox": "GPT-NeoX"}
@@ -53,6 +54,7 @@ def of_a_program(tmp_path_factory: pytest.TempPathFactory) -> Folders:
     return exported(tmp_path_factory.mktemp("program"), "subleq-echo", 400, "llama")
 
 
+@fills_row("stock checkpoints", check="proved")
 def test_an_export_is_its_net(genuine: Folders, request: pytest.FixtureRequest) -> None:
     report = check(*genuine)
     assert report.verdict == COMPUTES_SOURCE

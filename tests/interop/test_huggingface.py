@@ -19,8 +19,10 @@ from tapegrad.machines.library import ready
 from tapegrad.programs.library import READY
 from tests.interop.stock_in_numpy import logits
 from tests.interop.texts import CASES, FAMILIES, PROGRAM, TOKENS, decoder, files_of, run_of, said
+from tests.table import fills_row
 
 
+@fills_row("stock checkpoints", numpy="every token")
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("machine", "inputs", "tokens"), CASES)
 @pytest.mark.sampled(3)

@@ -93,12 +93,6 @@ def test_numbers_are_numbers(target: str) -> None:
         tg.to_equinox(tg.compile("adder32", target))(jnp.asarray(NUMBERS))
 
 
-@pytest.mark.parametrize(("source", "target"), [("increment", "tape"), ("increment", "transformer")])
-def test_what_is_no_layer_is_refused(source: str, target: str) -> None:
-    with pytest.raises(Refused, match=r"no layer that maps bits to bits.*\"relu\""):
-        tg.to_equinox(tg.compile(source, target))
-
-
 @pytest.mark.parametrize("shape", [(2, 7), (), (4, 3)])
 def test_the_last_axis_has_a_place_for_each_bit(adder, shape: tuple[int, ...]) -> None:
     says = rf"shape \(..., 4\), and was given {re.escape(str(shape))}.*a\[0\] ... b\[1\]"

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.interop.layers import layer_network
+from tapegrad.interop.layers import bits_to_bits
+from tapegrad.learners import dictator
 from tapegrad.networks.network import Network
 
 TRACE = [[1, 0], [1, 0], [1, 1]]
@@ -42,6 +43,23 @@ CASES = {
 }
 
 
+SAMPLES = [[0, 1], [1, 1], [1, 0], [0, 0], [1, 0]], [1, 1, 0, 0, 1], 3
+TRAINED = {
+    "simplex": Case("increment", "simplex", {"inputs": [["11"]]}, ("11",)),
+    "tape": Case("increment", "tape", {"cells": 8}, ("11",)),
+    "emulator, practical": Case("dictator", "emulator", {}, SAMPLES),
+    "emulator, noise-tolerant": Case(
+        "dictator", "emulator", {"memory": "noise-tolerant", "samples": 3}, (*SAMPLES[:2], 3, False)
+    ),
+}
+"""Nets that run while they are trained."""
+BEGUN = {"emulator, noise-tolerant": 1}
+"""Steps of training that were taken, if not three."""
+EXACT_MEMORY = "emulator, exact"
+COMPILED = {**CASES, **TRAINED, EXACT_MEMORY: Case("dictator", "emulator", {"memory": "exact"}, SAMPLES)}
+"""Whatever compiles."""
+
+
 LAYER = "layer on transformer"
 
 
@@ -49,14 +67,17 @@ LAYER = "layer on transformer"
 def network_of(name: str) -> Network:
     """The network of a case, or that of a circuit as a layer."""
     if name == LAYER:
-        return layer_network(compiled("transformer, circuit"), "none")
+        network = bits_to_bits(compiled("transformer, circuit"))
+        assert network is not None
+        return network
     return compiled(name).net.network
 
 
 @lru_cache
 def compiled(name: str) -> tg.Compiled:
-    case = CASES[name]
-    return tg.compile(case.source, case.target, **case.options)
+    case = COMPILED[name]
+    source = dictator(2, 2) if case.source == "dictator" else case.source
+    return tg.compile(source, case.target, **case.options)
 
 
 def given(name: str) -> dict[str, np.ndarray]:
@@ -64,5 +85,16 @@ def given(name: str) -> dict[str, np.ndarray]:
     if name == LAYER:
         return {"bits": np.array([[1, 0, 1, 1], [0, 1, 0, 0]], np.float32)}
     own = compiled(name)
-    carry = own.start(*CASES[name].inputs)
+    carry = own.start(*COMPILED[name].inputs)
+    carry = begun(name) if name in TRAINED else carry
     return own.net.network.first_state() | own.net.given(carry)
+
+
+@lru_cache
+def begun(name: str) -> Any:
+    """A net that is trained, after some steps."""
+    own = compiled(name)
+    carry = own.start(*COMPILED[name].inputs)
+    for _ in range(BEGUN.get(name, 3)):
+        carry = own.net.step(carry)
+    return carry

@@ -1,5 +1,6 @@
 """One network, several backends: every value of every node, on nets of every target."""
 
+from itertools import product
 from typing import Any
 
 import jax
@@ -7,11 +8,14 @@ import numpy as np
 import pytest
 
 from tapegrad.networks.backends.jax import Jax, Rows
+from tapegrad.networks.backends.numba import Numba
 from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.builder import Builder
 from tapegrad.networks.network import OPERATIONS, Network
+from tapegrad.targets.decoder.sequences import Pass
 from tests.networks.cases import CASES, LAYER, compiled, given, network_of
 from tests.networks.toy import Toy
+from tests.table import fills
 
 EVERY = (*CASES, LAYER)
 EXACT = {
@@ -32,7 +36,15 @@ def same(name: str, found: Any, wanted: np.ndarray) -> bool:
     return found.shape == wanted.shape and bool((found == wanted if name in EXACT else close).all())
 
 
-@pytest.mark.parametrize("name", EVERY)
+@fills(EVERY, numba="every value")
+def test_numba(name: str) -> None:
+    network, own = network_of(name), given(name)
+    wanted = values(network, own)
+    for node, value in Numba(network).values(own):
+        assert same(name, value, wanted[node.name]), node
+
+
+@fills(EVERY, python="every value")
 def test_a_backend_in_plain_python(name: str) -> None:
     network, own = network_of(name), given(name)
     wanted, toy = values(network, own), Toy(network)
@@ -41,7 +53,7 @@ def test_a_backend_in_plain_python(name: str) -> None:
         assert same(name, value, wanted[node.name]), node
 
 
-@pytest.mark.parametrize("name", EVERY)
+@fills(EVERY, jax="every value")
 def test_jax(name: str) -> None:
     network, own = network_of(name), given(name)
     wanted = values(network, own)
@@ -71,7 +83,7 @@ def test_jax_with_room_for_what_grows(name: str) -> None:
             assert same(name, after[key].array[: int(after[key].size)], state[key])
 
 
-@pytest.mark.parametrize("name", EVERY)
+@fills(EVERY, torch="every value")
 def test_pytorch(name: str) -> None:
     torch = pytest.importorskip("torch")
     from tapegrad.networks.backends.pytorch import NetworkModule, Torch
@@ -84,7 +96,7 @@ def test_pytorch(name: str) -> None:
             assert same(name, value.numpy(), wanted[node.name]), node
 
 
-@pytest.mark.parametrize("name", EVERY)
+@fills(EVERY, onnx="outputs and state")
 def test_onnx_step_by_step(name: str) -> None:
     runtime: Any = pytest.importorskip("onnxruntime")
     from tapegrad.networks.backends.onnx import model_of
@@ -102,7 +114,7 @@ def test_onnx_step_by_step(name: str) -> None:
         own = own | state
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("transformer", "rcnn"))])
+@fills([name for name in CASES if name.startswith(("transformer", "rcnn"))], numpy="every step")
 def test_the_network_takes_the_steps_of_the_net(name: str) -> None:
     own, plain = compiled(name), NumPy(compiled(name).net.network)
     handed, carry = given(name), own.start(*CASES[name].inputs)
@@ -115,6 +127,38 @@ def test_the_network_takes_the_steps_of_the_net(name: str) -> None:
         assert same(name, after, wanted)
         if "halted" in outputs:
             assert bool(outputs["halted"][0, 0]) == own.net.done(carry)
+
+
+@fills([name for name in CASES if name.startswith("relu")], numpy="every input")
+def test_numpy_adds_as_python_does(name: str) -> None:
+    rows = np.array(list(product((0, 1), repeat=4)), np.float32)
+    found = NumPy(network_of(name)).run({"bits": rows})[0]["outputs"]
+    totals = [int(a + 2 * b) + int(c + 2 * d) for a, b, c, d in rows]
+    assert ((found > 0.5) @ [1, 2, 4] == totals).all()
+
+
+@fills(["decoder, machine"], numpy="every token")
+def test_numpy_writes_the_text_of_the_net(name: str) -> None:
+    own, backend = compiled(name), NumPy(network_of(name))
+    first = own.start(*CASES[name].inputs)
+    text, handed = list(first.tokens), given(name)
+    wanted = own.net.advance(first, 6).tokens
+    while len(text) < len(wanted):
+        outputs, state = backend.run(handed)
+        text.append(int(outputs["logits"][-1].argmax()))
+        handed = {**state, "tokens": np.array(text[-1:])}
+    assert text == list(wanted)
+    assert len(text) > len(first.tokens) + 8
+
+
+@fills([name for name in CASES if "RASP" in name], numpy="every output")
+def test_numpy_answers_as_the_program_does(name: str) -> None:
+    own = compiled(name)
+    outputs = NumPy(network_of(name)).run(given(name))[0]
+    carry = own.start(*CASES[name].inputs)
+    after = Pass(carry.tokens, 1, outputs["hidden"], outputs["logits"])
+    *_, last = own.source.run(own.source.start(*CASES[name].inputs))
+    assert own.net.decode(after) == last
 
 
 def test_every_operation_is_tried() -> None:

@@ -13,7 +13,7 @@ def shown(program, text):
     made = record(tg.compile(program, "decoder"), tuple(text.split()))
     rows = {}
     for panel, frame in zip(made.panels, made.frames[-1]["panels"], strict=True):
-        if panel["kind"] == "drawing":
+        if panel["kind"] in ("drawing", "network"):
             continue
         cells = [[""] * panel["columns"] for _ in panel["rows"]]
         for r, c, value in frame["cells"]:

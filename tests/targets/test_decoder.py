@@ -255,10 +255,9 @@ def test_where_coordinates_come_from():
     names = net.names
     said = {name: net._set_by(place) for place, name in enumerate(names)}
     raw = next(name for name in names if name.startswith("raw "))
-    assert "of the token that head 0." in said[raw]
-    assert said[raw].endswith("finds, not rounded")
-    assert said[raw.removeprefix("raw ")].startswith("units 0 set it to ")
-    assert said["next[0]"].startswith(f"units {len(net.parts.layers) - 1} set it to ")
+    assert said[raw].startswith("layer_0.head_0 copies digit[0] from the place it finds")
+    assert said[raw.removeprefix("raw ")].startswith("layer_0.sums makes it ")
+    assert said["next[0]"].startswith(f"layer_{len(net.parts.layers) - 1}.sums makes it ")
     assert said["before[0]"] == (
         "position embedding: a bit of the number of the last record that is complete at the next token"
     )

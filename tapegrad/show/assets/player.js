@@ -27,7 +27,9 @@ function play(recording, opening) {
     at(panel.kind === "drawing" ? "stage" : panel.side).append(made.element);
     return made;
   });
-  at("room").classList.toggle("bare", !recording.panels.some((panel) => panel.kind === "drawing"));
+  const bare = !recording.panels.some((panel) => panel.kind === "drawing");
+  at("room").classList.toggle("bare", bare);
+  if (bare) for (const listed of document.querySelectorAll("details.network")) listed.open = true;
   at("room").scrollTop = 0;
   at("scrubber").max = recording.frames.length - 1;
   at("curve-name").textContent = recording.curve_name;

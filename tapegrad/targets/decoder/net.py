@@ -22,7 +22,7 @@ from tapegrad.attention.tape_tokens import TAPES, TapeTokens
 from tapegrad.attention.tokens import END, TokenProgram
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import TuringMachine
-from tapegrad.networks.form import Affine, formula
+from tapegrad.networks.form import Affine
 from tapegrad.networks.network import Network
 from tapegrad.networks.texts import EMBEDDING, UNEMBEDDING, Head, Parts, Reading, Records, parts_of
 from tapegrad.programs.rv32 import RV32
@@ -272,17 +272,7 @@ class DecoderNet(Net):
                 "before": "a bit of the number of the last record that is complete at the next token",
                 "slot": "whether this is the slot of this token",
             }.get(group, "a bit")
-        for number, layer in enumerate(self.parts.layers):
-            for place, head in enumerate(layer.heads):
-                if coordinate in head.to:
-                    row = int(np.flatnonzero(np.asarray(head.to) == coordinate)[0])
-                    copied = [names[column] for column, _ in head.value.row(row)]
-                    return f"{', '.join(copied)} of the token that head {number}.{place} finds, not rounded"
-            if coordinate in layer.to:
-                row = int(np.flatnonzero(np.asarray(layer.to) == coordinate)[0])
-                terms = [(f"unit {unit}", weight) for unit, weight in layer.sums.row(row)]
-                return f"units {number} set it to {formula(terms, float(layer.sums.bias[row]))}"
-        return "not used"
+        return self.explained.made(names[coordinate]) or "not used"
 
     def described(self, head: Head) -> str:
         """A head by what it asks, answers and copies."""

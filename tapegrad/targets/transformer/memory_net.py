@@ -22,7 +22,8 @@ from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
 from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.builder import Builder
-from tapegrad.networks.form import Affine, formula
+from tapegrad.networks.explaining import Explained
+from tapegrad.networks.form import Affine
 from tapegrad.networks.heads import Attention, Block, Decoder, Reading, read
 from tapegrad.networks.network import Network
 from tapegrad.networks.numpy import chain
@@ -141,6 +142,10 @@ class MemoryNet(Net):
     def decoder(self) -> Decoder:
         """Its heads and gates."""
         return self.reading.decoder
+
+    @cached_property
+    def explained(self) -> Explained:
+        return Explained(self.network, dict.fromkeys(self.reading.vectors, self.stream.names))
 
     @cached_property
     def stream(self) -> Stream:
@@ -328,37 +333,13 @@ class MemoryNet(Net):
                 f"the net has no unit {unit!r}",
                 advice="Try a coordinate such as 'pc[2]', or a layer such as 'layer 0'.",
             )
-        coordinate = self.stream.names.index(unit)
-        parts = [self._set_by(number, block, coordinate) for number, block in enumerate(self.decoder.blocks)]
-        said = [part for part in parts if part]
-        group = unit.rpartition("[")[0]
+        coordinate, group = self.stream.names.index(unit), unit.rpartition("[")[0]
+        made = self.explained.made(unit)
         if group == TIME:
-            said.insert(0, "a bit of the number of this step")
-        elif coordinate in self.decoder.blocks[-1].feed_forward[0].map.entries().rows:
-            said.insert(0, f"carried from step to step: a bit of {group}")
-        return f"{unit}: {'; '.join(said) or 'not used'}"
-
-    def _set_by(self, number: int, block: Block, coordinate: int) -> str:
-        names = self.stream.names
-        where = f"layer {number} ({block.purpose})"
-        for attention in block.attentions():
-            if coordinate in attention.targets():
-                own = attention.value.entries()
-                source = names if block.self_attention is not None else self._token_names
-                terms = [(source[column], weight) for column, weight in own.row(coordinate)]
-                return f"{where} copies {formula(terms, float(own.bias[coordinate]))} from the place it finds"
-        if block.adds_to is None:
-            terms = [(names[c], w) for c, w in block.feed_forward[0].map.entries().row(coordinate)]
-            return f"{where} makes it {formula(terms, 0.0)}" if terms else ""
-        rows = np.flatnonzero(np.asarray(block.adds_to) == coordinate)
-        if not len(rows):
-            return ""
-        units, sums = (layer.map.entries() for layer in block.feed_forward)
-        relus = [
-            (f"relu({formula([(names[c], w) for c, w in units.row(unit)], float(units.bias[unit]))})", weight)
-            for unit, weight in sums.row(int(rows[0]))
-        ]
-        return f"{where} sets it to {formula(relus, float(sums.bias[rows[0]]))}"
+            return f"{unit}: a bit of the number of this step"
+        if coordinate in self.decoder.blocks[-1].feed_forward[0].map.entries().rows:
+            made = f"carried from step to step: a bit of {group}; {made}"
+        return f"{unit}: {made or 'not used'}"
 
     def _described(self, block: Block) -> str:
         if not block.attentions():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tapegrad._trees import static, tree
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
+from tapegrad.networks.explaining import Explained
 from tapegrad.networks.form import Affine, Dense, formula
 from tapegrad.networks.heads import Block, Decoder, Reading, read
 from tapegrad.networks.heads_builder import HeadsBuilder
@@ -115,6 +116,10 @@ class TransformerNet(Net):
     def decoder(self) -> Decoder:
         """Its heads and dense layers."""
         return self.reading.decoder
+
+    @cached_property
+    def explained(self) -> Explained:
+        return Explained(self.network, dict.fromkeys(self.reading.vectors, self.layout.names))
 
     @property
     def layers(self) -> tuple[Block, ...]:
