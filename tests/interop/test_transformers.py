@@ -111,7 +111,7 @@ def test_ready_machines(opened, name, family):
     if not isinstance(machine, TuringMachine):
         pytest.skip("no machine with tapes")
     net, model, _ = opened(machine, 20_000, family)
-    prompt, run = run_of(net, machine, READY[name].example, 400)
+    prompt, run = run_of(net, machine, READY[name].example(), 400)
     assert predicted(model, prompt, run) == run
 
 
