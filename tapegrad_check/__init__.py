@@ -17,6 +17,7 @@ from tapegrad_check.folder import (
     CONFIG,
     MODEL,
     OWN_TABLE,
+    WITH_TRAINING,
     Arrays,
     Checked,
     CheckError,
@@ -24,6 +25,7 @@ from tapegrad_check.folder import (
     NotProved,
     Unchecked,
     read_folder,
+    require,
     tested_on,
 )
 from tapegrad_check.graph import Graph, graph_in
@@ -56,6 +58,7 @@ GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {
     "decoder": decoder.check,
     "rcnn": rcnn.check,
     "relu": relu.check,
+    "simplex": simplex.check,
     "transformer": transformer.check,
 }
 """Of the targets `WITH_NETWORK`."""
@@ -65,7 +68,6 @@ NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 `__main__`."""
 
 CHECKERS: dict[str, Checker] = {
-    "simplex": simplex.check,
     "tape": tape.check,
     "emulator": emulator.check,
     "extended": extended.check,
@@ -112,6 +114,10 @@ def checked_by(
     graph: Graph | None = None,
 ) -> Checked:
     """What the checker of a target proves of a net."""
+    require(
+        graph is None or graph.training is None or target in WITH_TRAINING,
+        "a net of this target is not trained while it runs",
+    )
     if graph is None:
         return CHECKERS[target](config, own, claims, source)
     return GRAPH_CHECKERS[target](config, own, claims, source, graph)

@@ -34,8 +34,10 @@ OLDER = {
     2: ": format 2 has arrays of a form of its own for each target, in place of the network's graph",
 }
 
-WITH_NETWORK: frozenset[str] = frozenset({"decoder", "rcnn", "relu", "transformer"})
+WITH_NETWORK: frozenset[str] = frozenset({"decoder", "rcnn", "relu", "simplex", "transformer"})
 """Targets whose folders hold the graph of the network."""
+WITH_TRAINING: frozenset[str] = frozenset({"simplex"})
+"""Those of them whose networks run while they are trained: the graph has the rule of training."""
 
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")
 """Prefixes of arrays that belong to the source, to what it was lowered to, and to the passes in between."""

@@ -168,8 +168,9 @@ TAPE: list[tuple[str, Change]] = [
 
 SIMPLEX: list[tuple[str, Change]] = [
     ("unit is not a whole number", config(unit=0)),
-    ("the steps is not", config(most_steps=-1)),
+    ("the steps is not", config(most_steps=-2)),
     ("a line search or there is none", config(line_search=1)),
+    ("other entries", config(more=1)),
     ("ends with another loss", claims(final_loss=0.25)),
     ("first cell", config(first_cell=0.0)),
     ("first cell", config(first_cell=(1 << 31) + 1)),
@@ -180,21 +181,29 @@ SIMPLEX: list[tuple[str, Change]] = [
     ("no vertices", lambda net: net.arrays.update({n: a[:0] for n, a in net.arrays.items()})),
     ("'state' is not of type", retype("state", np.int64)),
     ("'heads' is not of type", retype("heads", np.int64)),
-    ("'edge_to' is not of type", retype("edge_to", np.int64)),
+    (
+        "other vertices than configurations",
+        lambda net: net.arrays.update(
+            {name: array[1:] for name, array in net.arrays.items() if name in ("state", "heads", "cells")}
+        ),
+    ),
     ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
     ("'state' is out of range", put("state", 0, 9)),
     ("'state' is out of range", lambda net: net.put("state", 0, len(net.config["states"]))),
     ("'state' is out of range", put("state", 0, -1)),
     ("'cells' is out of range", put("cells", (0, 0, 0), 9)),
     ("'cells' is out of range", put("cells", (0, 0, 0), 2)),
-    ("'successor' is out of range", lambda net: net.put("successor", 0, len(net.arrays["state"]))),
-    ("'successor' is out of range", put("successor", 0, -1)),
+    ("columns that there are not", lambda net: net.put("edge_to", 0, len(net.arrays["state"]))),
+    ("columns that there are not", put("edge_to", 0, -1)),
+    ("back to where it begins", lambda net: net.put("edge_to", 0, net.arrays["edge_from"][0])),
     ("off its tape", put("heads", (0, 0), 99)),
     ("off its tape", lambda net: net.put("heads", (0, 0), net.config["first_cell"] - 1)),
     ("off its tape", lambda net: net.put("heads", (0, 0), _end(net) + 1)),
     ("one edge from every vertex", put("edge_from", 0, 3)),
-    ("misses the successor", add("edge_to", 0, 1)),
-    ("do not fit double precision", config(unit=1 << 48)),
+    ("one edge from every vertex", put("edge_from", 1, 0)),
+    ("not the mean", add("edge_to", 0, 1)),
+    ("weight for each vertex", config(unit=1 << 48)),
+    ("out of range", put("vertex_weight", 0, -(2.0**50))),
     ("not downhill", add("edge_weight", 0, 100)),
     ("not downhill", lambda net: net.put("edge_weight", 0, _weight_at(net, "edge_from"))),
     ("not downhill", lambda net: net.put("edge_weight", 0, _weight_at(net, "edge_to"))),
@@ -239,13 +248,7 @@ def _far_away(net: Net) -> None:
 
 def _halted(net: Net) -> int:
     """A vertex that halts, and that an edge leads to."""
-    successor = net.arrays["successor"]
-    return int(
-        np.flatnonzero(
-            np.bincount(net.arrays["edge_to"], minlength=len(successor))
-            * (successor == np.arange(len(successor)))
-        )[0]
-    )
+    return int(np.setdiff1d(net.arrays["edge_to"], net.arrays["edge_from"])[0])
 
 
 W = "layer.1.ff.W_1"

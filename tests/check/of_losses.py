@@ -1,0 +1,60 @@
+"""Nets that are trained, taken apart for the tests: the numbers of their losses by name, in one list with
+their configurations. What is altered there is written as a graph again, whether that is whole or not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tapegrad.networks import builder
+from tapegrad.networks.network import Network, Training, Update
+from tapegrad.networks.saving import arrays_of, to_json
+from tapegrad.targets.descent.loss import (
+    LONE_INPUTS,
+    LONE_LABELS,
+    ExtendedNetwork,
+    SquaredError,
+    Thresholds,
+    TracingLoss,
+    Weights,
+)
+from tapegrad.targets.simplex.loss import SimplexLoss
+from tapegrad.targets.simplex.net import SimplexNet
+from tapegrad_check.folder import OF_NETWORK
+
+Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""Config and arrays."""
+NUMBERS = ("vertex_weight", "edge_from", "edge_to", "edge_weight")
+GRADIENT = Update("gradient")
+
+
+def of_simplex(net: SimplexNet) -> Parts:
+    """With the levels of the loss and the line search in the config."""
+    levels = {"unit": net.levels.unit, "most_steps": net.levels.most, "line_search": net.line_search}
+    numbers = {name: np.array(getattr(net.machine, name)) for name in NUMBERS}
+    return net.config() | levels, {name: np.array(own) for name, own in net.arrays().items()} | numbers
+
+
+def simplex(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Parts, Parts]:
+    """Config and arrays as they are saved, and the graph with its own."""
+    unit, most = config["unit"], config["most_steps"]
+    numbers = {name: own for name, own in arrays.items() if name in NUMBERS}
+    loss = SimplexLoss(**numbers, outside=float(unit * (1 + 3 * (most + 1))))
+    updates = {"s": Update("vertex", line_search=config["line_search"]), "z": GRADIENT}
+    shapes = Weights((len(loss.vertex_weight),), (0, 0), (0, 0), LONE_LABELS.shape)
+    graph = written(loss, Thresholds(1.0, 2.0 * unit, 3.0 * unit), shapes, updates)
+    kept = {name: own for name, own in config.items() if name not in ("unit", "most_steps", "line_search")}
+    return (kept, {name: own for name, own in arrays.items() if name not in NUMBERS}), graph
+
+
+def written(loss: TracingLoss, bounds: Thresholds, shapes: Weights[Any], updates: dict[str, Update]) -> Parts:
+    """The graph of the loss and its arrays, as they are in a folder; unchecked."""
+    error = SquaredError(ExtendedNetwork(loss, None, bounds), LONE_INPUTS, LONE_LABELS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builder, "check", lambda network: {})
+        return parts_of(error.graph(shapes, Training("loss", updates, bounds.low)))
+
+
+def parts_of(network: Network) -> Parts:
+    """A network as a folder has it."""
+    return to_json(network), {OF_NETWORK + name: np.array(own) for name, own in arrays_of(network).items()}
