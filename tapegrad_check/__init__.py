@@ -59,6 +59,7 @@ GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {
     "rcnn": rcnn.check,
     "relu": relu.check,
     "simplex": simplex.check,
+    "tape": tape.check,
     "transformer": transformer.check,
 }
 """Of the targets `WITH_NETWORK`."""
@@ -68,7 +69,6 @@ NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 `__main__`."""
 
 CHECKERS: dict[str, Checker] = {
-    "tape": tape.check,
     "emulator": emulator.check,
     "extended": extended.check,
 }

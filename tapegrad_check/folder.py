@@ -34,9 +34,9 @@ OLDER = {
     2: ": format 2 has arrays of a form of its own for each target, in place of the network's graph",
 }
 
-WITH_NETWORK: frozenset[str] = frozenset({"decoder", "rcnn", "relu", "simplex", "transformer"})
+WITH_NETWORK: frozenset[str] = frozenset({"decoder", "rcnn", "relu", "simplex", "tape", "transformer"})
 """Targets whose folders hold the graph of the network."""
-WITH_TRAINING: frozenset[str] = frozenset({"simplex"})
+WITH_TRAINING: frozenset[str] = frozenset({"simplex", "tape"})
 """Those of them whose networks run while they are trained: the graph has the rule of training."""
 
 BESIDE_THE_NET = ("source.", "lowered.", "pass.")

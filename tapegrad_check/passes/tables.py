@@ -165,7 +165,8 @@ def _right_ends(program: Program, machine: Machine) -> None:
 def _tried(program: Program, machine: Machine, step: Step) -> None:
     """Runs of the program and single instructions. Says what was tried, and on how many inputs, unless the
     first of them stands for all."""
-    cells = whole(step.folder.config["net"]["cells"], "the number of cells", 2, 1 << 22)
+    assert step.folder.network is not None
+    cells = whole(step.folder.network["inputs"]["H"]["shape"][0], "the number of cells", 2, 1 << 22)
     if program.ram * 8 // program.width * (program.width + 1) >= cells:
         raise NotProved("the program does not fit on the tapes of the net")
     kind = program.kind

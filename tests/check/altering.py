@@ -14,6 +14,7 @@ from tapegrad.networks.saving import arrays_of, from_json, to_json
 from tapegrad.networks.wiring import Wiring
 from tapegrad.source import Source
 from tapegrad.targets.simplex.net import SimplexNet
+from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 from tapegrad_check import checked_by
@@ -37,7 +38,7 @@ class Net:
 
     form: str = ""
     """`heads` or `paper` where config and arrays are those of `of_heads`, which makes the graph of them;
-    `simplex` where they are those of `of_losses`."""
+    a target where they are those of `of_losses`."""
 
     def put(self, name: str, place: Any, value: Any) -> None:
         """Another number in an array."""
@@ -69,8 +70,8 @@ class Net:
         if self.form == "paper":
             config, own, (network, more) = of_heads.put_together_as_in_the_paper(config, own)
             own = own | more
-        if self.form == "simplex":
-            (config, own), (network, more) = of_losses.simplex(config, own)
+        if self.form in of_losses.PUT_TOGETHER:
+            (config, own), (network, more) = of_losses.PUT_TOGETHER[self.form](config, own)
             own = own | more
         if network is not None:
             named = {n: array for n, array in own.items() if n.startswith(OF_NETWORK)}
@@ -90,6 +91,8 @@ def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
         return Net(*of_heads.of_the_paper(net), net.certificate(), model, form="paper")
     if isinstance(net, SimplexNet):
         return Net(*of_losses.of_simplex(net), net.certificate(), model, form="simplex")
+    if isinstance(net, TapeNet):
+        return Net(*of_losses.of_tape(net), net.certificate(), model, form="tape")
     arrays, network = {name: np.array(array) for name, array in net.arrays().items()}, None
     if net.saves_network:
         network, more = graph_arrays(net.network)

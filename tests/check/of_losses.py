@@ -20,6 +20,9 @@ from tapegrad.targets.descent.loss import (
 )
 from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet
+from tapegrad.targets.tape.build import Constants, Graph
+from tapegrad.targets.tape.loss import TapeLoss
+from tapegrad.targets.tape.net import TapeNet
 from tapegrad_check.folder import OF_NETWORK
 
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
@@ -47,12 +50,36 @@ def simplex(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Part
     return (kept, {name: own for name, own in arrays.items() if name not in NUMBERS}), graph
 
 
+def of_tape(net: TapeNet) -> Parts:
+    """With the constants of the loss and the number of cells in the config."""
+    constants = {name: getattr(net.constants, name) for name in ("b", "c", "low", "high")}
+    arrays = {name: np.array(own) for name, own in vars(net.graph).items()}
+    return net.config() | {"constants": constants, "cells": net.cells}, arrays
+
+
+def tape(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Parts, Parts]:
+    """Config and arrays as they are saved, and the graph with its own."""
+    constants, cells = config["constants"], config["cells"]
+    graph = Graph(**{name: own for name, own in arrays.items() if name in Graph.__annotations__})
+    loss = TapeLoss.of(graph, Constants(graph.down.shape[1], **constants, exact=True), int(cells))
+    on_tapes = cells, graph.down.shape[1]
+    shapes = Weights((len(graph.down),), on_tapes, on_tapes, LONE_LABELS.shape)
+    updates = {"s": Update("vertex"), "T": GRADIENT, "H": GRADIENT, "z": GRADIENT}
+    bounds = Thresholds(1.0, float(constants["low"]), float(constants["high"]))
+    kept = {name: own for name, own in config.items() if name not in ("constants", "cells")}
+    others = {name: own for name, own in arrays.items() if name not in Graph.__annotations__}
+    return (kept, others), written(loss, bounds, shapes, updates)
+
+
 def written(loss: TracingLoss, bounds: Thresholds, shapes: Weights[Any], updates: dict[str, Update]) -> Parts:
     """The graph of the loss and its arrays, as they are in a folder; unchecked."""
     error = SquaredError(ExtendedNetwork(loss, None, bounds), LONE_INPUTS, LONE_LABELS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder, "check", lambda network: {})
         return parts_of(error.graph(shapes, Training("loss", updates, bounds.low)))
+
+
+PUT_TOGETHER = {"simplex": simplex, "tape": tape}
 
 
 def parts_of(network: Network) -> Parts:

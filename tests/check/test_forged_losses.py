@@ -14,6 +14,7 @@ from tests.check.graphs import Altered, altered_around, altered_arrays, altered_
 
 SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
     "simplex": ("1RB1LB_1LA1RZ", {"inputs": [[]]}),
+    "tape": ("1RB1LB_1LA1RZ", {"cells": 8}),
 }
 
 
@@ -23,7 +24,7 @@ def genuine(target: str) -> Net:
     source, options = SOURCES[target]
     made = tg.compile(source, target, **options)
     network, arrays = graph_arrays(made.net.network)
-    own = net_of(made.source, target, options)
+    own = net_of(tg.read(source), target, options)
     return Net(made.net.config(), made.net.arrays() | arrays, own.claims, own.source, network)
 
 

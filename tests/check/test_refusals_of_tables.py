@@ -35,10 +35,9 @@ def subleq() -> Machine:
 
 def passed(source: str, machine: Model, target: str = "tape", cells: int = 400, **of_step: Any) -> Any:
     """What the pass makes of a program and the machine that is saved as its table."""
-    config = {"target": target, "net": {"cells": cells}}
-    step = SimpleNamespace(
-        saved=lambda: machine, proves=True, folder=SimpleNamespace(config=config), statements=[], tested=[]
-    )
+    network = {"inputs": {"H": {"shape": [cells, 4]}}}
+    folder = SimpleNamespace(config={"target": target}, network=network)
+    step = SimpleNamespace(saved=lambda: machine, proves=True, folder=folder, statements=[], tested=[])
     step.__dict__.update(of_step)
     step.after = tables.PASSES["memory on tapes"](checked(program(source)), step)  # type: ignore[arg-type]
     return step
