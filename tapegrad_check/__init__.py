@@ -56,6 +56,7 @@ CheckerOfGraph = Callable[[dict[str, Any], Arrays, dict[str, Any], Model | None,
 
 GRAPH_CHECKERS: dict[str, CheckerOfGraph] = {
     "decoder": decoder.check,
+    "emulator": emulator.check,
     "rcnn": rcnn.check,
     "relu": relu.check,
     "simplex": simplex.check,
@@ -69,7 +70,6 @@ NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 `__main__`."""
 
 CHECKERS: dict[str, Checker] = {
-    "emulator": emulator.check,
     "extended": extended.check,
 }
 
@@ -118,6 +118,8 @@ def checked_by(
         graph is None or graph.training is None or target in WITH_TRAINING,
         "a net of this target is not trained while it runs",
     )
+    if graph is None and target == "emulator":  # the exact memory
+        return emulator.check(config, own, claims, source, None)
     if graph is None:
         return CHECKERS[target](config, own, claims, source)
     return GRAPH_CHECKERS[target](config, own, claims, source, graph)

@@ -13,6 +13,8 @@ from tapegrad.networks.network import Network
 from tapegrad.networks.saving import arrays_of, from_json, to_json
 from tapegrad.networks.wiring import Wiring
 from tapegrad.source import Source
+from tapegrad.targets.emulator.net import PracticalNet
+from tapegrad.targets.emulator.paper_nets import NoisyNet
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.transformer.memory_net import MemoryNet
@@ -91,6 +93,8 @@ def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
         return Net(*of_heads.of_the_paper(net), net.certificate(), model, form="paper")
     if isinstance(net, SimplexNet):
         return Net(*of_losses.of_simplex(net), net.certificate(), model, form="simplex")
+    if isinstance(net, PracticalNet | NoisyNet):
+        return Net(*of_losses.of_emulator(net), net.certificate(), model, form="emulator")
     if isinstance(net, TapeNet):
         return Net(*of_losses.of_tape(net), net.certificate(), model, form="tape")
     arrays, network = {name: np.array(array) for name, array in net.arrays().items()}, None

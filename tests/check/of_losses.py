@@ -18,6 +18,10 @@ from tapegrad.targets.descent.loss import (
     TracingLoss,
     Weights,
 )
+from tapegrad.targets.emulator.graph import Graph as EmulatorGraph
+from tapegrad.targets.emulator.loss import cube_with, hard_tanh, loss_of
+from tapegrad.targets.emulator.net import PracticalNet
+from tapegrad.targets.emulator.paper_nets import DEAD, NoisyNet
 from tapegrad.targets.simplex.loss import SimplexLoss
 from tapegrad.targets.simplex.net import SimplexNet
 from tapegrad.targets.tape.build import Constants, Graph
@@ -79,7 +83,34 @@ def written(loss: TracingLoss, bounds: Thresholds, shapes: Weights[Any], updates
         return parts_of(error.graph(shapes, Training("loss", updates, bounds.low)))
 
 
-PUT_TOGETHER = {"simplex": simplex, "tape": tape}
+def of_emulator(net: PracticalNet | NoisyNet) -> Parts:
+    """With the edges among the arrays, and the number of inputs, rate and what is watched in the config."""
+    config = net.config() | {"inputs": net.inputs, "rate": _rule(net).rate}
+    config |= {"finished": net.finished} if isinstance(net, PracticalNet) else {}
+    edges = {"offsets": net.graph.offsets, "sources": net.graph.sources}
+    return config, {name: np.array(own) for name, own in (net.arrays() | edges).items()}
+
+
+def _rule(net: PracticalNet | NoisyNet) -> Update:
+    assert net.network.training is not None
+    return net.network.training.updates["weights"]
+
+
+def emulator(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Parts, Parts]:
+    """Config and arrays as they are saved, and the graph with its own."""
+    practical = "finished" in config
+    graph = EmulatorGraph(1 + config["inputs"] + 1 + practical, arrays["offsets"], arrays["sources"])
+    watched = {"finished": config["finished"]} if practical else {}
+    activation, dtype = hard_tanh if practical else cube_with(DEAD), arrays["weights"].dtype
+    dtype = dtype if practical else np.float64
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builder, "check", lambda network: {})
+        network = parts_of(loss_of(graph, activation, dtype, config["rate"], watched))
+    kept = {name: own for name, own in config.items() if name not in ("inputs", "rate", "finished")}
+    return (kept, {n: own for n, own in arrays.items() if n not in ("offsets", "sources")}), network
+
+
+PUT_TOGETHER = {"simplex": simplex, "tape": tape, "emulator": emulator}
 
 
 def parts_of(network: Network) -> Parts:
