@@ -250,7 +250,8 @@ def _layout(config: dict[str, Any], arrays: Arrays) -> int:
     array(arrays, "vertex_weight", np.float64, (vertices,))
     edges = array(arrays, "edge_weight", np.float64, (None,)).shape
     for name in ("edge_from", "edge_to"):
-        require(arrays[name].shape == edges, "there is not a weight for each edge")
+        fits = arrays[name].shape == edges and arrays[name].dtype.kind == "i"
+        require(fits, "there is not a weight for each edge")
     signs = np.where(np.arange(1 << tapes)[:, None] >> np.arange(tapes) & 1, 1, -1)
     require(
         np.array_equal(down, np.tile(signs, (len(states), 1))),
