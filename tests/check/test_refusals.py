@@ -129,7 +129,7 @@ TAPE: list[tuple[str, Change]] = [
     ("the gap of", constants(low=1 << 14, high=1 << 14)),
     ("the gap of", constants(low=-(1 << 11), high=-(1 << 10))),
     ("is another", constants(high=1)),
-    ("no whole number", constants(low=0.5)),
+    ("no whole number", lambda net: net.config["constants"].update(low=0.5)),
     ("weighs neither", put("vertex_weight", 0, 1.0)),
     ("a head stays", put("moves", (0, 0), 0)),
     ("neither -1 nor", put("written", (0, 0), 2)),
