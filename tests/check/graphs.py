@@ -65,6 +65,12 @@ def altered_nodes(net: Net) -> Altered:
         gone.network = copy.deepcopy(net.network)
         del graph(gone)["nodes"][place]
         yield (what, "gone"), gone
+        more = copy.copy(net)
+        more.network = copy.deepcopy(net.network)
+        graph(more)["nodes"].insert(
+            place + 1, {"name": "detach_999", "operation": "detach", "reads": [node["name"]]}
+        )
+        yield (what, "a reader more"), more
 
 
 def altered_arrays(net: Net) -> Altered:
