@@ -19,6 +19,7 @@ from tapegrad_check.folder import (
     DISGUISED,
     MODEL,
     OWN_TABLE,
+    WITH_TRAINING,
     Arrays,
     Checked,
     CheckError,
@@ -26,6 +27,7 @@ from tapegrad_check.folder import (
     NotProved,
     Unchecked,
     read_folder,
+    require,
     tested_on,
 )
 
@@ -89,6 +91,10 @@ def checked_by(
     source that it must be of; of a target `WITH_NETWORK` from its graph, too. Every name and number that the
     loader reads is bound to that source, or to the arrays; where it is None, because the way to it is not
     proved, the net is checked against its own table alone."""
+    require(
+        graph is None or graph.training is None or target in WITH_TRAINING,
+        "a net of this target is not trained while it runs",
+    )
     checker = import_module(f"tapegrad_check.targets.{target}").check
     given = (config, own, claims, source)
     return checker(*given) if graph is None else checker(*given, graph)

@@ -34,8 +34,13 @@ OLDER = {
     2: ": format 2 has arrays of a form of its own for each target, in place of the network's graph",
 }
 
-WITH_NETWORK: frozenset[str] = frozenset({"decoder", "rcnn", "relu", "transformer"})
+WITH_TRAINING: frozenset[str] = frozenset({"emulator", "simplex", "tape"})
+"""Targets whose networks run while they are trained: the graph has the rule of training."""
+WITH_NETWORK = WITH_TRAINING | {"decoder", "rcnn", "relu", "transformer"}
 """Targets whose folders hold the graph of the network."""
+WITHOUT = "exact"
+"""The memory of an emulator whose activation is a power and whose numbers have 80 digits: no graph has
+these."""
 
 DISGUISED = "disguised"
 """What stands for the target of a net in disguise."""
@@ -150,7 +155,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
                 raise CheckError(
                     f"the entry {key!r} is missing or of the wrong kind", where=str(folder / name)
                 )
-        if data["version"] != VERSION and (data["version"] != 2 or config["target"] in WITH_NETWORK):
+        if data["version"] != VERSION and (data["version"] != 2 or _has_network(config)):
             raise Unchecked(
                 f"the file is of format {data['version']}, and this program reads format {VERSION}"
                 + OLDER.get(data["version"], ""),
@@ -161,7 +166,7 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
     for name, content in files.items():
         if name != CERTIFICATE:
             issued_for(certificate, name, content, folder)
-    wanted = config["target"] in WITH_NETWORK
+    wanted = _has_network(config)
     if wanted != (NETWORK in files):
         raise CheckError(
             f"{NETWORK} is missing" if wanted else f"a net of this target has no {NETWORK}", where=str(folder)
@@ -174,6 +179,12 @@ def read_folder(path: str | os.PathLike[str]) -> Folder:
         require(small, f"the option {name!r} is no number that a net is compiled with")
     network = parsed(files[NETWORK], folder / NETWORK) if wanted else None
     return Folder(config, tensors_of(files[MODEL], folder / MODEL), certificate, network)
+
+
+def _has_network(config: dict[str, Any]) -> bool:
+    """Whether a folder that says this holds a graph."""
+    target, net = config["target"], config["net"]
+    return target in WITH_NETWORK and not (target == "emulator" and net.get("memory") == WITHOUT)
 
 
 def _together(folder: Path) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ not there or is not used is refused, so that who walks through the nodes has see
 with.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -73,8 +74,11 @@ OPERATIONS: Mapping[str, Kind] = {
     "ladder": Kind(1, {}, ("count",)),
     "patches": Kind(1, {}, ("cells", "padding")),
     "transpose": Kind(1, {}, ("order",)),
+    "reshape": Kind(1, {}, ("axes", "sizes")),
     "repeat": Kind(1, {}, ("count",)),
+    "units": Kind(2, {"starts": "i", "columns": "i"}),
 }
+WITH_BODY = "repeat", "units"
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,23 @@ class State:
     port: Port
     first: NDArray[Any]
     next: str
+
+
+class Update(NamedTuple):
+    """How an input changes at a step of training: against its gradient or to the best vertex, at a rate, and
+    so far as a line search says or all the way."""
+
+    kind: str
+    rate: float
+    line_search: bool
+
+
+class Training(NamedTuple):
+    """The rule of training: the output that is the loss, what changes, and the loss at which it ends."""
+
+    loss: str
+    updates: Mapping[str, Update]
+    stop: float | None
 
 
 @dataclass(frozen=True)
@@ -132,6 +153,7 @@ class Graph:
     columns: Mapping[str, tuple[str, ...]]
     """For some values the names of their columns."""
     shapes: Mapping[str, "Shape"]
+    training: Training | None = None
 
     def names_of(self, value: str) -> tuple[str, ...]:
         """The names of the columns of a value, none if they have no names."""
@@ -146,8 +168,8 @@ class Shape(NamedTuple):
 
     @property
     def width(self) -> Size:
-        """Columns."""
-        return self.sizes[-1]
+        """Columns, none of a number by itself."""
+        return self.sizes[-1] if self.sizes else 0
 
 
 def graph_of(data: Mapping[str, Any], arrays: Arrays) -> Graph:
@@ -175,7 +197,8 @@ class _Reader:
     depth: int
 
     def graph(self, data: Any) -> Graph:
-        own = _entries(data, "the network", ("name", "inputs", "state", "nodes", "outputs"), ("columns",))
+        whole_graph = "name", "inputs", "state", "nodes", "outputs"
+        own = _entries(data, "the network", whole_graph, ("columns", "training"))
         inputs = {name: _port(entry) for name, entry in _entries(own["inputs"], "inputs").items()}
         state = {name: self._state(entry) for name, entry in _entries(own["state"], "state").items()}
         require(isinstance(own["nodes"], list), "the nodes are not a list")
@@ -216,10 +239,15 @@ class _Reader:
                 columns.setdefault(name, names) == names, f"the columns of {name!r} have two lists of names"
             )
         for name, names in columns.items():
-            require(
-                name in shapes and shapes[name].width == len(names), f"{name!r} has other columns than names"
-            )
-        return Graph(text(own["name"], "its name"), inputs, state, tuple(nodes), outputs, columns, shapes)
+            named_all = name in shapes and shapes[name].sizes[-1:] == (len(names),)
+            require(named_all, f"{name!r} has other columns than names")
+        rule = _training(own["training"]) if "training" in own else None
+        if rule is not None:
+            require(rule.loss in outputs, f"the loss {rule.loss!r} is no output of the network")
+            require(rule.updates.keys() <= inputs.keys(), "something is trained that is no input")
+        return Graph(
+            text(own["name"], "its name"), inputs, state, tuple(nodes), outputs, columns, shapes, rule
+        )
 
     def _array(self, name: Any, what: str) -> NDArray[Any]:
         full = self.prefix + text(name, what)
@@ -261,7 +289,7 @@ class _Reader:
                 own.get("settings", {}), f"the settings of {name!r}", kind.settings
             ).items()
         }
-        require(("body" in own) == (operation == "repeat"), f"the node {name!r} has a body, or lacks one")
+        require(("body" in own) == (operation in WITH_BODY), f"the node {name!r} has a body, or lacks one")
         body = None
         if "body" in own:
             require(self.depth < DEEPEST, "bodies within bodies within bodies")
@@ -286,15 +314,27 @@ def _entries(
 def _port(data: Any) -> Port:
     own = _entries(data, "a port", ("shape", "dtype"), ("columns", "about"))
     sizes, dtype = own["shape"], text(own["dtype"], "a type")
-    require(isinstance(sizes, list) and 1 <= len(sizes) <= MOST_AXES, "a value has no axes, or too many")
+    require(isinstance(sizes, list) and len(sizes) <= MOST_AXES, "a value has no list of axes, or too many")
     for size in sizes:
         require(
             isinstance(size, str) or (type(size) is int and 0 <= size < 1 << 31), "a size is out of range"
         )
     require(dtype in TYPES, f"values of the type {dtype!r} are unknown")
     columns = texts(own.get("columns", []), "names of columns")
-    require(not columns or sizes[-1] == len(columns), "there are more columns than names, or fewer")
+    require(not columns or sizes[-1:] == [len(columns)], "there are more columns than names, or fewer")
     return Port(tuple(sizes), dtype, columns, text(own.get("about", ""), "a reason"))
+
+
+def _training(data: Any) -> Training:
+    own = _entries(data, "the training", ("loss", "updates", "stop"))
+    updates = {}
+    for name, entry in _entries(own["updates"], "the updates").items():
+        update = _entries(entry, "an update", ("kind", "rate", "line_search"))
+        require(isinstance(update["line_search"], bool), "there is a line search or there is none")
+        kind, rate = text(update["kind"], "a kind of update"), number(update["rate"], "a rate")
+        updates[name] = Update(kind, rate, update["line_search"])
+    stop = None if own["stop"] is None else number(own["stop"], "the loss at which training ends")
+    return Training(text(own["loss"], "the loss"), updates, stop)
 
 
 def _setting(value: Any, what: str) -> Setting:
@@ -412,10 +452,11 @@ def _join(node: Node, x: Shape, y: Shape) -> Shape:
 
 
 def _product(node: Node, x: Shape, y: Shape) -> Shape:
-    node.refused(len(x.sizes) >= 2 <= len(y.sizes) and x.dtype == y.dtype, "multiplies what are no matrices")
-    inner, outer = (y.sizes[-1], y.sizes[-2]) if node.setting("turned") else (y.sizes[-2], y.sizes[-1])
-    node.refused(x.sizes[-1] == inner, "multiplies matrices that do not fit")
-    return Shape((*_broadcast(node, x.sizes[:-2], y.sizes[:-2]), x.sizes[-2], outer), x.dtype)
+    are_matrices = bool(x.sizes) and len(y.sizes) >= 2  # the first may be a row
+    node.refused(are_matrices and x.dtype == y.dtype, "multiplies what are no matrices")
+    inner, outer = (y.sizes[place] for place in ((-1, -2) if node.setting("turned") else (-2, -1)))
+    node.refused(x.width == inner, "multiplies matrices that do not fit")
+    return Shape((*_broadcast(node, x.sizes[:-2], y.sizes[:-2]), *x.sizes[-2:-1], outer), x.dtype)
 
 
 def _embed(node: Node, n: Shape) -> Shape:
@@ -457,11 +498,37 @@ def _transpose(node: Node, x: Shape) -> Shape:
     return Shape(tuple(x.sizes[axis] for axis in order), x.dtype) if isinstance(order, tuple) else x
 
 
+def _reshape(node: Node, x: Shape) -> Shape:
+    axes, sizes = node.setting("axes"), node.settings["sizes"]
+    node.refused(isinstance(sizes, tuple) and 0 <= axes <= len(x.sizes), "has no sizes, or other axes")
+    new = sizes if isinstance(sizes, tuple) else ()
+    kept, old = x.sizes[: len(x.sizes) - axes], x.sizes[len(x.sizes) - axes :]
+    fits = all(isinstance(size, int) for size in old) and math.prod(map(int, old)) == math.prod(new)
+    node.refused(fits and len(kept) + len(new) <= MOST_AXES, "has other sizes in all, or too many")
+    return Shape((*kept, *new), x.dtype)
+
+
+def _has_one_state(body: Graph | None) -> bool:
+    return body is not None and not body.inputs and len(body.state) == 1
+
+
 def _repeat(node: Node, x: Shape) -> Shape:
-    body = node.body
-    fits = body is not None and not body.inputs and len(body.state) == 1 and node.setting("count") >= 0
+    fits = _has_one_state(node.body) and node.setting("count") >= 0
     node.refused(fits, "repeats no network of one state")
     return x
+
+
+def _units(node: Node, x: Shape, weights: Shape) -> Shape:
+    starts, columns = node.arrays["starts"], node.arrays["columns"]
+    fits = starts.ndim == columns.ndim == 1 and weights == Shape(columns.shape, x.dtype)
+    node.refused(fits and x.sizes and isinstance(x.width, int), "has entries without a weight")
+    node.refused(_rises(starts, len(columns)), "has units that do not follow one another")
+    count, width = len(starts) - 1, int(x.width)
+    behind = width + np.repeat(np.arange(count), np.diff(starts.astype(np.int64)))
+    places = columns.astype(np.int64)
+    node.refused(((places >= 0) & (places < behind)).all(), "has a unit that reads what comes after it")
+    node.refused(_has_one_state(node.body), "has no activation of one state")
+    return Shape((*x.sizes[:-1], width + count), x.dtype)
 
 
 _SHAPES = {
@@ -482,7 +549,9 @@ _SHAPES = {
     **dict.fromkeys(("quotient", "remainder"), _divided),
     "patches": _patches,
     "transpose": _transpose,
+    "reshape": _reshape,
     "repeat": _repeat,
+    "units": _units,
 }
 
 

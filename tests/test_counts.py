@@ -44,7 +44,7 @@ def test_the_cells_of_a_tape_are_weights_that_training_changes() -> None:
     few, many = (tg.compile("busy-beaver-3x2", "tape", cells=cells) for cells in (20, 2_000))
     assert many.counts.trainable - few.counts.trainable == 2 * 1_980
     assert many.counts.fixed == few.counts.fixed
-    assert many.counts.bytes - few.counts.bytes == 8 * 2 * 1_980
+    assert many.counts.bytes - few.counts.bytes == (8 * 2 + 8 * 2) * 1_980  # and the cells beside each
     weights = few.start().weights
     assert few.counts.trainable == sum(np.size(own) for own in weights)
 

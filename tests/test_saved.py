@@ -273,7 +273,7 @@ def test_a_net_of_format_2_is_refused_where_the_target_has_a_graph(name: str) ->
 
 def test_a_net_of_format_1_is_refused_with_the_reason(tmp_path: Path) -> None:
     """It does not record how its source was lowered, so that nothing binds it to that."""
-    saved = Saved.of(KEPT / "v2" / "tape")
+    saved = Saved.of(KEPT / "v3" / "tape")
     saved.config["version"] = 1
     saved.config["passes"] = [entry["name"] for entry in saved.config["passes"]]
     saved.write(tmp_path / "net")
@@ -288,12 +288,12 @@ def test_a_net_of_format_1_is_refused_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_default_that_changes_does_not_change_an_old_net(monkeypatch: pytest.MonkeyPatch) -> None:
-    was = tg.load(KEPT / "v2" / "tape-of-circuit")
+    was = tg.load(KEPT / "v3" / "tape-of-circuit")
     (lowering,) = (own for own in CIRCUIT.lowerings if own.after == "turing machine")
     monkeypatch.setitem(cast(dict, lowering.options), "tapes", Option(2, "more tapes than before"))
     monkeypatch.setattr(straight_line, "__defaults__", (2, 4))
     assert tg.compile(was.source, "tape").lowered != was.lowered  # the new default matters
-    again = tg.load(KEPT / "v2" / "tape-of-circuit")
+    again = tg.load(KEPT / "v3" / "tape-of-circuit")
     assert again.lowered == was.lowered
     assert tg.verify(again).agreed
 
@@ -301,7 +301,7 @@ def test_a_default_that_changes_does_not_change_an_old_net(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("v2/tape", "saved by version 0.1.0 of tapegrad, and the pass 'stay-free' of this version gives"),
+        ("v3/tape", "saved by version 0.2.0 of tapegrad, and the pass 'stay-free' of this version gives"),
         ("v2/extended", "saved by version 0.1.0 of tapegrad, and the pass 'stay-free' of this version gives"),
     ],
 )
@@ -324,11 +324,11 @@ def test_a_net_whose_pass_has_changed_is_refused(
 def test_a_pass_that_is_no_longer_taken_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tape_target, "_has_stay_moves", lambda machine: False)
     with pytest.raises(BrokenNet, match=r"its passes \(.*stay-free.*\) are not those of this version"):
-        tg.load(KEPT / "v2" / "tape")
+        tg.load(KEPT / "v3" / "tape")
 
 
 def test_another_lowered_source_than_the_saved_one_is_noticed(tmp_path: Path) -> None:
-    net = Path(shutil.copytree(KEPT / "v2" / "tape", tmp_path / "net"))
+    net = Path(shutil.copytree(KEPT / "v3" / "tape", tmp_path / "net"))
     config = json.loads((net / "config.json").read_text())
     config["lowered"]["rules"].pop()
     (net / "config.json").write_text(json.dumps(config))
@@ -343,7 +343,7 @@ def test_another_lowered_source_than_the_saved_one_is_noticed(tmp_path: Path) ->
 def test_witnesses_do_not_depend_on_the_order_of_sets(seed: str) -> None:
     """Python orders sets of words anew in every process."""
     program = "import sys, tapegrad; tapegrad.load(sys.argv[1]); tapegrad.load(sys.argv[2])"
-    nets = [KEPT / "v2" / "tape", KEPT / "v2" / "tape-of-circuit"]
+    nets = [KEPT / "v3" / "tape", KEPT / "v3" / "tape-of-circuit"]
     subprocess.run(
         [sys.executable, "-c", program, *nets], env=os.environ | {"PYTHONHASHSEED": seed}, check=True
     )
@@ -352,10 +352,10 @@ def test_witnesses_do_not_depend_on_the_order_of_sets(seed: str) -> None:
 @pytest.mark.parametrize(
     ("target", "options", "name", "value"),
     [
-        ("tape", {"cells": 16}, "edge_from", 10**9),
-        ("tape", {"cells": 16}, "edge_to", -1),
-        ("tape", {"cells": 16}, "moves", 7),
-        ("simplex", {"inputs": [[]]}, "successor", 10**9),
+        ("tape", {"cells": 16}, "network.edge_from.index", 10**9),
+        ("tape", {"cells": 16}, "network.edge_to.index", -1),
+        ("tape", {"cells": 16}, "network.right.value", 7),
+        ("simplex", {"inputs": [[]]}, "network.edge_to.index", 10**9),
         ("simplex", {"inputs": [[]]}, "state", 50),
         ("simplex", {"inputs": [[]]}, "cells", 9),
     ],
@@ -369,7 +369,7 @@ def test_numbers_that_lead_nowhere_are_not_followed(
     saved.arrays[name] = saved.arrays[name].copy()
     saved.arrays[name].reshape(-1)[0] = value
     saved.write(tmp_path / "net")
-    with pytest.raises(BrokenNet, match=r"no vertex|more than a cell|there is not"):
+    with pytest.raises(BrokenNet, match=r"no vertex|more than a cell|there is not|columns beyond"):
         tg.load(tmp_path / "net")
 
 
@@ -414,27 +414,34 @@ def test_filters_read_nothing_beyond_their_ends(encoding: str, name: str, value:
 
 @pytest.mark.parametrize("cells", [10**9, (1 << 22) + 1, 1, True, 16.0])
 def test_a_tape_longer_than_can_be_compiled_is_not_loaded(cells: Any, tmp_path: Path) -> None:
-    """A run takes memory for every cell: 10^9 of them, in a folder of 2 KB, were 15 GB."""
+    """A run takes memory for every cell: 10^9 of them, in a folder of 20 KB, were 15 GB."""
     tg.save(tg.compile(tg.read("1RB1LB_1LA1RZ"), "tape", cells=16), tmp_path / "net")
     saved = Saved.of(tmp_path / "net")
-    saved.config["net"]["cells"] = cells
+    for name in ("T", "H"):
+        saved.beside["network.json"]["inputs"][name]["shape"][0] = cells
     saved.write(tmp_path / "net")
-    with pytest.raises(tg.TapegradError, match="cells cannot be built"):
+    with pytest.raises(
+        tg.TapegradError, match=r"reads values of shapes|no number from 0|joins|takes columns"
+    ):
         tg.load(tmp_path / "net")
 
 
-@pytest.mark.parametrize(
-    ("field", "factor", "wrong"), [("gate", 2, True), ("finished", 2, True), ("rate", 2, False)]
-)
-def test_what_load_lets_through_is_refused_by_check_and_seen_when_it_runs(
-    tmp_path: Path, field: str, factor: int, wrong: bool
-) -> None:
-    """`load` looks at sums and shapes. The rate follows from other fields, and is not taken from the folder:
-    even doubled a thousand times over it changes nothing."""
+@pytest.mark.parametrize("what", ["finished", "rate", "gate"])
+def test_what_load_lets_through_is_refused_by_check_and_seen_when_it_runs(what: str, tmp_path: Path) -> None:
+    """`load` looks at sums and shapes, and whether the network is a loss of these constants."""
     tg.save(tg.compile("learn-parity2", "emulator"), tmp_path / "net")
     forged = Saved.of(tmp_path / "net")
-    forged.config["net"][field] *= factor if wrong else factor**1000
+    if what == "finished":
+        forged.arrays["network.finished.index"] = 2 * forged.arrays["network.finished.index"]
+    elif what == "rate":
+        forged.beside["network.json"]["training"]["updates"]["weights"]["rate"] *= 2
+    else:
+        forged.config["net"]["gate"] *= 2
     forged.write(tmp_path / "forged")
-    assert tg.verify(tg.load(tmp_path / "forged")).agreed is not wrong
+    if what == "finished":
+        assert not tg.verify(tg.load(tmp_path / "forged")).agreed
+    else:
+        with pytest.raises(BrokenNet, match="not the loss of an emulating one"):
+            tg.load(tmp_path / "forged")
     with pytest.raises(tapegrad_check.CheckError):
         tapegrad_check.check(tmp_path / "forged")

@@ -237,6 +237,20 @@ class Network:
         """The array that plays a part in a node."""
         return self.arrays[node.arrays[part]]
 
+    def constant(self, name: str) -> NDArray[Any]:
+        """The array of the constant of this name."""
+        return self._named(name, "constant", "value")
+
+    def index(self, name: str) -> NDArray[Any]:
+        """The columns that the node of this name takes."""
+        return self._named(name, "take", "index")
+
+    def _named(self, name: str, operation: str, part: str) -> NDArray[Any]:
+        for node in self.nodes:
+            if (node.name, node.operation) == (name, operation):
+                return self.array(node, part)
+        raise BrokenNet(f"the network has no {operation} of the name {name!r}")
+
     def map(self, node: Node, width: int) -> Affine:
         """The map of an affine node, which reads so many columns."""
         rows, columns, values, bias = (self.array(node, part) for part in MAP)

@@ -93,7 +93,7 @@ class SimplexView:
             return None
         if net.vertex_count > MOST_LIVE_VERTICES or any(len(symbol) != 1 for symbol in machine.alphabet):
             return None
-        arrays, ring, diagram = net.arrays(), self.ring, self.ring.diagram
+        loss, ring, diagram = net.machine, self.ring, self.ring.diagram
         first_node, first_edge = 2 * len(ring.order), len(ring.order) - 1
         vertices, tapes = [], []
         starts: dict[str, int] = {}
@@ -115,7 +115,7 @@ class SimplexView:
             )
             if machine.start(word) == own:
                 starts[word] = vertex
-        ends = zip(arrays["edge_from"], arrays["edge_to"], arrays["edge_weight"], strict=True)
+        ends = zip(loss.edge_from, loss.edge_to, loss.edge_weight, strict=True)
         return {
             "kind": "simplex",
             "example": max(starts, default=""),
@@ -124,7 +124,7 @@ class SimplexView:
             "starts": starts,
             "first": net.vertices.first_cell,
             "tapes": tapes,
-            "weight": arrays["vertex_weight"].tolist(),
+            "weight": loss.vertex_weight.tolist(),
             "edges": [[int(a), int(b), float(weight)] for a, b, weight in ends],
             "outside": float(net.levels.outside),
             "low": float(net.levels.low),

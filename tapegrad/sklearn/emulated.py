@@ -19,8 +19,10 @@ from tapegrad.errors import BrokenNet, DataError
 from tapegrad.learners import CircuitLearner, Learner, parity
 from tapegrad.learners.asked import Questions, questions_of
 from tapegrad.learners.recipes import RECIPES, Recipe
+from tapegrad.networks.saving import from_json
 from tapegrad.sklearn.common import CompiledClassifier, Points, read_classifier
 from tapegrad.targets.emulator.net import EmulatorCarry, PracticalNet
+from tapegrad_check.folder import OF_NETWORK
 
 
 def _has_probabilities(classifier: Any) -> bool:
@@ -286,7 +288,10 @@ class EmulatedClassifier(CompiledClassifier):
         with what_is_broken(path):
             if not isinstance(learner, CircuitLearner):
                 raise BrokenNet("the saved source is no learner")
-            net = PracticalNet.from_saved(folder.config["net"], folder.arrays)
+            if folder.network is None:
+                raise BrokenNet("the network is missing")
+            network = from_json(folder.network, folder.part(OF_NETWORK))
+            net = PracticalNet.from_arrays(folder.config["net"], folder.arrays, network)
             questions = _questions(settings.get("questions", [net.inputs, 2]))
             trained = np.atleast_2d(folder.arrays["trained"])
             networks = len(settings["classes"]) if questions.classes < len(settings["classes"]) else 1

@@ -16,6 +16,7 @@ import numpy as np
 
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import NotProved, require
+from tapegrad_check.graph import graph_in
 from tapegrad_check.instructions.execution import State, first, stepped
 from tapegrad_check.instructions.rv32 import PAGE
 from tapegrad_check.on_tapes import one_instruction
@@ -164,7 +165,8 @@ def _right_ends(program: Program, machine: Machine) -> None:
 def _tried(program: Program, machine: Machine, step: Step) -> None:
     """Runs of the program and single instructions. Says what was tried, and on how many inputs, unless the
     first of them stands for all."""
-    cells = whole(step.folder.config["net"]["cells"], "the number of cells", 2, 1 << 22)
+    assert step.folder.network is not None
+    cells = whole(step.folder.network["inputs"]["H"]["shape"][0], "the number of cells", 2, 1 << 22)
     if program.ram * 8 // program.width * (program.width + 1) >= cells:
         raise NotProved("the program does not fit on the tapes of the net")
     kind = program.kind
@@ -249,10 +251,11 @@ def _vertices(program: Program, machine: Machine, step: Step) -> None:
     """From each vertex between two instructions the successors lead to the next one, and what it shows is
     what the instruction makes of the first. That the vertices are a machine's, and that no way goes on for
     ever, is proved first."""
-    config, arrays = step.folder.config["net"], step.folder.own
-    simplex.check(config, arrays, step.folder.certificate["claims"], None)
+    config, arrays, graph = step.folder.config["net"], step.folder.own, graph_in(step.folder)
+    assert graph is not None
+    simplex.check(config, arrays, step.folder.certificate["claims"], None, graph)
     first_cell, states = config["first_cell"], config["states"]
-    cells, successor = arrays["cells"], arrays["successor"].tolist()
+    cells, successor = arrays["cells"], simplex.successors(graph)
     end = program.ram * 8 // program.width * (program.width + 1)
     require(end < first_cell + cells.shape[2], "the vertices have no room for the program")
     require(cells.shape[1] == 4 and config["symbols"] == ["0", "1"], "the vertices have other tapes")

@@ -12,6 +12,8 @@ import numpy as np
 
 from tapegrad_check.fields import number, text, whole
 from tapegrad_check.folder import Arrays, Folder, require
+from tapegrad_check.graph import graph_in
+from tapegrad_check.losses import sizes_of
 from tapegrad_check.targets.emulator import TRAINED
 from tapegrad_check.targets.filters import CLOSE
 from tapegrad_check.targets.rcnn import MEMORY
@@ -27,8 +29,12 @@ def check(folder: Folder) -> list[str]:
     require(both, "a classifier lacks its settings, or what it was trained to")
     if settings is None:
         return []
-    find = _emulated if target == "emulator" else _on_grid
-    features = find(settings, folder.config["net"], folder.own)
+    graph = graph_in(folder)
+    assert graph is not None
+    if target == "emulator":
+        features = _emulated(settings, sizes_of(graph, "row", 1)[0], folder.own)
+    else:
+        features = _on_grid(settings, folder.config["net"], folder.own)
     classes, cuts = settings["classes"], settings["thresholds"]
     named = isinstance(classes, list) and len({type(one) for one in classes}) == 1 < len(classes)
     named = named and isinstance(classes[0], str | bool | int | float)
@@ -41,15 +47,17 @@ def check(folder: Folder) -> list[str]:
     return [f"{NOT_COMPARED}; {form}"]
 
 
-def _emulated(settings: dict[str, Any], net: dict[str, Any], arrays: Arrays) -> int:
-    """The number of features. Beside them a sample has the number of a question, about a bit of the label or
-    of a score. Where the learner tells fewer classes apart, there is a network for each."""
-    features, kinds, *scores = settings.get("questions", [net["inputs"], 2])
+def _emulated(settings: dict[str, Any], row: int, arrays: Arrays) -> int:
+    """The number of features, of a net with so long a row. Beside them a sample has the number of a question,
+    about a bit of the label or of a score. Where the learner tells fewer classes apart, there is a network
+    for each."""
+    inputs = row - 3  # the constant, a random bit and a guess
+    features, kinds, *scores = settings.get("questions", [inputs, 2])
     whole(features, "the number of features")
     whole(kinds, "the number of classes that the learner tells apart", 2)
     found = [re.fullmatch(r"U?Int\(([1-9][0-9]{0,2})\)", text(own, "a score"), re.ASCII) for own in scores]
     bits = (kinds - 1).bit_length() + sum(int(own[1]) if own else 0 for own in found)
-    fits = all(found) and features + (bits - 1).bit_length() == net["inputs"]
+    fits = all(found) and features + (bits - 1).bit_length() == inputs
     require(fits, "the questions are not those of the net")
     rows, classes = np.atleast_2d(arrays[TRAINED]), len(settings["classes"])
     require(len(rows) == (classes if classes > kinds else 1), "there is not a network for each class")

@@ -14,19 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.fields import array, number, texts, whole
-from tapegrad_check.folder import COMPUTES_SOURCE, Arrays, Checked, require
+from tapegrad_check.folder import COMPUTES_SOURCE, WITHOUT, Arrays, Checked, require
 from tapegrad_check.formulas.nodes import FALSE
+from tapegrad_check.graph import Graph as Network
 from tapegrad_check.products import times
 from tapegrad_check.sources import Learner, Model
+from tapegrad_check.targets.emulator_loss import edges_of, hard_tanh, require_emulation, watched_at
 from tapegrad_check.targets.exact_memory import check_exact
 from tapegrad_check.targets.noise_tolerant_memory import check_noise_tolerant
-from tapegrad_check.targets.vertices import Computation, Graph, given_vertices
+from tapegrad_check.targets.vertices import Computation, Graph
 
 SATURATION = 2.0
 """The activation of practical memory is max(-2, min(2, x))."""
 PRECISIONS = {"float64": (53, 1021), "float32": (24, 125)}
 """Bits of precision, and the largest size of an exponent that is surely in range."""
-ENTRIES = {"memory", "inputs", "w0", "gate", "rate", "finished", "computation", "steps", "names"}
+ENTRIES = {"memory", "w0", "gate", "computation", "steps", "names"}
 TRAINED = "trained"
 """The weights of a classifier that has been trained, beside those that it began with."""
 CLAIMS = {"memory", "cells", "flat_margin", "changes_vanish", "steps", "drift"}
@@ -44,20 +46,28 @@ def for_the_first(samples: int) -> str:
 
 
 def check(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None = None
+    config: dict[str, Any],
+    arrays: Arrays,
+    certificate: dict[str, Any],
+    source: Model | None,
+    network: Network | None = None,
 ) -> Checked:
-    """What was re-derived, in sentences; `CheckError` names the first thing that does not hold."""
+    """What was re-derived, in sentences; `CheckError` names the first thing that does not hold. All memories
+    but the exact one have a network."""
     require(source is None or isinstance(source, Learner), "an emulator net is that of a learner")
     learner = source if isinstance(source, Learner) else None
     require(certificate.get("memory") == config["memory"], "the certificate is for another kind of memory")
-    if config["memory"] == "exact":
+    require(
+        (network is None) == (config["memory"] == WITHOUT), "the kind of memory is another than the network's"
+    )
+    if network is None:
         return check_exact(config, arrays, certificate, learner)
     if config["memory"] == "noise-tolerant":
-        checked = check_noise_tolerant(config, arrays, certificate, learner)
+        checked = check_noise_tolerant(config, arrays, certificate, learner, network)
         whole_proof = checked.verdict == COMPUTES_SOURCE  # but later samples are not memorised
         return replace(checked, verdict=for_the_first(len(arrays["written"]))) if whole_proof else checked
     require(config["memory"] == "practical", "the kind of memory is unknown")
-    return _check_practical(config, arrays, certificate, learner)
+    return _check_practical(config, arrays, certificate, learner, network)
 
 
 class _Net(NamedTuple):
@@ -79,13 +89,19 @@ class _Net(NamedTuple):
 
 
 def _check_practical(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], learner: Learner | None
+    config: dict[str, Any],
+    arrays: Arrays,
+    certificate: dict[str, Any],
+    learner: Learner | None,
+    network: Network,
 ) -> Checked:
     noisy = "noise" in config
     entries, claims = (ENTRIES | {"noise"}, CLAIMS | {"error"}) if noisy else (ENTRIES, CLAIMS)
     require(config.keys() == entries and certificate.keys() == claims, "the net has other entries or claims")
-    require(arrays.keys() - {TRAINED} == {"weights", "offsets", "sources", "cells"}, "the arrays are others")
-    net = _shape(config, arrays)
+    require(arrays.keys() - {TRAINED} == {"weights", "cells"}, "the arrays are others")
+    edges, given = edges_of(network, 2)
+    net, finished = _shape(config, arrays | edges, given), watched_at(network, "finished")
+    require_emulation(network, arrays["weights"].dtype.name, hard_tanh, net.rate, {"finished": finished})
     require(certificate["cells"] == net.cells, "the certificate counts other cells")
     margin = _flat(net)
     claimed = number(certificate["flat_margin"], "the claimed margin")
@@ -94,6 +110,7 @@ def _check_practical(
     answer, flips = _controls(net)
     _output(net, answer)
     statements = [
+        "the network is (output - label)^2 of these vertices, and SGD trains every weight",
         f"each of {net.first_control - net.first_copy:,} vertices that compute is flat on all Boolean "
         f"inputs, by a margin of {margin:g}",
         f"every one of {net.cells:,} cells flips, exactly, at a wrong output while it is open",
@@ -118,7 +135,7 @@ def _check_practical(
         statements.append(
             f"the weights{each} after training are those before, but for the signs of the cells"
         )
-    names, finished = texts(config["names"], "the names of inputs"), whole(config["finished"], "finished")
+    names = texts(config["names"], "the names of inputs")
     compute = _computation(net)
     require(len(names) == net.cells + net.graph.given - 1, "there are more or fewer names than inputs")
     seen = [compute[answer], compute[finished], *(compute[flip] for flip in flips.tolist())]
@@ -150,8 +167,7 @@ def _same_but_for_cells(arrays: Arrays, vanish: bool) -> int:
     return len(rows)
 
 
-def _shape(config: dict[str, Any], arrays: Arrays) -> _Net:
-    given = given_vertices(config, arrays, 2)
+def _shape(config: dict[str, Any], arrays: Arrays, given: int) -> _Net:
     weights = arrays["weights"]
     require(weights.ndim == 1 and weights.dtype.name in PRECISIONS, "the weights are not a list of floats")
     cells = array(arrays, "cells", np.int64, (None,))
@@ -167,7 +183,6 @@ def _shape(config: dict[str, Any], arrays: Arrays) -> _Net:
     require(2.0 ** -((exponents - 2) // 2) <= w0 < 1, "w0 is out of the range of the precision")
     require(2.0**5 / 2.0**digits <= u <= 1 and u * len(cells) <= 1, "the gates are out of range")
     net = _Net(graph, len(cells), begin, end, w0, u)
-    require(number(config["rate"], "the rate") == net.rate, "the rate is not that of the loader")
     amplifiers = given + 2 * np.arange(net.cells)
     require((graph.edges(amplifiers, 1)[:, 0] == cells).all(), "a cell is not the edge of its amplifier")
     return net

@@ -43,6 +43,7 @@ def check(config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], source
     graph = {name.removeprefix("graph."): a for name, a in arrays.items() if name.startswith("graph.")}
     statements = about_graph(config, graph, claims, source)
     _types(config, arrays, graph)
+    _constants(config["constants"], graph["down"].shape[1])
     s, T, H = (arrays[f"weight.{name}"] for name in "sTH")
     deviation = _halted(config, graph, s, T, H)
     require(
@@ -190,6 +191,18 @@ def _types(config: dict[str, Any], arrays: Arrays, graph: Arrays) -> None:
         require(isinstance(form["continuous"], bool), "a number format is continuous or not")
         for part, largest in most.items():
             whole(form[part], "a number of bits", int(part != "fraction"), largest)
+
+
+def _constants(constants: dict[str, Any], tapes: int) -> None:
+    """What is said of the constants besides: for how many tapes they are, and whether the chain rule of the
+    square root rounds at a loss that occurs."""
+    require(constants.keys() == {"tapes", "b", "c", "low", "high", "exact"}, "there are other constants")
+    require(constants["tapes"] == tapes, "the constants are for another number of tapes")
+    counts = np.arange(tapes + 1.0)
+    changed, read = 2 * counts[:, None], 8 * constants["b"] ** 2 * counts[None, :]
+    root = np.sqrt(2 * (constants["c"] + tapes + changed + read))
+    exact = bool(np.all(root * (0.5 / root) == 0.5))
+    require(constants["exact"] is exact, "the chain rule rounds where the constants say otherwise")
 
 
 def _sizes(primary: dict[str, Any]) -> Any:

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from tapegrad_check.fields import array, number, text, whole
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.graph import Graph as Network
 from tapegrad_check.sources import Learner
+from tapegrad_check.targets.emulator_loss import cube_with, edges_of, require_emulation
 from tapegrad_check.targets.exact_memory import FLAT_FROM
-from tapegrad_check.targets.vertices import Computation, Graph, given_vertices
+from tapegrad_check.targets.vertices import Computation, Graph
 
 CLOSE = Decimal(10) ** -60
-NOISY_ENTRIES = {"memory", "inputs", "arithmetic", "noise", "seed", "weights"}
+NOISY_ENTRIES = {"memory", "arithmetic", "noise", "seed", "weights"}
 DEAD_ZONES = {"decimal": (-121, -9), "double": (-82, -9)}
 """Exponents of 2 and 3: up to this total input the activation is 0."""
 NOISE = {"decimal": (-134, -11), "double": (-85, -9)}
@@ -26,16 +28,25 @@ NOISE = {"decimal": (-134, -11), "double": (-85, -9)}
 
 
 def check_noise_tolerant(
-    config: dict[str, Any], arrays: Arrays, claims: dict[str, Any], learner: Learner | None
+    config: dict[str, Any],
+    arrays: Arrays,
+    claims: dict[str, Any],
+    learner: Learner | None,
+    network: Network,
 ) -> Checked:
     """Every edge of every component and of the output, the vertices that compute, and their learner."""
     require(config.keys() == NOISY_ENTRIES, "the net has other entries than one with noise-tolerant memory")
     require(arrays.keys() == NOISY_ARRAYS.keys(), "the net has other arrays than one with such a memory")
     for name, (dtype, dimensions) in NOISY_ARRAYS.items():
         array(arrays, name, dtype, (None,) * dimensions)
-    bits, samples = given_vertices(config, arrays, 0), len(arrays["written"])  # the random bit, no guess
+    edges, given = edges_of(network, 1)  # the random bit, no guess
+    bits, samples = given - 1, len(arrays["written"])
     require(samples >= 1, "the net memorises nothing")
-    graph, is_weight = _weights(config, arrays, bits)
+    graph, is_weight = _weights(config, arrays | edges, bits)
+    with localcontext(prec=80):
+        dead = float(Decimal(2) ** DEAD_ZONES["double"][0] * Decimal(3) ** DEAD_ZONES["double"][1])
+        rate = float(_rate())
+    require_emulation(network, "float64", cube_with(dead), rate, {})
     noisy = _noise(config, claims, samples)
     first = graph.given + 5 * np.arange(2 * bits * samples)
     path = graph.last - 4 - samples - 6 * len(first)
@@ -52,6 +63,7 @@ def check_noise_tolerant(
     margin = graph.flat_margin(computing, FLAT_FROM)
     require(margin >= 0.5, "a vertex that computes is not flat")
     statements = [
+        "the network is (output - label)^2 of these vertices, in doubles, and SGD trains every weight",
         f"each of {len(computing):,} vertices that compute is flat on all Boolean inputs, by {margin:g}",
         f"all {len(first):,} components have the weights of Definition 7",
         "controls close a component before it is written and after; writing doubles its weights (Lemma 4)",
@@ -78,8 +90,6 @@ def check_noise_tolerant(
 
 
 NOISY_ARRAYS = {
-    "offsets": (np.int64, 1),
-    "sources": (np.int32, 1),
     "weights": (np.float64, 1),
     "kinds": (np.int32, 1),
     "written": (np.int32, 1),
@@ -239,6 +249,11 @@ def _unrolled(
     nodes.require_same(seen, wanted, "the net does not compute what the learner does")
 
 
+def _rate() -> Decimal:
+    """2^(716/3) 3^24."""
+    return Decimal(2) ** (Decimal(716) / 3) * Decimal(3) ** 24
+
+
 def _algebra(path: list[Decimal], before: Decimal, after: Decimal) -> None:
     """What v_4 gets, open, is -2 times the first control's weight; after doubling, of the second's. The rate
     2^(716/3) 3^24 adds to each weight once its size at output 1/2 and label 1."""
@@ -248,7 +263,7 @@ def _algebra(path: list[Decimal], before: Decimal, after: Decimal) -> None:
             value = (factor * weight * value) ** 3
         require(abs(factor * path[3] * value / (-2 * control) - 1) < CLOSE, "a control does not close")
     with localcontext(prec=80):
-        rate = Decimal(2) ** (Decimal(716) / 3) * Decimal(3) ** 24
+        rate = _rate()
         slope = 3 * Decimal(2) ** (Decimal(-2) / 3)  # of the cube at its value 1/2; the loss has slope -1
         values = [Decimal(1)]
         for weight in path[:4]:

@@ -11,6 +11,7 @@ running. It takes from the paper that at s = e_v the gradient of the loss (21) i
 the numbers 4 and 2 are worked out again below, from the function (34), in exact fractions.
 """
 
+import math
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -20,7 +21,23 @@ from numpy.typing import NDArray
 
 from tapegrad_check.fields import array, number, texts, whole
 from tapegrad_check.folder import Arrays, Checked, require
+from tapegrad_check.graph import Graph, Training, Update
+from tapegrad_check.losses import (
+    GRADIENT,
+    LONE,
+    Switches,
+    corner,
+    extended,
+    index_of,
+    number_of,
+    require_loss,
+    sizes_of,
+    squared,
+    stop_of,
+    value_of,
+)
 from tapegrad_check.sources import Machine, Model
+from tapegrad_check.terms import Term, Terms
 
 LARGEST = 1 << 50
 """Whole numbers and their thirds are exact in double precision up to here."""
@@ -34,11 +51,88 @@ ARRAYS = {"down", "written", "moves", "vertex_weight", "edge_from", "edge_to", "
 
 
 def check(
-    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None
+    config: dict[str, Any], arrays: Arrays, certificate: dict[str, Any], source: Model | None, graph: Graph
 ) -> Checked:
     """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
+    require(config.keys() == {"states", "symbols"}, "the net has other entries than the names of a machine")
+    require(not arrays, "the net has arrays beside its network")
     require(certificate["final_loss"] == LONE_LOSS, "a net without a primary network ends with another loss")
-    return Checked(about_graph(config, arrays, certificate, source))
+    found, own = read(graph)
+    statements = about_graph(config | found, own, certificate, source)
+    terms = Terms()
+    s, T, H, z = (terms.input(name) for name in "sTHz")
+    labels = z.detach("labels", "dotted in figure 1")
+    loss = traced(terms, graph, (s, T, H), found, own)
+    bounds = Switches(1.0, float(found["constants"]["low"]), float(found["constants"]["high"]))
+    tape = own["down"].shape[1:]
+    shapes = {"s": own["vertex_weight"].shape, **dict.fromkeys("TH", (found["cells"], *tape)), **LONE}
+    output = extended(loss, terms.constant(0.0), z, labels, LONE["z"], bounds)
+    require_loss(graph, terms, output, shapes, TRAINING._replace(stop=bounds.low))
+    return Checked(
+        ["the network is the loss (21), node by node, and everything is trained by it", *statements]
+    )
+
+
+TRAINING = Training("loss", {"s": Update("vertex", 1.0, False), **dict.fromkeys("THz", GRADIENT)}, None)
+"""The conditional gradient for s, plain gradient descent at the rate 1 for all else."""
+
+
+def read(graph: Graph) -> tuple[dict[str, Any], Arrays]:
+    """The number of cells and the constants of a network; its maps as signs and moves, weights and edges."""
+    cells, _ = sizes_of(graph, "H", 2)
+    maps = {name: value_of(graph, name) for name in ("down", "written", "right", "left")}
+    require(all(own.ndim == 2 for own in maps.values()), "a map of vertices to tapes is no matrix")
+    fits = all((np.abs(own) < 1 << 7).all() for own in maps.values())
+    require(fits, "a map of vertices to tapes is out of range")
+    arrays: Arrays = {
+        "down": maps["down"].astype(np.int8),
+        "written": maps["written"].astype(np.int8),
+        "moves": (maps["right"] - maps["left"]).astype(np.int8),
+        **{name: value_of(graph, name) for name in ("vertex_weight", "edge_weight")},
+        **{name: index_of(graph, name) for name in ("edge_from", "edge_to")},
+    }
+    square, c, low = number_of(graph, "4 b^2"), number_of(graph, "c"), stop_of(graph)
+    fits = all(own == int(own) and 0 < own <= LARGEST for own in (square, c, low))
+    require(fits, "a constant is no whole number in its range")
+    b = math.isqrt(int(square) // 4)
+    high = (int(low) + int(c)) // 2
+    return {"cells": cells, "constants": {"b": b, "c": int(c), "low": int(low), "high": high}}, arrays
+
+
+def traced(
+    terms: Terms, graph: Graph, weights: tuple[Term, Term, Term], found: dict[str, Any], arrays: Arrays
+) -> Term:
+    """(21): l_S of (19), and how far the cells under the heads are from what is to be written, what the
+    vertex shows from what the heads read next, and the heads from where they go."""
+    (s, T, H), cells, tapes = weights, found["cells"], arrays["down"].shape[1]
+
+    def mapped(name: str, signs: NDArray[Any], about: str = "") -> Term:
+        return s @ terms.constant(signs.astype(np.float64), name, about)
+
+    rows = H.join(np.zeros((1, tapes)), -2).turned()
+    place = np.arange(cells)
+    shifted = [
+        rows.take(np.where((moved >= 0) & (moved < cells), moved, cells), name).turned()
+        for name, moved in (("to_right", place - 1), ("to_left", place + 1))
+    ]
+    right, left, still = (
+        mapped(name, arrays["moves"] == way) for name, way in (("right", 1), ("left", -1), ("still", 0))
+    )
+    moved = (right * shifted[0] + left * shifted[1] + still * H).detach("moved", "where the heads go next")
+    under = (T * H.detach()).turned().total()
+    following = (T * moved).turned().total().detach()
+    write = squared(under - mapped("written", arrays["written"], "T_next").detach(), 1) / 2
+    read = squared(following - mapped("down", arrays["down"], "T_down"), 1) / 2
+    constants = found["constants"]
+    terms_of_tapes = (
+        write + terms.constant(4 * constants["b"] ** 2, "4 b^2") * read + squared(moved - H, 2) / 2
+    )
+    first, second = (s.take(index_of(graph, name), name) for name in ("edge_from", "edge_to"))
+    skew = (2 * first - 2 * second - 1).relu()
+    directed = (2 * (first + second) - 1).relu() - corner(second, 1 / 2) - skew
+    vertices, edges = (terms.constant(arrays[name], name) for name in ("vertex_weight", "edge_weight"))
+    on_simplex = (vertices * corner(s, 1 / 4)).total() + (edges * directed).total()
+    return terms.constant(constants["c"], "c") + on_simplex + 1 * terms_of_tapes
 
 
 def about_graph(
@@ -56,7 +150,7 @@ def about_graph(
         ("edges", len(arrays["edge_from"])),
         ("lead", lead),
         ("running_at_least", int(constants["c"])),
-        ("halted_at_most", _halted_at_most(constants)),
+        ("halted_at_most", _halted_at_most(constants, tapes)),
     ):
         require(
             certificate[name] == found, f"the certificate claims {name} = {certificate[name]}, not {found}"
@@ -120,29 +214,24 @@ def _slopes() -> tuple[int, int]:
     return int(forward), int(backward)
 
 
-def _halted_at_most(constants: dict[str, Any]) -> int:
-    c, b, tapes = (int(constants[name]) for name in ("c", "b", "tapes"))
+def _halted_at_most(constants: dict[str, Any], tapes: int) -> int:
+    c, b = (int(constants[name]) for name in ("c", "b"))
     return c + 8 * b**2 * tapes + 3 * tapes - b**3
 
 
 def _constants(constants: dict[str, Any], tapes: int, final_loss: float) -> int:
     """b, once all constants are known to be in order."""
-    require(constants.keys() == {"tapes", "b", "c", "low", "high", "exact"}, "there are other constants")
     b, c = whole(constants["b"], "b", 2, 1 << 16), whole(constants["c"], "c", 1, LARGEST)
     low, high = (whole(constants[name], f"the bound {name!r}", 1, LARGEST) for name in ("low", "high"))
-    require(constants["tapes"] == tapes, "the constants are for another number of tapes")
     # (18) has two conditions more, 2 b^3 >= b^3 + d b and b^2 > b, which follow.
     require(b**3 - 2 * tapes * b >= 4 * tapes * b**2, f"b = {b} does not satisfy (18) for {tapes} tapes")
     require(c > b**3, "c <= b^3: the loss of a halted state would not be positive")
     require(c + 16 * b**3 <= LARGEST, "c is too large: losses would be rounded")
     require(
-        _halted_at_most(constants) < low < high <= c, "the bounds B_low, B_high do not lie in the gap of (23)"
+        _halted_at_most(constants, tapes) < low < high <= c,
+        "the bounds B_low, B_high do not lie in the gap of (23)",
     )
     require(final_loss < low, "B_stop does not exceed the final loss of the primary network")
-    counts = np.arange(tapes + 1.0)
-    root = np.sqrt(2 * (c + tapes + 2 * counts[:, None] + 8 * b**2 * counts[None, :]))
-    exact = bool(np.all(root * (0.5 / root) == 0.5))
-    require(constants["exact"] is exact, "the chain rule rounds where the constants say otherwise")
     return b
 
 
@@ -161,7 +250,8 @@ def _layout(config: dict[str, Any], arrays: Arrays) -> int:
     array(arrays, "vertex_weight", np.float64, (vertices,))
     edges = array(arrays, "edge_weight", np.float64, (None,)).shape
     for name in ("edge_from", "edge_to"):
-        array(arrays, name, np.int32, edges)
+        fits = arrays[name].shape == edges and arrays[name].dtype.kind == "i"
+        require(fits, "there is not a weight for each edge")
     signs = np.where(np.arange(1 << tapes)[:, None] >> np.arange(tapes) & 1, 1, -1)
     require(
         np.array_equal(down, np.tile(signs, (len(states), 1))),

@@ -117,11 +117,11 @@ def condition_10(long: bool) -> Outcome:
     edges = 0
     for machine, words in _instances(long):
         net = _net(machine, *words)
-        arrays, outside = net.arrays(), float(net.levels.outside)
-        weight, edge = arrays["vertex_weight"], arrays["edge_weight"]
-        down &= bool((weight[arrays["edge_from"]] > edge).all())
-        leaving = dict(zip(arrays["edge_from"].tolist(), edge.tolist(), strict=True))
-        into = zip(arrays["edge_to"].tolist(), edge.tolist(), strict=True)
+        loss, outside = net.machine, float(net.levels.outside)
+        weight, edge = loss.vertex_weight, loss.edge_weight
+        down &= bool((weight[loss.edge_from] > edge).all())
+        leaving = dict(zip(loss.edge_from.tolist(), edge.tolist(), strict=True))
+        into = zip(loss.edge_to.tolist(), edge.tolist(), strict=True)
         steeper &= all(w > leaving[v] for v, w in into if v in leaving)
         above &= outside > max(weight.max(), edge.max())
         edges += len(edge)
@@ -157,12 +157,12 @@ def condition_15(long: bool) -> Outcome:
     ordered, worst, edges = True, 0.0, 0
     for machine, words in _instances(long):
         net = _net(machine, *words)
-        loss, arrays = net.error.network.machine, net.arrays()
-        weight = arrays["vertex_weight"]
+        loss = net.machine
+        weight = loss.vertex_weight
         vertices = np.eye(len(weight))
         alone = function_of(lambda s, loss=loss: loss(s, None, None))
         value_at = jax.jit(jax.vmap(alone))
-        for v, w, middle in zip(arrays["edge_from"], arrays["edge_to"], arrays["edge_weight"], strict=True):
+        for v, w, middle in zip(loss.edge_from, loss.edge_to, loss.edge_weight, strict=True):
             ordered &= bool(weight[v] > middle > weight[w])
             way = np.linspace(0, 1, 17)
             found = np.asarray(value_at(np.outer(1 - way, vertices[v]) + np.outer(way, vertices[w])))

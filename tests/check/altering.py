@@ -13,13 +13,17 @@ from tapegrad.networks.network import Network
 from tapegrad.networks.saving import arrays_of, from_json, to_json
 from tapegrad.networks.wiring import Wiring
 from tapegrad.source import Source
+from tapegrad.targets.emulator.net import PracticalNet
+from tapegrad.targets.emulator.paper_nets import NoisyNet
+from tapegrad.targets.simplex.net import SimplexNet
+from tapegrad.targets.tape.net import TapeNet
 from tapegrad.targets.transformer.memory_net import MemoryNet
 from tapegrad.targets.transformer.net import TransformerNet
 from tapegrad_check import checked_by
 from tapegrad_check.folder import OF_NETWORK, Checked
 from tapegrad_check.graph import graph_of
 from tapegrad_check.sources import GridMachine, Machine, Model, model_of
-from tests.check import of_heads
+from tests.check import of_heads, of_losses
 from tests.check.listed_maps import maps_of
 
 
@@ -35,7 +39,8 @@ class Net:
     """The graph, where the target has one; its arrays are among the others, as in a folder."""
 
     form: str = ""
-    """`heads` or `paper` where config and arrays are those of `of_heads`, which makes the graph of them."""
+    """`heads` or `paper` where config and arrays are those of `of_heads`, which makes the graph of them;
+    a target where they are those of `of_losses`."""
 
     def put(self, name: str, place: Any, value: Any) -> None:
         """Another number in an array."""
@@ -67,6 +72,9 @@ class Net:
         if self.form == "paper":
             config, own, (network, more) = of_heads.put_together_as_in_the_paper(config, own)
             own = own | more
+        if self.form in of_losses.PUT_TOGETHER:
+            (config, own), (network, more) = of_losses.PUT_TOGETHER[self.form](config, own)
+            own = own | more
         if network is not None:
             named = {n: array for n, array in own.items() if n.startswith(OF_NETWORK)}
             graph = graph_of(network, {n.removeprefix(OF_NETWORK): array for n, array in named.items()})
@@ -83,6 +91,12 @@ def net_of(source: Source, target: str, options: Mapping[str, Any]) -> Net:
         return Net(*of_heads.taken_apart(net), net.certificate(), model, form="heads")
     if isinstance(net, TransformerNet):
         return Net(*of_heads.of_the_paper(net), net.certificate(), model, form="paper")
+    if isinstance(net, SimplexNet):
+        return Net(*of_losses.of_simplex(net), net.certificate(), model, form="simplex")
+    if isinstance(net, PracticalNet | NoisyNet):
+        return Net(*of_losses.of_emulator(net), net.certificate(), model, form="emulator")
+    if isinstance(net, TapeNet):
+        return Net(*of_losses.of_tape(net), net.certificate(), model, form="tape")
     arrays, network = {name: np.array(array) for name, array in net.arrays().items()}, None
     if net.saves_network:
         network, more = graph_arrays(net.network)

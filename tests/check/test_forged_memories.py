@@ -23,6 +23,7 @@ from tapegrad_check.folder import COMPUTES_SOURCE
 from tapegrad_check.sources import model_of
 from tests.check.altering import Net
 from tests.check.forging import Saved
+from tests.check.of_losses import of_emulator
 
 ANSWERS = {"x": 1, "true": 4}
 """What the learner answers, and the wire of it."""
@@ -69,7 +70,15 @@ def does_harm(folder: Path, samples: int = 40, bits: int = 1) -> bool:
 
 def vertices(net: Saved) -> tuple[np.ndarray, np.ndarray, int]:
     """Where the edges of each vertex begin, where edges come from, and the number of vertices without any."""
-    return net.arrays["offsets"], net.arrays["sources"].copy(), net.config["net"]["inputs"] + 3
+    offsets, sources = (net.arrays[name] for name in edges(net))
+    inputs = net.config["net"]["names"]
+    return offsets, sources.copy(), 1 + len(inputs) - len(net.arrays["cells"])
+
+
+def edges(net: Saved) -> tuple[str, str]:
+    """Where these stand; the exact memory has no network."""
+    own = "offsets", "sources"
+    return own if "offsets" in net.arrays else ("network.values.starts", "network.values.columns")
 
 
 @pytest.mark.parametrize("cells", [0, 1, 2])
@@ -83,7 +92,7 @@ def test_an_answer_at_half_the_value_in_practical_memory(answer: str, cells: int
         for control in range(4):
             vertex = net.config["net"]["computation"][1] + 6 * cell + control
             sources[offsets[vertex - given] + 1] = VERTICES[answer]
-    net.arrays["sources"] = sources
+    net.arrays[edges(net)[1]] = sources
     net.claims["flat_margin"] = 0.0 if cells else 2.0
     found = verdict(net, tmp_path / "forged")
     assert does_harm(tmp_path / "forged") or not cells
@@ -99,7 +108,7 @@ def test_an_answer_at_half_the_value_in_exact_memory(answer: str, tmp_path: Path
         first = last - 11 * (components - component)
         for closed in (first + 1, first + 6):
             sources[offsets[closed - given] + 1] = VERTICES[answer]
-    net.arrays["sources"] = sources
+    net.arrays[edges(net)[1]] = sources
     found = verdict(net, tmp_path / "forged")
     assert does_harm(tmp_path / "forged")
     assert "a vertex at -2 or 2 is needed where one at -1 or 1 is read" in found
@@ -124,7 +133,8 @@ def drifting(net: Saved, w0: float, steps: int) -> Saved:
     inverse = (size == 4 / old) | (size == 0.5 / old)
     net.arrays["weights"] = weights * np.where(size == old, w0 / old, np.where(inverse, old / w0, 1))
     each = 20 * (6 * cells + 1) / u + 41 + 28 / u**2
-    config |= {"w0": w0, "rate": w0**2 / u, "steps": steps}
+    config |= {"w0": w0, "steps": steps}
+    net.beside["network.json"]["training"]["updates"]["weights"]["rate"] = w0**2 / u
     drift = math.sqrt(cells) * steps**2 / 2 * w0**2 * each
     net.claims |= {"changes_vanish": False, "steps": steps, "drift": drift}
     return net
@@ -147,7 +157,7 @@ def test_noise_is_borne_for_so_many_samples_only(tmp_path: Path) -> None:
     net = PracticalNet.of(learner, small, "float64", 10, Noise(relative=1e-9))
     assert net.certificate()["changes_vanish"]
     source = model_of(*source_to_json(learner))
-    checked = Net(net.config(), net.arrays(), net.certificate(), source).verdict("emulator")
+    checked = Net(*of_emulator(net), net.certificate(), source, form="emulator").verdict("emulator")
     assert checked == "computes this source, for the first 10 samples"
 
 

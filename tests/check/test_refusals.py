@@ -109,47 +109,37 @@ def not_a_machine(net: Net) -> None:
 
 TAPE: list[tuple[str, Change]] = [
     ("ends with another loss", claims(final_loss=0.25)),
-    ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("arrays beside its network", lambda net: net.arrays.update(extra=np.zeros(1))),
+    ("other entries", config(more=1)),
     ("two of the states", lambda net: config(states=["A"] * len(net.config["states"]))(net)),
     ("not two symbols", config(symbols=["0", "1", "2"])),
     ("number of cells", config(cells=1)),
-    ("number of cells", config(cells=10**9)),
     ("number of cells", config(cells=(1 << 22) + 1)),
-    ("number of cells", config(cells=16.0)),
-    ("'down' is not of type", retype("down", np.int16)),
+    ("a size is out of range", config(cells=16.0)),
     ("does not fit the states", lambda net: net.config["states"].pop()),
-    ("'moves' is not of type", retype("moves", np.int64)),
-    ("'written' has another shape", lambda net: net.arrays.update(written=net.arrays["written"][1:])),
-    ("'vertex_weight' is not of type", retype("vertex_weight", np.float32)),
-    ("'edge_from' is not of type", retype("edge_from", np.int64)),
     ("does not show the symbols", put("down", (0, 0), 1)),
-    ("other constants", lambda net: net.config["constants"].update(gamma=2)),
     ("does not satisfy", constants(b=-12)),
     ("b is not a whole number", constants(b=1 << 17)),
-    ("for another number of tapes", constants(tapes=1)),
     ("does not satisfy", lambda net: net.config["constants"].update(b=4)),  # 4^3 - 2 * 4 < 4 * 4^2
     ("c <= b|in the gap", lambda net: net.config["constants"].update(b=5)),
     ("c <= b", constants(c=-4000)),
     ("c <= b", lambda net: net.config["constants"].update(c=net.config["constants"]["b"] ** 3)),
-    (
-        "chain rule rounds",
-        lambda net: net.config["constants"].update(c=net.config["constants"]["b"] ** 3 + 1),
-    ),
     ("losses would be rounded", lambda net: net.config["constants"].update(c=(1 << 50) - (1 << 16) + 1)),
     ("the gap of", lambda net: net.config["constants"].update(c=(1 << 50) - (1 << 16))),
     ("the gap of", constants(low=1 << 14, high=1 << 14)),
-    ("the gap of", constants(low=-(1 << 11))),
-    ("chain rule rounds", lambda net: net.config["constants"].update(exact=False)),
+    ("the gap of", constants(low=-(1 << 11), high=-(1 << 10))),
+    ("is another", constants(high=1)),
+    ("no whole number", lambda net: net.config["constants"].update(low=0.5)),
     ("weighs neither", put("vertex_weight", 0, 1.0)),
     ("a head stays", put("moves", (0, 0), 0)),
     ("neither -1 nor", put("written", (0, 0), 2)),
     ("a head moves at a vertex that halts", put("moves", (-1, 0), 1)),
     ("something is written at a vertex that halts", put("written", (-1, 0), -1)),
-    ("does not exist", put("edge_to", 0, 10**6)),
-    ("does not exist", lambda net: net.put("edge_to", 0, len(net.arrays["down"]))),
-    ("does not exist", lambda net: net.put("edge_from", 0, len(net.arrays["down"]))),
-    ("does not exist", put("edge_to", 0, -1)),
-    ("does not exist", put("edge_from", 0, -1)),
+    ("columns that there are not", put("edge_to", 0, 10**6)),
+    ("columns that there are not", lambda net: net.put("edge_to", 0, len(net.arrays["down"]))),
+    ("columns that there are not", lambda net: net.put("edge_from", 0, len(net.arrays["down"]))),
+    ("columns that there are not", put("edge_to", 0, -1)),
+    ("columns that there are not", put("edge_from", 0, -1)),
     ("one edge for each combination", put("edge_from", 0, 1)),
     ("one state with all symbols", add("edge_to", 0, 2)),
     ("another weight than", add("edge_weight", 0, 1)),
@@ -168,8 +158,9 @@ TAPE: list[tuple[str, Change]] = [
 
 SIMPLEX: list[tuple[str, Change]] = [
     ("unit is not a whole number", config(unit=0)),
-    ("the steps is not", config(most_steps=-1)),
+    ("the steps is not", config(most_steps=-2)),
     ("a line search or there is none", config(line_search=1)),
+    ("other entries", config(more=1)),
     ("ends with another loss", claims(final_loss=0.25)),
     ("first cell", config(first_cell=0.0)),
     ("first cell", config(first_cell=(1 << 31) + 1)),
@@ -180,21 +171,29 @@ SIMPLEX: list[tuple[str, Change]] = [
     ("no vertices", lambda net: net.arrays.update({n: a[:0] for n, a in net.arrays.items()})),
     ("'state' is not of type", retype("state", np.int64)),
     ("'heads' is not of type", retype("heads", np.int64)),
-    ("'edge_to' is not of type", retype("edge_to", np.int64)),
+    (
+        "other vertices than configurations",
+        lambda net: net.arrays.update(
+            {name: array[1:] for name, array in net.arrays.items() if name in ("state", "heads", "cells")}
+        ),
+    ),
     ("other arrays", lambda net: net.arrays.update(extra=np.zeros(1))),
     ("'state' is out of range", put("state", 0, 9)),
     ("'state' is out of range", lambda net: net.put("state", 0, len(net.config["states"]))),
     ("'state' is out of range", put("state", 0, -1)),
     ("'cells' is out of range", put("cells", (0, 0, 0), 9)),
     ("'cells' is out of range", put("cells", (0, 0, 0), 2)),
-    ("'successor' is out of range", lambda net: net.put("successor", 0, len(net.arrays["state"]))),
-    ("'successor' is out of range", put("successor", 0, -1)),
+    ("columns that there are not", lambda net: net.put("edge_to", 0, len(net.arrays["state"]))),
+    ("columns that there are not", put("edge_to", 0, -1)),
+    ("back to where it begins", lambda net: net.put("edge_to", 0, net.arrays["edge_from"][0])),
     ("off its tape", put("heads", (0, 0), 99)),
     ("off its tape", lambda net: net.put("heads", (0, 0), net.config["first_cell"] - 1)),
     ("off its tape", lambda net: net.put("heads", (0, 0), _end(net) + 1)),
     ("one edge from every vertex", put("edge_from", 0, 3)),
-    ("misses the successor", add("edge_to", 0, 1)),
-    ("do not fit double precision", config(unit=1 << 48)),
+    ("one edge from every vertex", put("edge_from", 1, 0)),
+    ("not the mean", add("edge_to", 0, 1)),
+    ("weight for each vertex", config(unit=1 << 48)),
+    ("out of range", put("vertex_weight", 0, -(2.0**50))),
     ("not downhill", add("edge_weight", 0, 100)),
     ("not downhill", lambda net: net.put("edge_weight", 0, _weight_at(net, "edge_from"))),
     ("not downhill", lambda net: net.put("edge_weight", 0, _weight_at(net, "edge_to"))),
@@ -239,13 +238,7 @@ def _far_away(net: Net) -> None:
 
 def _halted(net: Net) -> int:
     """A vertex that halts, and that an edge leads to."""
-    successor = net.arrays["successor"]
-    return int(
-        np.flatnonzero(
-            np.bincount(net.arrays["edge_to"], minlength=len(successor))
-            * (successor == np.arange(len(successor)))
-        )[0]
-    )
+    return int(np.setdiff1d(net.arrays["edge_to"], net.arrays["edge_from"])[0])
 
 
 W = "layer.1.ff.W_1"

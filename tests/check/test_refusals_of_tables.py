@@ -35,10 +35,9 @@ def subleq() -> Machine:
 
 def passed(source: str, machine: Model, target: str = "tape", cells: int = 400, **of_step: Any) -> Any:
     """What the pass makes of a program and the machine that is saved as its table."""
-    config = {"target": target, "net": {"cells": cells}}
-    step = SimpleNamespace(
-        saved=lambda: machine, proves=True, folder=SimpleNamespace(config=config), statements=[], tested=[]
-    )
+    network = {"inputs": {"H": {"shape": [cells, 4]}}}
+    folder = SimpleNamespace(config={"target": target}, network=network)
+    step = SimpleNamespace(saved=lambda: machine, proves=True, folder=folder, statements=[], tested=[])
     step.__dict__.update(of_step)
     step.after = tables.PASSES["memory on tapes"](checked(program(source)), step)  # type: ignore[arg-type]
     return step
@@ -258,7 +257,7 @@ def compared(folder: Folder, source: str = ECHO) -> list[str]:
 def with_array(folder: Folder, name: str, place: Any, value: Any) -> Folder:
     altered = folder.arrays[name].copy()
     altered[place] = value
-    return replace(folder, arrays={**folder.arrays, name: altered})
+    return replace(folder, arrays={**folder.arrays, name: altered}, known={})
 
 
 def test_bad_vertices(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,14 +268,16 @@ def test_bad_vertices(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     states, first_cell = folder.config["net"]["states"], folder.config["net"]["first_cell"]
     fetching = np.flatnonzero(folder.own["state"] == states.index(FETCH))
     stopped = np.flatnonzero(folder.own["state"] == states.index("end"))
-    on_the_way = int(folder.own["successor"][fetching[0]])
+    edge_from, edge_to = (folder.arrays[f"network.edge_{end}.index"] for end in ("from", "to"))
+    on_the_way = int(edge_to[edge_from == fetching[0]][0])
+    after = np.flatnonzero(edge_from == on_the_way)
     memory, marks = (0, 3 - first_cell), (2, slice(0, 1 - first_cell))
     for name, place, value, said in (
         ("heads", (fetching[1], 3), 1, "not at home"),
         ("cells", (fetching[1], *memory), 1 - folder.own["cells"][(fetching[1], *memory)], "no instruction"),
         ("cells", (fetching[0], *marks), 0, "no state of the program"),
         ("state", stopped[0], states.index("jump outside memory"), "no instruction"),
-        ("successor", on_the_way, on_the_way, "in the middle"),
+        ("network.edge_to.index", after, on_the_way, "in the middle"),
     ):
         with pytest.raises(CheckError, match=said):
             compared(with_array(folder, name, place, value))

@@ -1,8 +1,6 @@
 """Nothing of the graph of a text is left out: whatever is altered in it is refused."""
 
 import copy
-import json
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -17,6 +15,7 @@ from tapegrad_check.folder import COMPUTES_SOURCE, OF_NETWORK
 from tapegrad_check.graph import graph_of
 from tapegrad_check.texts import text_of
 from tests.check.altering import Net, net_of
+from tests.check.graphs import altered_nodes, graph
 from tests.check.small_sources import COUNT, SORT
 
 SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -25,19 +24,12 @@ SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
     "RASP": (SORT, {}),
     "RASP, counting": (COUNT, {}),
 }
-OTHER = {"relu": "sqrt", "product": "add", "put": "product", "join": "add", "add": "multiply"}
-"""Operations that read as many values."""
 
 
 @cache
 def genuine(name: str) -> Net:
     source, options = SOURCES[name]
     return net_of(tg.read(source), "decoder", options)
-
-
-def graph(net: Net) -> dict[str, Any]:
-    assert net.network is not None
-    return net.network
 
 
 def is_refused(net: Net, what: object, causal: bool, whole: bool = False) -> None:
@@ -51,41 +43,6 @@ def is_refused(net: Net, what: object, causal: bool, whole: bool = False) -> Non
     except CheckError:
         return
     raise AssertionError(what)
-
-
-def altered_nodes(net: Net) -> Iterator[tuple[Any, Net]]:
-    """Every node with another operation, name, reason, setting, or other values that it reads; and without
-    it."""
-    nodes = graph(net)["nodes"]
-    for place, node in enumerate(nodes):
-
-        def other(place: int = place, **changes: Any) -> Net:
-            found = copy.copy(net)
-            found.network = copy.deepcopy(net.network)
-            graph(found)["nodes"][place].update(changes)
-            return found
-
-        what = node["name"], node["operation"]
-        if node["operation"] in OTHER:
-            yield (what, "operation"), other(operation=OTHER[node["operation"]], settings={})
-        yield (what, "about"), other(about=node.get("about", "") + "?")
-        for key, value in node.get("settings", {}).items():
-            changed = not value if isinstance(value, bool) else value + 1
-            yield (what, key), other(settings={**node["settings"], key: changed})
-        for at, read in enumerate(node.get("reads", ())):
-            for before in nodes[max(0, place - 3) : place]:
-                if before["name"] != read:
-                    reads = list(node["reads"])
-                    reads[at] = before["name"]
-                    yield (what, "reads", before["name"]), other(reads=reads)
-        found = other(name=f"{node['name']}'")
-        text = json.dumps(found.network).replace(f'"{node["name"]}"', f'"{node["name"]}\'"')
-        found.network = json.loads(text)
-        yield (what, "name"), found
-        gone = copy.copy(net)
-        gone.network = copy.deepcopy(net.network)
-        del graph(gone)["nodes"][place]
-        yield (what, "gone"), gone
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -13,6 +13,7 @@ from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.network import OPERATIONS, WITH_BODY
 from tapegrad.networks.saving import arrays_of, to_json
 from tests.networks.cases import CASES, given, network_of
+from tests.networks.test_losses import NAMES, case, gradient, network_and_values
 
 PAGE = Path(__file__).parents[2] / "docs" / "format.md"
 
@@ -45,6 +46,36 @@ def test_the_reader_of_the_page_runs_it(name: str, tmp_path: Path, monkeypatch: 
         for key, value in (wanted | after).items():
             assert np.allclose((found | state)[key], value, rtol=1e-5, atol=1e-5), key
         assert found.keys() == wanted.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reader_computes_losses_and_the_rule_makes_the_step(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule as the page tells it, with the gradient of the loss that JAX finds, against a step of the
+    net."""
+    net, carry = case(name)
+    network, values = network_and_values(name)
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "network.json").write_text(json.dumps(to_json(network)))
+    arrays = {f"network.{key}": np.ascontiguousarray(array) for key, array in arrays_of(network).items()}
+    save_file(arrays, tmp_path / "net" / "model.safetensors")
+    names = reader(tmp_path, monkeypatch)
+    wanted, found = NumPy(network).run(values)[0], names["step"](values, {})[0]
+    assert found.keys() == wanted.keys()
+    assert all(np.allclose(found[key], wanted[key], rtol=1e-12, atol=1e-12) for key in wanted)
+    rule, slopes, after = names["graph"]["training"], gradient(network, values), net.step(carry).weights
+    for key, update in rule["updates"].items():
+        point, slope = values[key], slopes[key]
+        assert not update["line_search"]
+        if update["kind"] == "vertex":
+            best = np.argmin(slope)
+            moved = np.eye(len(point))[best] if slope[best] < slope @ point else point
+        else:
+            moved = point - update["rate"] * slope
+        assert np.allclose(
+            moved, after if name == "emulator" else getattr(after, key), rtol=1e-12, atol=1e-12
+        )
 
 
 def test_the_page_has_every_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

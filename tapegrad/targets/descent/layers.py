@@ -10,7 +10,16 @@ import numpy as np
 from tapegrad.networks.builder import Value, network_of
 from tapegrad.networks.checking import check
 from tapegrad.networks.network import Network, Node
-from tapegrad.targets.descent.loss import ExtendedNetwork, Thresholds, TracingLoss, Trained, Weights
+from tapegrad.targets.descent.loss import (
+    LONE_INPUTS,
+    LONE_LABELS,
+    ExtendedNetwork,
+    SquaredError,
+    Thresholds,
+    TracingLoss,
+    Trained,
+    Weights,
+)
 
 LINEAR = frozenset(("add", "affine", "detach", "join", "put", "reshape", "take", "total", "transpose"))
 """Free, whatever they act on: affine maps between two layers."""
@@ -56,9 +65,16 @@ def network_layers(machine: TracingLoss, shapes: Weights[Sizes]) -> list[int]:
     )
 
 
+def network_arrays(machine: TracingLoss, shapes: Weights[Sizes]) -> list[int]:
+    """How many numbers the arrays of that network hold, and how many bytes."""
+    network = ExtendedNetwork(machine, None, Thresholds(1.0, 1.0, 2.0))
+    arrays = SquaredError(network, LONE_INPUTS, LONE_LABELS).graph(shapes).arrays.values()
+    return [sum(array.size for array in arrays), sum(array.nbytes for array in arrays)]
+
+
 def grown(count: Callable[..., list[int]], *sizes: int) -> list[int]:
-    """Units in each layer of a network of these sizes, with each of which every layer grows linearly: from
-    the networks of a few small sizes."""
+    """What is counted, such as units in each layer, of a network of these sizes, with each of which it grows
+    linearly: from the networks of a few small sizes."""
     small = [2] * len(sizes)
     found = first = np.array(count(*small))
     for place, size in enumerate(sizes):

@@ -6,17 +6,19 @@ import os
 from abc import abstractmethod
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.network import Network, Training, Update
+from tapegrad.networks.saving import same_network
 from tapegrad.targets.descent.loss import Numbers, SquaredError, Weights
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts
+from tapegrad_check.folder import NETWORK
 
 if TYPE_CHECKING:
     from tapegrad.targets.descent.reference import Reference
@@ -33,6 +35,13 @@ MOST_EDGE_STEPS = 2 * 10**7
 """Edges times steps that are left to the reference engine, at half a microsecond each: ten seconds."""
 CHUNK = 1024
 """Steps between two looks at the heads."""
+
+
+def with_rule(network: Network | None) -> tuple[Network, Training, float]:
+    """A network that was saved, its rule of training, and the loss at which that ends."""
+    if network is None or network.training is None or network.training.stop is None:
+        raise BrokenNet("the network does not say how it is trained", where=NETWORK)
+    return network, network.training, network.training.stop
 
 
 class DescentNet(Net):
@@ -58,7 +67,7 @@ class DescentNet(Net):
         the loss and the labels y; where an edge begins and ends is no weight."""
         labels, constants = int(np.size(self.error.y)), _constants(self.error.network.machine)
         trained = self.vertex_count + 2 * math.prod(self.shapes.H) + labels
-        return Counts(trained, constants + labels, bytes_of(self.arrays().values()) + 8 * trained)
+        return Counts(trained, constants + labels, bytes_of(self.all_arrays().values()) + 8 * trained)
 
     @cached_property
     def training(self) -> Training:
@@ -83,6 +92,12 @@ class DescentNet(Net):
     def network(self) -> Network:
         """The loss, for weights as they are before training."""
         return self.error.graph(self.shapes, self.training)
+
+    def read(self, network: Network) -> Self:
+        """Itself, if it has just this network: the one that was saved."""
+        if not same_network(self.network, network):
+            raise BrokenNet(f"the network is none of a net of the target {self.target!r}", where=NETWORK)
+        return self
 
     def given(self, carry: Descent) -> dict[str, NDArray[Any]]:
         weights = {name: np.asarray(own) for name, own in carry.weights._asdict().items()}

@@ -3,11 +3,14 @@ them: one vertex for each gate, provably flat (Lemma 1)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.errors import BrokenNet
+from tapegrad.networks.network import Network
 from tapegrad.networks.tiles import depths
 from tapegrad.targets.emulator.numbers import Number
 
@@ -40,6 +43,18 @@ class Graph:
     def ends(self) -> NDArray[np.int64]:
         """For every edge the vertex that it leads to."""
         return np.repeat(np.arange(self.inputs, self.vertices), np.diff(self.offsets))
+
+    @classmethod
+    def of(cls, network: Network) -> Self:
+        """That of the units of a network that was saved, which are whole."""
+        units = [node for node in network.nodes if node.operation == "units"]
+        sizes = network.inputs["row"].shape if "row" in network.inputs else ()
+        if len(units) != 1 or len(sizes) != 1 or not isinstance(sizes[0], int):
+            raise BrokenNet("the network is none of vertices that read a row")
+        offsets, sources = (network.array(units[0], part) for part in ("starts", "columns"))
+        if len(offsets) < 2:
+            raise BrokenNet("the network has no vertices")
+        return cls(sizes[0], offsets, sources)
 
     def levels(self) -> NDArray[np.int32]:
         """For every vertex the length of the longest path that leads to it."""

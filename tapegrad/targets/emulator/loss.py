@@ -63,8 +63,10 @@ def loss_of(
         name="values",
         about="every vertex",
     )
-    ends = {name: build.take(values, [vertex]).total() for name, vertex in watched.items()}
-    ends["output"] = build.take(values, [graph.vertices - 1]).total()
+    ends = {
+        name: build.take(values, [vertex], name).total()
+        for name, vertex in {**watched, "output": graph.vertices - 1}.items()
+    }
     difference = ends["output"] - label
     for name, value in (ends | {"values": values, "loss": difference * difference}).items():
         build.output(name, value)

@@ -15,6 +15,7 @@ from tapegrad.errors import BrokenNet, InputError
 from tapegrad.learners import Learner, LearnerState, Samples
 from tapegrad.learners.model import as_bits
 from tapegrad.networks.network import Network
+from tapegrad.networks.saving import same_network
 from tapegrad.targets.emulator import fast
 from tapegrad.targets.emulator.build import build_practical
 from tapegrad.targets.emulator.carried import Carried
@@ -24,6 +25,7 @@ from tapegrad.targets.emulator.loss import hard_tanh, loss_of
 from tapegrad.targets.emulator.noise import NO_NOISE, Noise, choose_for_noise, error, load, require_borne
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts
+from tapegrad_check.folder import NETWORK
 
 if TYPE_CHECKING:
     from tapegrad.targets.emulator.reference import Reference
@@ -107,8 +109,16 @@ class EmulatorNet(Net):
 
     @classmethod
     @abstractmethod
-    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The net again, from what `arrays` and `config` give."""
+    def from_arrays(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network | None
+    ) -> Self:
+        """The net again, from what `arrays` and `config` give, and from its network where that is saved."""
+
+    def read(self, network: Network) -> Self:
+        """Itself, if it has just this network: the one that was saved."""
+        if not same_network(self.network, network):
+            raise BrokenNet("the network is not the loss of an emulating one", where=NETWORK)
+        return self
 
     @classmethod
     def from_saved(
@@ -120,7 +130,9 @@ class EmulatorNet(Net):
         kind = config["memory"]
         if kind not in EmulatorNet.kinds:
             raise BrokenNet(f"there is no memory {kind!r}")
-        return EmulatorNet.kinds[kind].from_arrays(config, arrays)  # type: ignore[return-value]
+        if EmulatorNet.kinds[kind].saves_network != (network is not None):
+            raise BrokenNet(f"a net with {kind} memory lacks its network, or has one")
+        return EmulatorNet.kinds[kind].from_arrays(config, arrays, network)  # type: ignore[return-value]
 
     @abstractmethod
     def unit_table(self) -> dict[str, str]:
@@ -138,7 +150,7 @@ class EmulatorNet(Net):
     @property
     def counts(self) -> Counts:
         """SGD may change every weight."""
-        return Counts(len(self.graph.sources), 0, bytes_of(self.arrays().values()))
+        return Counts(len(self.graph.sources), 0, bytes_of(self.all_arrays().values()))
 
     def check_samples(self, state: LearnerState) -> None:
         """Refuses samples of the wrong width."""
@@ -163,6 +175,7 @@ class PracticalNet(EmulatorNet):
     """A hard-tanh network whose SGD, on the loss (output - label)^2, emulates a learner."""
 
     memory: ClassVar[str] = "practical"
+    saves_network: ClassVar[bool] = True
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     weights: NDArray[np.floating]
@@ -383,57 +396,43 @@ class PracticalNet(EmulatorNet):
     # Saving
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            "weights": self.weights,
-            "offsets": self.graph.offsets,
-            "sources": self.graph.sources,
-            "cells": self.cells,
-        }
+        return {"weights": self.weights, "cells": self.cells}
 
     def config(self) -> dict[str, Any]:
         return {
             "memory": self.memory,
-            "inputs": self.inputs,
             "w0": self.constants.w0,
             "gate": self.constants.gate,
-            "rate": self.constants.rate,
-            "finished": self.finished,
             "computation": list(self.computation),
             "steps": self.steps,
             "names": list(self.names),
         } | ({"noise": asdict(self.noise)} if self.noise else {})
 
     @classmethod
-    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The net again, from what `arrays` and `config` give."""
-        graph = Graph(1 + int(config["inputs"]) + 2, arrays["offsets"], arrays["sources"])
-        consistent = (
-            graph.offsets.ndim == graph.sources.ndim == 1
-            and len(graph.offsets) > 1
-            and graph.offsets[0] == 0
-            and graph.offsets[-1] == graph.edges == len(arrays["weights"])
-            and (np.diff(graph.offsets) >= 0).all()
-        )
-        if not consistent:
-            raise BrokenNet("the arrays of the graph do not fit together")
-        if not ((graph.sources >= 0) & (graph.sources < graph.ends)).all():
-            raise BrokenNet("an edge of the graph does not come from an earlier vertex")
-        cells = arrays["cells"]
-        if not ((cells >= 0) & (cells < graph.edges)).all() or not 0 <= config["finished"] < graph.vertices:
+    def from_arrays(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network | None
+    ) -> Self:
+        """The net again, from its network, its first weights, and what they mean."""
+        assert network is not None
+        graph, weights, cells = Graph.of(network), arrays["weights"], arrays["cells"]
+        if weights.shape != (graph.edges,) or weights.dtype.kind != "f":
+            raise BrokenNet("the weights are not those of the edges")
+        if cells.ndim != 1 or cells.dtype.kind != "i" or not ((cells >= 0) & (cells < graph.edges)).all():
             raise BrokenNet("a cell of the memory points outside the graph")
         begin, end = config["computation"]
-        return cls(
-            weights=arrays["weights"],
+        net = cls(
+            weights=weights,
             cells=cells,
             graph=graph,
             constants=Constants(float(config["w0"]), float(config["gate"])),
-            inputs=int(config["inputs"]),
-            finished=int(config["finished"]),
+            inputs=graph.inputs - 3,
+            finished=int(network.index("finished").reshape(-1)[0]),
             computation=(int(begin), int(end)),
             steps=int(config["steps"]),
             names=tuple(config["names"]),
             noise=_noise_of(config),
         )
+        return net.read(network)
 
     def certificate(self) -> dict[str, Any]:
         count = len(self.cells)

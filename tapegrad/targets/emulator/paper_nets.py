@@ -183,7 +183,9 @@ class ExactNet(EmulatorNet):
         }
 
     @classmethod
-    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network | None
+    ) -> Self:
         """The net again, from what `arrays` and `config` give."""
         field = Field(_fraction(config["p"]), int(_fraction(config["m0"])))
         sizes = [field.number(a, b, c, r) for r, a, b, c in (map(_fraction, row) for row in config["sizes"])]
@@ -237,6 +239,7 @@ class NoisyNet(EmulatorNet):
     """Lemma 6's network: memorises `samples` samples by SGD with noise on every weight, then answers."""
 
     memory: ClassVar[str] = "noise-tolerant"
+    saves_network: ClassVar[bool] = True
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
     graph: Graph
@@ -402,8 +405,6 @@ class NoisyNet(EmulatorNet):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {
-            "offsets": self.graph.offsets,
-            "sources": self.graph.sources,
             "weights": np.array(self.weights, np.float64),
             "kinds": np.array(self._kinds()[1], np.int32),
             "written": np.array(self.written, np.int32),
@@ -421,7 +422,6 @@ class NoisyNet(EmulatorNet):
     def config(self) -> dict[str, Any]:
         return {
             "memory": self.memory,
-            "inputs": self.inputs,
             "arithmetic": self.arithmetic,
             "noise": self.noise,
             "seed": self.seed,
@@ -429,25 +429,28 @@ class NoisyNet(EmulatorNet):
         }
 
     @classmethod
-    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The net again, from what `arrays` and `config` give."""
-        table = [Decimal(weight) for weight in config["weights"]]
-        graph = Graph(1 + int(config["inputs"]) + 1, arrays["offsets"], arrays["sources"])
-        if len(arrays["kinds"]) != graph.edges or graph.offsets[-1] != graph.edges:
-            raise BrokenNet("the arrays of the graph do not fit together")
+    def from_arrays(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], network: Network | None
+    ) -> Self:
+        """The net again, from its network, the list of its weights, and what its vertices mean."""
+        assert network is not None
+        table, graph = [Decimal(weight) for weight in config["weights"]], Graph.of(network)
+        if len(arrays["kinds"]) != graph.edges:
+            raise BrokenNet("there is not a weight for each edge")
         answers = [(int(a), int(b)) for a, b in arrays["answers"].tolist()]
-        return cls(
+        net = cls(
             graph=graph,
             weights=[table[kind] for kind in arrays["kinds"].tolist()],
             written=arrays["written"].tolist(),
             memories=arrays["memories"].tolist(),
             answers=answers,
             first=tuple(arrays["first"].tolist()),
-            inputs=int(config["inputs"]),
+            inputs=graph.inputs - 2,
             arithmetic=str(config["arithmetic"]),
             noise=float(config["noise"]),
             seed=int(config["seed"]),
         )
+        return net.read(network)
 
     def certificate(self) -> dict[str, Any]:
         return {

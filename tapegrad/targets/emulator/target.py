@@ -1,18 +1,20 @@
 """The target `emulator`: what it takes, how large its networks are, and examples."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.errors import Refused
 from tapegrad.learners import Learner, conjunction, parity
+from tapegrad.networks.saving import arrays_of
 from tapegrad.targets.emulator.constants import PRECISIONS
-from tapegrad.targets.emulator.graph import NEVER, circuit_size, flip_wires
+from tapegrad.targets.emulator.graph import NEVER, Graph, circuit_size, flip_wires
 from tapegrad.targets.emulator.joined import joined
+from tapegrad.targets.emulator.loss import Activation, cube_with, hard_tanh, loss_of
 from tapegrad.targets.emulator.net import EmulatorNet, PracticalNet
-from tapegrad.targets.emulator.paper_nets import ExactNet, NoisyNet
+from tapegrad.targets.emulator.paper_nets import DEAD, ExactNet, NoisyNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
 MEMORIES = tuple(net.memory for net in (PracticalNet, ExactNet, NoisyNet))
@@ -89,29 +91,38 @@ def estimate(source: Learner, *, memory: str, **options: Any) -> Estimate:
     if memory == "practical":
         (vertices, edges), saved = practical_size(source), cells
         depth, width, precision = depth + 7, max(4 * cells, source.inputs + 3), options["precision"]
-        saved_bytes = 8 * saved
+        saved_bytes, constants = 8 * saved, _constants(hard_tanh, precision, {"finished": 0})
     elif memory == "exact":
         (vertices, edges), saved = exact_size(source), cells + 2
         depth, width, precision = depth + 2 * cells + 10, 4 * (2 * cells + 1), "exact"
-        saved_bytes = 8 * saved
+        saved_bytes, constants = 8 * saved, (0, 0)
     else:
         vertices, edges = noisy_size(source, samples)
         saved = (samples + 1) * (cells + 3) + edges + cells - 1
         depth = (depth + 7) * (samples + 1) + 2 * source.inputs + 12
         width, precision = 4 * samples * (source.inputs + 1), options["arithmetic"]
         saved_bytes = 4 * (saved - cells) + cells
+        constants = _constants(cube_with(DEAD), "float64", {})
     weight_bytes = {"float32": 4, "exact": 5}.get(precision, 8)
     return Estimate(
         width=width,
         depth=depth,
         trainable=edges,
         fixed=0,
-        parameters=(3 if precision == "exact" else 2) * edges + vertices + 1 + saved,
-        bytes=edges * (weight_bytes + 4) + 8 * (vertices + 1) + saved_bytes,
+        parameters=(3 if precision == "exact" else 2) * edges + vertices + 1 + saved + constants[0],
+        bytes=edges * (weight_bytes + 4) + 8 * (vertices + 1) + saved_bytes + constants[1],
         steps=None,
         precision=precision,
         notes=(f"{cells:,} bits of memory, {source.circuit.size:,} gates, {edges:,} weights",),
     )
+
+
+def _constants(activation: Activation, precision: str, watched: Mapping[str, int]) -> tuple[int, int]:
+    """Numbers, and bytes, of a loss beside its edges: counted in the smallest."""
+    smallest = Graph(1, np.array([0, 1]), np.array([0], np.int32))
+    arrays = arrays_of(loss_of(smallest, activation, precision, 1.0, watched))
+    own = [array for name, array in arrays.items() if not name.endswith((".starts", ".columns"))]
+    return sum(array.size for array in own), sum(array.nbytes for array in own)
 
 
 def _check_numbers(options: dict[str, Any]) -> None:

@@ -164,6 +164,8 @@ def save(training: Training, run: TrainingRun, path: str | os.PathLike[str]) -> 
         "passes": witnesses(training.algorithm.rewritings),
         "net": net.config()
         | {
+            "constants": vars(net.constants),
+            "cells": net.cells,
             "read_only": net.read_only,
             "primary": primary_to_json(training.extended.primary),
             "data_format": format_to_json(connected.data_format),
@@ -175,7 +177,7 @@ def save(training: Training, run: TrainingRun, path: str | os.PathLike[str]) -> 
         "source": source,
     }
     arrays: dict[str, NDArray[Any]] = {"x": training.x, "y": training.y, **places}
-    arrays |= {_GRAPH + name: array for name, array in net.arrays().items()}
+    arrays |= {_GRAPH + name: array for name, array in vars(net.graph).items()}
     arrays |= {_WEIGHT + name: np.asarray(w) for name, w in run.weights.weights._asdict().items()}
     claims = net.certificate() | {
         "final_loss": run.loss,

@@ -88,7 +88,7 @@ def build(
     bounds = Thresholds(data_format.smallest**2, float(levels.low), float(levels.high))
     shown = OfVertices(primary, data_format, weight_format, _results(vertices, algorithm))
     error = SquaredError(ExtendedNetwork(loss, shown, bounds), *map(np.zeros, shapes))
-    return WholeNet.of(vertices, levels, *names, False, error)
+    return WholeNet.of(loss.runs, vertices, levels, *names, False, error)
 
 
 def require_small(machine: TuringMachine, bits: int) -> None:

@@ -217,6 +217,16 @@ class Levels:
         """B: the weight of pairs that no step joins."""
         return self.unit * (1 + 3 * (self.most + 1))
 
+    @classmethod
+    def of(cls, low: float, outside: float) -> Self:
+        """The levels with this B_low and this B."""
+        if 2 <= low <= outside <= _LARGEST_LOSS:
+            unit = int(low / 2)
+            found = cls(unit, int((outside / unit - 4) / 3))
+            if (found.low, found.outside) == (low, outside):
+                return found
+        raise BrokenNet(f"no levels have B_low = {low:g} and B = {outside:g}")
+
 
 def choose(most: int, final_loss: float) -> Levels:
     """The smallest unit, a power of two, for which B_stop exceeds the final loss of the primary network."""

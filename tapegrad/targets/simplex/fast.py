@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad._jit import njit
+from tapegrad.targets.simplex.loss import SimplexLoss
 
 _SLOPE = 2.0
 
@@ -24,21 +25,19 @@ class FastArrays(NamedTuple):
     vertex_weight: NDArray[np.float64]
 
 
-def prepare(
-    vertex_weight: NDArray, edge_from: NDArray, edge_to: NDArray, edge_weight: NDArray, outside: float
-) -> FastArrays:
+def prepare(loss: SimplexLoss) -> FastArrays:
     """Sorts the edges, each seen from both of its ends."""
-    ends = np.concatenate([edge_from, edge_to])
-    others = np.concatenate([edge_to, edge_from])
-    slopes = _SLOPE * (np.concatenate([edge_weight, edge_weight]) - outside)
+    ends = np.concatenate([loss.edge_from, loss.edge_to])
+    others = np.concatenate([loss.edge_to, loss.edge_from])
+    slopes = _SLOPE * (np.concatenate([loss.edge_weight, loss.edge_weight]) - loss.outside)
     order = np.argsort(ends, kind="stable")
-    counts = np.bincount(ends, minlength=len(vertex_weight))
+    counts = np.bincount(ends, minlength=len(loss.vertex_weight))
     return FastArrays(
-        own=_SLOPE * (vertex_weight - outside),
+        own=_SLOPE * (loss.vertex_weight - loss.outside),
         first=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         neighbour=others[order].astype(np.int64),
         slope=slopes[order],
-        vertex_weight=np.asarray(vertex_weight, np.float64),
+        vertex_weight=np.asarray(loss.vertex_weight, np.float64),
     )
 
 

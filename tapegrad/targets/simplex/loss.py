@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from tapegrad.networks.builder import Value
+from tapegrad.networks.network import Network
 from tapegrad.targets.descent.loss import LEAST, corner, edge, in_room
 
 
@@ -33,7 +34,20 @@ class SimplexLoss:
         edge_weight = build.constant(self.edge_weight - outside, "edge_weight", "w_vw - B")
         ends = build.take(s, self.edge_from, "edge_from"), build.take(s, self.edge_to, "edge_to")
         vertices = (vertex_weight * corner(s, 1 / 2)).total()
-        return np.float64(outside) + vertices + (edge_weight * edge(*ends)).total()
+        b = build.constant(np.asarray(outside), "outside", "B")
+        return b + vertices + (edge_weight * edge(*ends)).total()
+
+    @classmethod
+    def of(cls, network: Network) -> Self:
+        """The numbers of a network that has such a loss."""
+        outside = float(network.constant("outside"))
+        return cls(
+            network.constant("vertex_weight") + outside,
+            network.index("edge_from"),
+            network.index("edge_to"),
+            network.constant("edge_weight") + outside,
+            outside,
+        )
 
     def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """Padding weighs B, so that it counts 0."""

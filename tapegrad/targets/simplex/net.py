@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from tapegrad.targets.descent.loss import (
     Thresholds,
     Weights,
 )
-from tapegrad.targets.descent.net import MOST_EDGE_STEPS, Descent, DescentNet
+from tapegrad.targets.descent.net import MOST_EDGE_STEPS, Descent, DescentNet, with_rule
 from tapegrad.targets.simplex import fast
 from tapegrad.targets.simplex.build import (
     Key,
@@ -45,8 +46,11 @@ class SimplexNet(DescentNet):
     target: ClassVar[str] = "simplex"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
 
+    saves_network: ClassVar[bool] = True
+
     error: SquaredError
-    arrays_for_fast: fast.FastArrays
+    machine: SimplexLoss
+    """The part of it that runs the machine."""
     vertices: Vertices
     levels: Levels
     states: tuple[str, ...]
@@ -57,6 +61,7 @@ class SimplexNet(DescentNet):
     @classmethod
     def of(
         cls,
+        loss: SimplexLoss,
         vertices: Vertices,
         levels: Levels,
         states: tuple[str, ...],
@@ -64,16 +69,19 @@ class SimplexNet(DescentNet):
         line_search: bool,
         error: SquaredError | None = None,
     ) -> Self:
-        """The net of these configurations, around an empty primary network, or of another loss on them."""
-        weights = weighted(vertices.successor, levels)
+        """The net of these configurations and this loss, around an empty primary network, or of another error
+        that the loss is part of."""
         bounds = Thresholds(1.0, float(levels.low), float(levels.high))
-        loss = SimplexLoss(**weights, outside=float(levels.outside))
         network = ExtendedNetwork(loss, None, bounds)
         error = error or SquaredError(network, LONE_INPUTS, LONE_LABELS)
-        prepared = fast.prepare(**weights, outside=levels.outside)
         rows = range(len(vertices.state))
         table = {key(configuration(vertices, row, states, symbols)): row for row in rows}
-        return cls(error, prepared, vertices, levels, states, symbols, line_search, table)
+        return cls(error, loss, vertices, levels, states, symbols, line_search, table)
+
+    @cached_property
+    def arrays_for_fast(self) -> fast.FastArrays:
+        """The loss made ready for the fast engine."""
+        return fast.prepare(self.machine)
 
     @property
     def rule_of_s(self) -> Update:
@@ -156,20 +164,16 @@ class SimplexNet(DescentNet):
         return configuration(self.vertices, vertex, self.states, self.symbols)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The configurations, their weights and the edges."""
+        """The configurations; their weights and the edges are those of the network."""
         v = self.vertices
-        shown = {"state": v.state, "heads": v.heads, "cells": v.cells, "successor": v.successor}
-        return shown | weighted(v.successor, self.levels)
+        return {"state": v.state, "heads": v.heads, "cells": v.cells}
 
     def config(self) -> dict[str, Any]:
-        """Names of states and symbols, the levels of the loss."""
+        """Names of states and symbols, and where the tapes begin."""
         return {
             "states": list(self.states),
             "symbols": list(self.symbols),
             "first_cell": self.vertices.first_cell,
-            "unit": self.levels.unit,
-            "most_steps": self.levels.most,
-            "line_search": self.line_search,
         }
 
     @classmethod
@@ -179,12 +183,17 @@ class SimplexNet(DescentNet):
         arrays: Mapping[str, NDArray[Any]],
         network: Network | None = None,
     ) -> Self:
-        """The net from its configurations and names."""
-        shown = {name: arrays[name] for name in ("state", "heads", "cells", "successor")}
+        """The net from its network, its configurations and names."""
+        network, rule, stop = with_rule(network)
+        loss, search = SimplexLoss.of(network), any(own.line_search for own in rule.updates.values())
+        levels = Levels.of(stop, loss.outside)
+        successor = np.arange(len(loss.vertex_weight), dtype=np.int32)
+        successor[loss.edge_from] = loss.edge_to
+        shown = {name: arrays[name] for name in ("state", "heads", "cells")}
         states, symbols = tuple(config["states"]), tuple(config["symbols"])
-        vertices = Vertices(**shown, first_cell=config["first_cell"]).checked(len(states), len(symbols))
-        levels = Levels(config["unit"], config["most_steps"])
-        return cls.of(vertices, levels, states, symbols, config["line_search"])
+        vertices = Vertices(**shown, successor=successor, first_cell=config["first_cell"])
+        checked = vertices.checked(len(states), len(symbols))
+        return cls.of(loss, checked, levels, states, symbols, search).read(network)
 
     def certificate(self) -> dict[str, Any]:
         """The claims that the checker derives again. `drop`: how far each step but the first goes down."""
@@ -201,4 +210,5 @@ def build(
 ) -> SimplexNet:
     """The net of these configurations, with levels for the longest run among them."""
     levels = choose(int(steps_left(vertices.successor).max()), LONE_FINAL_LOSS)
-    return SimplexNet.of(vertices, levels, states, symbols, line_search)
+    loss = SimplexLoss(**weighted(vertices.successor, levels), outside=float(levels.outside))
+    return SimplexNet.of(loss, vertices, levels, states, symbols, line_search)

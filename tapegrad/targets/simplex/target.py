@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.errors import Refused
 from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.targets.descent.layers import grown, network_layers
+from tapegrad.targets.descent.layers import grown, network_arrays, network_layers
 from tapegrad.targets.descent.loss import LABELS, LONE_LABELS, Weights
 from tapegrad.targets.simplex.build import (
     MOST_VERTICES,
@@ -39,14 +39,15 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
     count, tapes, cells = vertices.cells.shape
     edges = int((vertices.successor != range(count)).sum())
     counted = network_size(count, edges)
+    numbers, size = grown(lambda *sizes: network_arrays(*_of_sizes(*sizes)), count, edges)
     most = all_configurations(machine, cells)
     return Estimate(
         width=max(counted),
         depth=len(counted),
         trainable=count + LABELS,
         fixed=count + edges + 1 + LABELS,
-        parameters=count * (3 + tapes + tapes * cells) + 3 * edges,
-        bytes=count * (24 + 4 * tapes + 2 * tapes * cells) + 16 * edges + 8 * LABELS,
+        parameters=count * (1 + tapes + tapes * cells) + numbers,
+        bytes=count * (4 + 4 * tapes + 2 * tapes * cells + 8) + 8 * LABELS + size,
         steps=None,
         precision="float64",
         notes=(
@@ -58,13 +59,14 @@ def estimate(machine: TuringMachine, *, inputs: Any, longest: int, steps: int, l
 
 def network_size(vertices: int, edges: int) -> list[int]:
     """Units in each layer: each vertex has the ReLU of its corner, each edge the three of `edge`."""
+    return grown(lambda *sizes: network_layers(*_of_sizes(*sizes)), vertices, edges)
 
-    def count(vertices: int, edges: int) -> list[int]:
-        ends = np.zeros(edges, np.int64)
-        loss = SimplexLoss(np.zeros(vertices), ends, ends, np.zeros(edges), 1.0)
-        return network_layers(loss, Weights((vertices,), (0, 0), (0, 0), LONE_LABELS.shape))
 
-    return grown(count, vertices, edges)
+def _of_sizes(vertices: int, edges: int) -> tuple[SimplexLoss, Weights[tuple[int, ...]]]:
+    """A loss, and the shapes of its weights."""
+    ends = np.zeros(edges, np.int64)
+    loss = SimplexLoss(np.zeros(vertices), ends, ends, np.zeros(edges), 1.0)
+    return loss, Weights((vertices,), (0, 0), (0, 0), LONE_LABELS.shape)
 
 
 def _vertices(machine: TuringMachine, inputs: Any, longest: int, steps: int) -> Vertices:

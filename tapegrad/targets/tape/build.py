@@ -35,6 +35,15 @@ class Constants:
     exact: bool
     """Whether the chain rule through the square root is free of rounding at every loss that occurs."""
 
+    @classmethod
+    def of(cls, tapes: int, b: float, c: float, low: float) -> Self:
+        """Those with this b and c and this B_low, which lies twice as far below c as B_high."""
+        if not all(0 <= own <= _LARGEST_LOSS and own == int(own) for own in (b, c, low)):
+            raise BrokenNet(f"no loss has the constants b = {b:g}, c = {c:g} and B_low = {low:g}")
+        whole_b, whole_c = int(b), int(c)
+        exact = bool(_is_exact(np.array([whole_c]), tapes, whole_b)[0])
+        return cls(tapes, whole_b, whole_c, int(low), (int(low) + whole_c) // 2, exact)
+
     @property
     def halted_at_most(self) -> int:
         """The second line of (23): no halted state has a larger loss."""
@@ -68,18 +77,22 @@ def choose(tapes: int, final_loss: float) -> Constants:
 
 
 def _first_exact(least: int, tapes: int, b: int) -> int | None:
+    """The first offset from there on at which no loss that occurs makes the chain rule round."""
+    for first in range(0, _TRIES, 1 << 12):
+        good = _is_exact(least + np.arange(first, first + (1 << 12)), tapes, b)
+        if good.any():
+            return first + int(np.argmax(good))
+    return None
+
+
+def _is_exact(c: NDArray[np.int64], tapes: int, b: int) -> NDArray[np.bool_]:
     """Automatic differentiation computes d sqrt(u) as (1/2) / sqrt(u), times the incoming a = sqrt(u). The
     product is exactly 1/2 for most u but not for all. While the machine runs, only (d + 1)^2 values of the
     loss occur: d for the moving heads, 2 for each changed symbol, 8 b^2 for each symbol read anew."""
     counts = np.arange(tapes + 1)
     values = (tapes + 2 * counts[:, None] + 8 * b**2 * counts[None, :]).ravel()
-    for first in range(0, _TRIES, 1 << 12):
-        offsets = np.arange(first, first + (1 << 12))
-        root = np.sqrt(2.0 * (least + offsets[:, None] + values[None, :]))
-        good = np.all(root * (0.5 / root) == 0.5, axis=1)
-        if good.any():
-            return int(offsets[np.argmax(good)])
-    return None
+    root = np.sqrt(2.0 * (c[:, None] + values[None, :]))
+    return np.all(root * (0.5 / root) == 0.5, axis=1)
 
 
 MOST_VERTICES, MOST_EDGES = 1 << 22, 1 << 24

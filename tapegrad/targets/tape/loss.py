@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from tapegrad.networks.builder import Value
+from tapegrad.networks.network import Network
 from tapegrad.targets.descent.loss import LEAST, corner, directed, in_room
 from tapegrad.targets.tape.build import GAMMA, Constants, Graph
 
@@ -51,6 +52,17 @@ class TapeLoss:
             rows=cells,
         )
 
+    @staticmethod
+    def graph_of(network: Network) -> Graph:
+        """The maps and weights of a network that has such a loss."""
+        down, written, right, left, vertex_weight, edge_weight = (
+            network.constant(name)
+            for name in ("down", "written", "right", "left", "vertex_weight", "edge_weight")
+        )
+        down, written, moves = (own.astype(np.int8) for own in (down, written, right - left))
+        edge_from, edge_to = (network.index(name).astype(np.int32) for name in ("edge_from", "edge_to"))
+        return Graph(down, written, moves, vertex_weight, edge_from, edge_to, edge_weight).checked()
+
     def __call__(self, s: Value, T: Value | None, H: Value | None) -> Value:
         assert T is not None
         assert H is not None
@@ -61,8 +73,8 @@ class TapeLoss:
         write = _squared(under_heads - (s @ build.constant(self.written, "written", "T_next")).detach())
         read = _squared(read_next - s @ build.constant(self.down, "down", "T_down"))
         move = _squared(moved - H, axes=2)
-        terms = write + np.float64(4 * self.b**2) * read + move
-        return np.float64(self.c) + self.on_simplex(s) + GAMMA * terms
+        terms = write + build.constant(np.asarray(4 * self.b**2), "4 b^2") * read + move
+        return build.constant(np.asarray(self.c), "c") + self.on_simplex(s) + GAMMA * terms
 
     def in_room(self, cells: int, vertices: int = LEAST, edges: int = LEAST) -> Self:
         """Padding weighs 0 and leads nowhere; no head comes to stand there."""

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad.errors import InputError, Refused
+from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.networks.network import Network
+from tapegrad.networks.network import Network, Port
 from tapegrad.targets.descent.loss import (
     LONE_FINAL_LOSS,
     LONE_INPUTS,
@@ -21,10 +21,11 @@ from tapegrad.targets.descent.loss import (
     Thresholds,
     Weights,
 )
-from tapegrad.targets.descent.net import MOST_EDGE_STEPS, Descent, DescentNet
+from tapegrad.targets.descent.net import MOST_EDGE_STEPS, Descent, DescentNet, with_rule
 from tapegrad.targets.tape import fast
 from tapegrad.targets.tape.build import Constants, Graph, build_graph, choose
 from tapegrad.targets.tape.loss import TapeLoss
+from tapegrad_check.folder import NETWORK
 
 MOST_CELLS = 1 << 22
 
@@ -36,6 +37,8 @@ class TapeNet(DescentNet):
 
     target: ClassVar[str] = "tape"
     engines: ClassVar[tuple[str, ...]] = ("reference", "fast")
+
+    saves_network: ClassVar[bool] = True
 
     error: SquaredError
     arrays_for_fast: fast.FastArrays
@@ -210,17 +213,12 @@ class TapeNet(DescentNet):
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The graph: all that the network knows of the machine."""
-        return {name: np.asarray(array) for name, array in vars(self.graph).items()}
+        """None: the network has all that the net knows of the machine."""
+        return {}
 
     def config(self) -> dict[str, Any]:
-        """Names of states and symbols, the constants, the number of cells."""
-        return {
-            "states": list(self.states),
-            "symbols": list(self.symbols),
-            "cells": self.cells,
-            "constants": vars(self.constants),
-        }
+        """Names of states and symbols."""
+        return {"states": list(self.states), "symbols": list(self.symbols)}
 
     @classmethod
     def from_saved(
@@ -229,10 +227,10 @@ class TapeNet(DescentNet):
         arrays: Mapping[str, NDArray[Any]],
         network: Network | None = None,
     ) -> Self:
-        """The net from its graph and its names."""
-        constants = Constants(**config["constants"])
+        """The net from its network and its names."""
+        network, constants, cells = read(network)
         names = tuple(config["states"]), tuple(config["symbols"])
-        return cls.of(Graph(**arrays).checked(), constants, *names, sensible(config["cells"]))
+        return cls.of(TapeLoss.graph_of(network), constants, *names, cells).read(network)
 
     @classmethod
     def of(
@@ -289,6 +287,17 @@ class TapeNet(DescentNet):
         if state not in self.states:
             raise InputError(f"the net knows no state {state!r}")
         return self.states.index(state)
+
+
+def read(network: Network | None) -> tuple[Network, Constants, int]:
+    """A network that was saved, the constants of its loss, and the number of its cells."""
+    network, _, low = with_rule(network)
+    sizes = [size for size in network.inputs.get("H", Port((), "")).shape if isinstance(size, int)]
+    if len(sizes) != 2:
+        raise BrokenNet("the network has no heads on tapes of so many cells", where=NETWORK)
+    cells, tapes = sizes
+    b = np.sqrt(network.constant("4 b^2") / 4)
+    return network, Constants.of(tapes, float(b), float(network.constant("c")), low), sensible(cells)
 
 
 def sensible(cells: int) -> int:

@@ -11,7 +11,7 @@ from tapegrad.machines.library import busy_beaver
 from tapegrad.machines.model import STAY, Configuration, TuringMachine
 from tapegrad.machines.room import look_ahead
 from tapegrad.source import Rewriting
-from tapegrad.targets.descent.layers import grown, network_layers
+from tapegrad.targets.descent.layers import grown, network_arrays, network_layers
 from tapegrad.targets.descent.loss import LABELS, LONE_LABELS, Weights
 from tapegrad.targets.tape.build import has_two_cycle, sizes
 from tapegrad.targets.tape.loss import TapeLoss
@@ -50,26 +50,17 @@ def network_size(machine: TuringMachine, cells: int) -> list[int]:
     """Units in each layer. Corollary 2.3 counts the weights, 2^d |Q| + 2 d tau + O(nm). The widest layer is
     larger: every vertex has the ReLU of its corner, every edge the three of `directed`, and from each vertex
     lead 2^d edges."""
-    tapes = machine.tapes
+    return grown(lambda *own: network_layers(*_of_sizes(machine.tapes, *own)), *sizes(machine), cells)
 
-    def count(vertices: int, edges: int, cells: int) -> list[int]:
-        of_vertices, ends = np.zeros((vertices, tapes)), np.zeros(edges, np.int64)
-        maps = dict.fromkeys(("down", "written", "right", "left", "still"), of_vertices)
-        loss = TapeLoss(
-            **maps,
-            vertex_weight=of_vertices[:, 0],
-            edge_from=ends,
-            edge_to=ends,
-            edge_weight=np.zeros(edges),
-            b=1.0,
-            c=1.0,
-            cells=cells,
-            rows=cells,
-        )
-        tape = cells, tapes
-        return network_layers(loss, Weights((vertices,), tape, tape, LONE_LABELS.shape))
 
-    return grown(count, *sizes(machine), cells)
+def _of_sizes(tapes: int, vertices: int, edges: int, cells: int) -> tuple[TapeLoss, Weights[tuple[int, ...]]]:
+    """A loss, and the shapes of its weights."""
+    of_vertices, ends = np.zeros((vertices, tapes)), np.zeros(edges, np.int64)
+    maps = dict.fromkeys(("down", "written", "right", "left", "still"), of_vertices)
+    weights = {"vertex_weight": of_vertices[:, 0], "edge_weight": np.zeros(edges)}
+    loss = TapeLoss(**maps, **weights, edge_from=ends, edge_to=ends, b=1.0, c=1.0, cells=cells, rows=cells)
+    tape = cells, tapes
+    return loss, Weights((vertices,), tape, tape, LONE_LABELS.shape)
 
 
 def paper_width(vertices: int, tapes: int, cells: int) -> int:
@@ -103,15 +94,17 @@ def estimate(machine: TuringMachine, *, cells: int) -> Estimate:
     """Sizes of the net of a machine that `passes` has made ready."""
     vertices, edges = sizes(machine)
     counted = network_size(machine, sensible(cells))
-    stored = 3 * machine.tapes * vertices + vertices + 3 * edges
+    numbers, size = grown(
+        lambda *own: network_arrays(*_of_sizes(machine.tapes, *own)), vertices, edges, cells
+    )
     trained = paper_width(vertices, machine.tapes, cells) + LABELS
     return Estimate(
         width=max(counted),
         depth=len(counted),
         trainable=trained,
         fixed=(5 * machine.tapes + 1) * vertices + edges + 2 + LABELS,
-        parameters=stored,
-        bytes=3 * machine.tapes * vertices + 8 * vertices + 16 * edges + 8 * trained,
+        parameters=numbers,
+        bytes=size + 8 * trained,
         steps=None,
         precision="float64",
         notes=(

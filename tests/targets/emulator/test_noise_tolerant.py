@@ -199,4 +199,4 @@ def test_the_estimate_is_the_size() -> None:
         net = compile(learner, "emulator", **options).net
         guess = estimate(learner, "emulator", **options)
         assert guess.parameters == net.parameters
-        assert guess.bytes >= sum(array.nbytes for array in net.arrays().values())
+        assert guess.bytes >= sum(array.nbytes for array in net.all_arrays().values())

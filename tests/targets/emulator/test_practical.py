@@ -168,7 +168,7 @@ def test_the_estimate_is_the_size() -> None:
         net = practical(case.learner)
         guess = estimate(case.learner, "emulator")
         assert guess.parameters == net.parameters
-        assert guess.bytes == sum(array.nbytes for array in net.arrays().values())
+        assert guess.bytes == sum(array.nbytes for array in net.all_arrays().values())
         assert net.graph.levels().max() <= guess.depth
 
 

@@ -1,6 +1,7 @@
 """Saved nets: loaded again, checked independently, refused when altered; and ordinary trainers."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,17 +11,16 @@ import pytest
 from tapegrad._compile import compile
 from tapegrad._precision import in_double
 from tapegrad._saved import load, save
-from tapegrad._sources import source_to_json
 from tapegrad._verify import verify
 from tapegrad.errors import InputError
-from tapegrad.learners import CircuitLearner, conjunction, parity
+from tapegrad.learners import CircuitLearner, Learner, conjunction, parity
 from tapegrad.networks.backends.jax import Jax
 from tapegrad.targets import target_named
 from tapegrad.targets.emulator.net import PracticalNet, input_rows
 from tapegrad_check import CheckError, check
-from tapegrad_check.folder import COMPUTES_SOURCE
-from tapegrad_check.sources import Model, model_of
-from tapegrad_check.targets.emulator import check as check_arrays
+from tapegrad_check.folder import COMPUTES_SOURCE, Checked
+from tapegrad_check.sources import Model
+from tests.check.altering import Net, net_of
 from tests.learners.cases import CASES, Case
 
 
@@ -44,7 +44,7 @@ def test_the_checker_agrees(case: Case, tmp_path: Path) -> None:
         save(compile(case.learner, "emulator", precision=precision), tmp_path / precision)
         report = check(tmp_path / precision)
         assert report.verdict == COMPUTES_SOURCE
-        assert len(report.statements) == 7
+        assert len(report.statements) == 8
 
 
 PAPER = [
@@ -58,7 +58,8 @@ PAPER = [
 @pytest.mark.parametrize(("learner", "options"), PAPER, ids=lambda value: str(value)[:40])
 def test_the_checker_knows_the_papers_networks(learner, options: dict) -> None:
     config, arrays, claims, source = parts_of(learner, **options)
-    assert len(check_arrays(config, arrays, claims, source).statements) == 4
+    of_network = "m0" not in config
+    assert len(check_arrays(config, arrays, claims, source).statements) == 4 + of_network
     output = len(arrays["sources"]) - 1
     for name, edge in (("kinds", 0), ("kinds", 1), ("kinds", output), ("sources", 1)):
         altered = arrays | {name: arrays[name].copy()}
@@ -71,10 +72,15 @@ def test_the_checker_knows_the_papers_networks(learner, options: dict) -> None:
             check_arrays(config | {"m0": smaller}, arrays, claims | {"m0": smaller}, source)
 
 
-def parts_of(learner, **options) -> tuple[dict, dict, dict, Model]:
-    net = compile(learner, "emulator", **options).net
-    arrays = {name: array.copy() for name, array in net.arrays().items()}
-    return net.config(), arrays, net.certificate(), model_of(*source_to_json(learner))
+def parts_of(learner: Learner, **options: Any) -> tuple[dict, dict, dict, Model | None]:
+    """As the tests take them apart, with the edges among the arrays."""
+    net = net_of(learner, "emulator", options)
+    return net.config, net.arrays, net.claims, net.source
+
+
+def check_arrays(config: dict, arrays: dict, claims: dict, source: Model | None) -> Checked:
+    form = "" if config["memory"] == "exact" else "emulator"
+    return Net(config, arrays, claims, source, form=form).checked("emulator")
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -89,11 +89,11 @@ def test_the_loss_equals_13_on_every_corner():
     happens; the values at vertices and middles are the weights, (11)."""
     net = compile(COUNTDOWN, "simplex", inputs=[["11"]]).net
     assert isinstance(net, SimplexNet)
-    loss, arrays, count = net.error.network.machine, net.arrays(), len(net.vertices.state)
+    loss, count = net.machine, len(net.vertices.state)
     outside = float(net.levels.outside)
     joined = {
         frozenset((int(v), int(w))): float(weight)
-        for v, w, weight in zip(arrays["edge_from"], arrays["edge_to"], arrays["edge_weight"], strict=True)
+        for v, w, weight in zip(loss.edge_from, loss.edge_to, loss.edge_weight, strict=True)
     }
     pairs = list(combinations(range(count), 2))
     first, second = np.array(pairs).T
@@ -101,7 +101,7 @@ def test_the_loss_equals_13_on_every_corner():
 
     def written_out(x):
         corners = applied(lambda x_v: corner(x_v, 1 / 2), x)
-        return arrays["vertex_weight"] @ corners + pair_weight @ applied(edge, x[first], x[second])
+        return loss.vertex_weight @ corners + pair_weight @ applied(edge, x[first], x[second])
 
     def alone(s):
         return loss(s, None, None)
@@ -114,7 +114,7 @@ def test_the_loss_equals_13_on_every_corner():
         for share in [*np.eye(count)[:3], *random.dirichlet(np.ones(count), 3)]:
             x = share @ ends
             assert float(applied(alone, x)) == pytest.approx(float(written_out(x)), rel=1e-13)
-        assert float(applied(alone, ends[0])) == arrays["vertex_weight"][v]
+        assert float(applied(alone, ends[0])) == loss.vertex_weight[v]
 
 
 def test_only_reachable_configurations_have_vertices():
@@ -123,7 +123,7 @@ def test_only_reachable_configurations_have_vertices():
     assert len(compiled.net.arrays()["state"]) == 108
     assert known.parameters == compiled.net.parameters
     weights = 8 * len(compiled.net.arrays()["state"]) + 16  # s and z, in double precision
-    assert known.bytes == weights + sum(array.nbytes for array in compiled.net.arrays().values())
+    assert known.bytes == weights + sum(array.nbytes for array in compiled.net.all_arrays().values())
     assert "the bound of Corollary 2.2" in known.notes[0]
 
 

@@ -154,7 +154,7 @@ def test_sizes_beside_corollary_23():
     known = estimate(busy_beaver("4x2"), "tape", cells=64)
     assert (known.depth, known.width) == (len(counted), max(counted)) == (16, counted[0])
     assert known.parameters == machine.parameters
-    assert known.bytes == 8 * trained + sum(array.nbytes for array in machine.arrays().values())
+    assert known.bytes == 8 * trained + sum(array.nbytes for array in machine.all_arrays().values())
 
 
 @in_double

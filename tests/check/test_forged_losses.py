@@ -1,0 +1,81 @@
+"""Nothing of the loss of a net that is trained is left out: whatever is altered in it is refused."""
+
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+
+import tapegrad as tg
+from tapegrad_check import CheckError
+from tapegrad_check.targets.emulator import PROVED
+from tests.check.altering import Net, graph_arrays, net_of
+from tests.check.graphs import Altered, altered_around, altered_arrays, altered_nodes, graph
+
+SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
+    "simplex": ("1RB1LB_1LA1RZ", {"inputs": [[]]}),
+    "tape": ("1RB1LB_1LA1RZ", {"cells": 8}),
+    "emulator": ("learn-parity2", {}),
+    "emulator, noise-tolerant": ("learn-parity2", {"memory": "noise-tolerant", "samples": 2}),
+}
+
+
+@cache
+def genuine(name: str) -> Net:
+    """A net as it is saved."""
+    (source, options), target = SOURCES[name], name.split(",")[0]
+    made = tg.compile(source, target, **options)
+    network, arrays = graph_arrays(made.net.network)
+    own = net_of(tg.read(source), target, options)
+    return Net(made.net.config(), made.net.arrays() | arrays, own.claims, own.source, network)
+
+
+def none_passes(name: str, altered: Altered) -> None:
+    target = name.split(",")[0]
+    every = list(altered)
+    assert len(every) > 20
+    for what, net in every:
+        try:
+            net.verdict(target)
+        except CheckError:
+            continue
+        raise AssertionError(what)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_node_can_be_altered(name: str) -> None:
+    assert genuine(name).verdict(name.split(",")[0]).startswith(PROVED)
+    none_passes(name, altered_nodes(genuine(name)))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_array_can_be_altered(name: str) -> None:
+    none_passes(name, altered_arrays(genuine(name)))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_nothing_around_the_nodes_can_be_altered(name: str) -> None:
+    own = genuine(name)
+    none_passes(
+        name,
+        (
+            (what, net)
+            for what, net in altered_around(own)
+            # The one thing that a forger may choose, since the verdict says so: a step of which length.
+            if name != "simplex" or not _line_search(net)
+        ),
+    )
+
+
+def _line_search(net: Net) -> bool:
+    rule = graph(net).get("training") or {}
+    search = rule.get("updates", {}).get("s", {}).get("line_search")
+    return search is True
+
+
+def test_where_a_graph_differs_is_said() -> None:
+    for what, other in altered_nodes(genuine("simplex")):
+        if what[1] == "about":
+            (name, operation), _ = what
+            with pytest.raises(CheckError, match=rf"'{re.escape(name)}' is not the {operation}"):
+                other.verdict("simplex")
