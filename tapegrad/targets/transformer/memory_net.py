@@ -31,7 +31,7 @@ from tapegrad.source import State
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts, Estimate
 from tapegrad.targets.transformer.differences import Fast
-from tapegrad.targets.transformer.gates import Gates, Table, read_gates
+from tapegrad.targets.transformer.gates import Gates, Table, read_gates, require
 
 LONG_BY_REFERENCE = 400_000_000
 """Parameters times steps, beyond which the reference engine takes ten seconds and more."""
@@ -234,7 +234,16 @@ class MemoryNet(Net):
 
     @cached_property
     def _gates(self) -> tuple[Gates, list[Table]]:
-        return read_gates(self.decoder, self.horizon, self._keys)
+        return read_gates(self.decoder, self.horizon, self._stray)
+
+    @property
+    def _stray(self) -> float:
+        """How far a bit that a head copies can be from the bit."""
+        if (temperature := self.decoder.temperature) is None:
+            return 0.0
+        stray = softmax_error(self._keys, temperature)
+        require(float(np.log2(temperature)).is_integer() and stray <= 1 / 8)
+        return stray
 
     @property
     def _keys(self) -> int:
@@ -281,8 +290,10 @@ class MemoryNet(Net):
         for bank in self.layout.banks:
             if bank.written:
                 _, at, word = (self.stream.group(own.name) for own in bank.write)
-                for address, content in zip(*running.written(at, word), strict=True):
-                    yield Write(bank, int(address), int(content))
+                addresses, bits = running.written(at, word)
+                contents = bits @ (np.uint64(1) << np.arange(bank.width, dtype=np.uint64))
+                for address, content in zip(addresses.tolist(), contents.tolist(), strict=True):
+                    yield Write(bank, address, content)
 
     @cached_property
     def _write_heads(self) -> list[tuple[Bank, NDArray[np.intp], NDArray[np.intp]]]:
