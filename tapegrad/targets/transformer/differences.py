@@ -14,7 +14,8 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from tapegrad._jit import njit
-from tapegrad.targets.transformer.gates import LONGEST_WORD, Gates, Table, require
+from tapegrad.attention.engines import require
+from tapegrad.targets.transformer.gates import LONGEST_WORD, Gates, Table
 
 FOUND = np.uint64(1 << 63)
 """The bit of an entry which says that there is one."""

@@ -20,17 +20,18 @@ Whatever is of another form is refused; nothing is taken for granted.
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, product
+from itertools import product
 from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.attention.analysis import EXACT, ROUNDING, largest_score
+from tapegrad.attention.analysis import EXACT, ROUNDING
+from tapegrad.attention.engines import ONE, Lists, read_scores, refuse, require
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine
 from tapegrad.networks.heads import Attention, Block, Decoder
-from tapegrad.targets.transformer.mapping import merged
+from tapegrad.targets.transformer.mapping import WIDEST, merged
 from tapegrad_check.arithmetic import exact, step_of
 
 MOST_READ = 4
@@ -42,19 +43,6 @@ MOST_CELLS = 1 << 29
 
 FAN_TYPES = np.uint64, np.uint32
 """Compiled code need not provide for negative indices then."""
-ZERO, ONE = -1, -2
-"""Constants, in the place of a coordinate."""
-Wires = tuple[int, ...]
-Must = tuple[tuple[int, bool], ...]
-Row = tuple[list[int], list[float], float]
-"""Columns and values of a row, and its bias."""
-
-
-class Lists(NamedTuple):
-    """Lists one after the other: items of list i from `starts[i]` to `starts[i + 1]`."""
-
-    starts: np.ndarray
-    items: np.ndarray
 
 
 class Gates(NamedTuple):
@@ -190,7 +178,7 @@ class Reader:
             if block.adds_to is None:
                 self._renew(block)
             else:
-                self._add(block, block.adds_to)
+                self._add(block, np.asarray(block.adds_to).tolist())
         self.hands = [(own, self._wire(coordinate)) for own, coordinate in enumerate(self.carried)]
         require(self.values.keys() <= set(self.carried))
         self.end = self._any(self._ends())
@@ -216,7 +204,7 @@ class Reader:
         """Whether one of these wires is 1."""
         left = list(dict.fromkeys(wires))
         while len(left) > 1:
-            parts = (left[first : first + MOST_READ] for first in range(0, len(left), MOST_READ))
+            parts = (left[first : first + WIDEST] for first in range(0, len(left), WIDEST))
             left = [part[0] if len(part) == 1 else self._gate(part, _either(len(part))) for part in parts]
         return left[0] if left else self._constant(False)
 
@@ -227,30 +215,27 @@ class Reader:
         return self._constant(coordinate == ONE) if found is None else found
 
     def _wire(self, coordinate: int) -> int:
-        value = self._value(coordinate)
-        require(isinstance(value, int))
-        assert isinstance(value, int)
-        return value
+        return _wire(self._value(coordinate))
 
-    def _number_bit(self, coordinate: int) -> int:
+    def _bit(self, coordinate: int) -> int:
         """Which bit of the number of this step it is."""
         value = self._value(coordinate)
-        require(isinstance(value, Digit) and value.fits is None)
-        assert isinstance(value, Digit)
+        if not isinstance(value, Digit) or value.fits is not None:
+            refuse()
         return value.bit
 
     # Heads
 
     def _head(self, attention: Attention, own_steps: bool) -> None:
-        pairs, digits = _compared(attention)
-        value = attention.value.entries()
+        query, key, value = (side.entries() for side in (attention.query, attention.key, attention.value))
+        pairs, digits = read_scores(query, key, np.asarray(attention.null_key))
         require(not np.asarray(attention.null_value).any())
         targets = attention.targets()
         require(not self.values.keys() & set(targets.tolist()))
         copied: dict[int, int] = {}
         flags = []
         for target, (columns, weights, bias) in zip(
-            targets.tolist(), _by_row(value.restricted(targets)), strict=True
+            targets.tolist(), value.restricted(targets).by_row(), strict=True
         ):
             if columns:
                 require(weights == [1] and bias == 0)
@@ -259,7 +244,9 @@ class Reader:
                 require(bias == 1)
                 flags.append(target)
         coordinate: dict[int, int] = {}
-        fits, known, asked = [], set(), []
+        bits: list[tuple[int, int]] = []
+        known: set[Digit] = set()
+        asked: list[int] = []
         for ask, answer in pairs:
             here = self._value(ask)
             there = self._value(answer) if own_steps or answer < 0 else answer
@@ -269,16 +256,14 @@ class Reader:
                     require(here.bit == there.bit)
                     known.add(here)
                 else:
-                    require(self.constants.get(here) is True)
+                    require(self.constants.get(here, False))
                     asked.append(there.bit)
             else:
-                require(isinstance(here, int))
-                assert isinstance(here, int)
-                fits.append((here, there))
+                bits.append((_wire(here), there))
                 coordinate[there] = answer
-        fits = tuple(sorted(fits))
+        fits = tuple(sorted(bits))
         if own_steps:
-            digit = [self._number_bit(place) for place in digits]
+            digit = [self._bit(place) for place in digits]
             top = 1 + max([*(bit for _, bit in known), *asked, *digit], default=-1)
             rest = top - len(known)
             require(known == {Digit(fits, bit) for bit in range(rest, top)})
@@ -289,11 +274,12 @@ class Reader:
                 require(asked == [rest - 1] and not digit and not copied and len(flags) == 1)
                 self.values[flags[0]] = Digit(fits, rest - 1)
             elif 0 < len(digit) < rest:
-                found = {target: self._number_bit(source) for target, source in copied.items()}
+                found = {target: self._bit(source) for target, source in copied.items()}
                 require(sorted(found.values()) == digit and not flags)
                 self.values |= {target: Digit(fits, bit) for target, bit in found.items()}
             else:
-                require(len(digit) == rest or not (known or copied))
+                # Without a digit it may copy nothing: of several steps that fit it would copy the mean.
+                require(len(digit) == rest if known or digit else not copied)
                 self._look_up(fits, coordinate, copied, flags, True)
         else:
             require(not digits)
@@ -394,7 +380,7 @@ class Reader:
         require(all(np.array_equal(part, np.rint(part)) for part in (own.values, own.bias)))
         require(max(largest, default=0) <= EXACT and self.stray <= ROUNDING.radius)
         found: dict[int, Value] = {}
-        for place, most, (columns, values, bias) in zip(rows.tolist(), largest, _by_row(own), strict=True):
+        for place, most, (columns, values, bias) in zip(rows.tolist(), largest, own.by_row(), strict=True):
             require(most <= 1 or not self.near.intersection(columns))
             terms = [
                 (self.values[c], weight)
@@ -403,9 +389,8 @@ class Reader:
             ]
             read, weights = [value for value, _ in terms], tuple(weight for _, weight in terms)
             if len(read) > MOST_READ:
-                wires = [value for value in read if isinstance(value, int)]
-                require(len(wires) == len(read) and bias == 0 and min(weights) >= 1)
-                found[place] = self._any(wires)
+                require(bias == 0 and min(weights) >= 1)
+                found[place] = self._any(map(_wire, read))
                 continue
             if (shape := (weights, bias)) not in self.known:
                 rows_of = product((0, 1), repeat=len(weights))
@@ -414,15 +399,14 @@ class Reader:
             self._set(found, place, read, self.known[shape])
         return found
 
-    def _add(self, block: Block, adds_to: np.ndarray) -> None:
+    def _add(self, block: Block, to: Sequence[int]) -> None:
         """Gates that are added to coordinates that are 0."""
         require([layer.activation for layer in block.feed_forward] == ["relu", "linear"])
         units, sums = (layer.map.entries() for layer in block.feed_forward)
-        to = np.asarray(adds_to).tolist()
         require(len(set(to)) == len(to) == len(sums) and not self.values.keys() & set(to))
-        hidden = _by_row(units)
+        hidden = units.by_row()
         new: dict[int, Value] = {}
-        for place, (places, weights, bias) in zip(to, _by_row(sums), strict=True):
+        for place, (places, weights, bias) in zip(to, sums.by_row(), strict=True):
             columns = dict.fromkeys(column for unit in places for column in hidden[unit][0])
             read = [column for column in columns if column in self.values]
             slot = {column: number for number, column in enumerate(read)}
@@ -452,9 +436,7 @@ class Reader:
         elif table == (1 << (1 << len(read))) - 1:
             values[place] = self._constant(True)
         else:
-            wires = [value for value in read if isinstance(value, int)]
-            require(len(wires) == len(read))
-            values[place] = self._gate(wires, table)
+            values[place] = self._gate([*map(_wire, read)], table)
 
     def _ends(self) -> list[int]:
         """Wires of which one is 1 where the run has ended: a sum of bits, or of units that are bits."""
@@ -466,10 +448,7 @@ class Reader:
             (layer,) = units
             require(layer.activation == "relu")
             values = self._rounded(layer.map.entries(), np.unique(own.columns))
-        ends = [values[column] for column in own.columns.tolist() if column in values]
-        wires = [value for value in ends if isinstance(value, int)]
-        require(len(wires) == len(ends))
-        return wires
+        return [_wire(values[column]) for column in own.columns.tolist() if column in values]
 
 
 Unit = tuple[tuple[int, ...], tuple[float, ...], float]
@@ -534,10 +513,10 @@ def read_gates(decoder: Decoder, steps: int, stray: float) -> tuple[Gates, list[
         return wire if wire >= 0 else sources + places[-1 - wire]
 
     def numbers(parts: Iterable[Iterable[int]]) -> Lists:
-        return _lists([number(wire) for wire in part] for part in parts)
+        return Lists.of([number(wire) for wire in part] for part in parts)
 
     def bits(parts: Iterable[Iterable[tuple[int, bool]]]) -> Lists:
-        return _lists(([(number(wire), bit) for wire, bit in part] for part in parts), 2)
+        return Lists.of(([(number(wire), bit) for wire, bit in part] for part in parts), 2)
 
     tables = np.zeros(total, np.uint64)
     readers: list[list[int]] = [[] for _ in range(sources + total)]
@@ -553,7 +532,7 @@ def read_gates(decoder: Decoder, steps: int, stray: float) -> tuple[Gates, list[
     compiled = Gates(
         sources=sources,
         tables=tables,
-        fan=Lists(*(part.astype(kind) for part, kind in zip(_lists(readers), FAN_TYPES, strict=True))),
+        fan=Lists(*(part.astype(kind) for part, kind in zip(Lists.of(readers), FAN_TYPES, strict=True))),
         stages=np.array(stages, np.int64).reshape(-1, 3),
         heads=np.array([head.table.first + head.part for head in heads], np.int64),
         asks=numbers(head.asks for head in heads),
@@ -592,58 +571,7 @@ def _either(count: int) -> int:
     return (1 << (1 << count)) - 2
 
 
-def _lists(parts: Iterable[Sequence[object]], columns: int = 1) -> Lists:
-    parts = list(parts)
-    whole = np.array([item for part in parts for item in part], np.int64)
-    starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
-    return Lists(starts, whole.reshape((-1, columns) if columns > 1 else -1))
-
-
-def _by_row(own: Affine) -> list[Row]:
-    starts = np.searchsorted(own.rows, np.arange(len(own) + 1)).tolist()
-    columns, values, bias = own.columns.tolist(), own.values.tolist(), own.bias.tolist()
-    return [
-        (columns[first:end], values[first:end], bias[row])
-        for row, (first, end) in enumerate(pairwise(starts))
-    ]
-
-
-def _compared(attention: Attention) -> tuple[list[tuple[int, int]], list[int]]:
-    """Which coordinates, or constants, a head compares, here and there, and the digit that it adds: see
-    `tapegrad.attention.analysis` for the scores. The last row is that of the null key, and of coordinates
-    that keep a place from being found: each takes twice as much off as a bit that differs leaves."""
-    query, key, null = attention.query.entries(), attention.key.entries(), np.asarray(attention.null_key)
-    last = len(key) - 1
-    require(last >= 1 and len(query) == last + 1 == len(null))
-    count = last - int(key.bias[last - 1] == 0)
-    places = [*key.row(count)] if count < last else []
-    scale = float(1 << len(places))
-    require(not query.rows[query.rows >= count].size and bool((query.bias[count:] == 1).all()))
-    require(count >= 1 and not key.bias[count:].any() and not null[:-1].any())
-    require([weight for _, weight in places] == [float(1 << bit) for bit in range(len(places))])
-    barred = [*key.row(last)]
-    require(all(weight == -2 * scale for _, weight in barred))
-    require(null[-1] == scale * (count - 1) and largest_score(count + 2 * len(barred), len(places)) <= EXACT)
-    pairs = [*zip(_signs(query, count, 1.0), _signs(key, count, scale), strict=True)]
-    return [*pairs, *((ZERO, column) for column, _ in barred)], [column for column, _ in places]
-
-
-def _signs(side: Affine, count: int, scale: float) -> list[int]:
-    """For each of the first rows the coordinate c of a row `scale (2 h[c] - 1)`, or a constant."""
-    among = side.rows < count
-    rows, bias = side.rows[among], side.bias[:count]
-    read = np.bincount(rows, minlength=count)
-    require(bool((read <= 1).all() and (side.values[among] == 2 * scale).all()))
-    require(bool(((bias == -scale) | ((bias == scale) & (read == 0))).all()))
-    found = np.where(bias > 0, ONE, ZERO)
-    found[rows] = side.columns[among]
-    return found.tolist()
-
-
-def require(holds: bool) -> None:
-    """Refuses arrays that were changed, where `fast` might differ from `reference`."""
-    if not holds:
-        raise Refused(
-            "the layers are not gates and look-ups as compiled",
-            advice="Weights were changed; run the reference engine.",
-        )
+def _wire(value: Value) -> int:
+    if isinstance(value, Digit):
+        refuse()
+    return value

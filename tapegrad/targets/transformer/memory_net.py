@@ -18,6 +18,7 @@ from tapegrad._trees import static, tree
 from tapegrad.attention.analysis import largest_score, scales_for, softmax_error, temperature_for
 from tapegrad.attention.build import TIME, Stream, build
 from tapegrad.attention.clocked import ClockPorts
+from tapegrad.attention.engines import require
 from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
 from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
@@ -31,7 +32,7 @@ from tapegrad.source import State
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts, Estimate
 from tapegrad.targets.transformer.differences import Fast
-from tapegrad.targets.transformer.gates import Gates, Table, read_gates, require
+from tapegrad.targets.transformer.gates import Gates, Table, read_gates
 
 LONG_BY_REFERENCE = 400_000_000
 """Parameters times steps, beyond which the reference engine takes ten seconds and more."""
