@@ -158,7 +158,8 @@ class Reader:
     heads: list[_Head] = field(default_factory=list)
     stages: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Gates, sources, tables and heads before each."""
-    known: dict[tuple[object, ...], int] = field(default_factory=dict)
+    shapes: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """The tables of rows."""
 
     def __post_init__(self) -> None:
         self.time = list(self.decoder.time)
@@ -376,9 +377,9 @@ class Reader:
     def _rounded(self, own: Affine, rows: np.ndarray) -> dict[int, Value]:
         """What rounded rows of a map are, those that are always 0 left out. Sums of bits are integers, and
         are rounded to 1 from 1 on. What is near a bit is rounded to it where nothing else is added."""
-        largest, own = own.largest()[rows].tolist(), own.restricted(rows)
         require(all(np.array_equal(part, np.rint(part)) for part in (own.values, own.bias)))
-        require(max(largest, default=0) <= EXACT and self.stray <= ROUNDING.radius)
+        require(bool((own.largest() <= EXACT).all()) and self.stray <= ROUNDING.radius)
+        largest, own = own.largest()[rows].tolist(), own.restricted(rows)
         found: dict[int, Value] = {}
         for place, most, (columns, values, bias) in zip(rows.tolist(), largest, own.by_row(), strict=True):
             require(most <= 1 or not self.near.intersection(columns))
@@ -392,11 +393,11 @@ class Reader:
                 require(bias == 0 and min(weights) >= 1)
                 found[place] = self._any(map(_wire, read))
                 continue
-            if (shape := (weights, bias)) not in self.known:
+            if (shape := (weights, bias)) not in self.shapes:
                 rows_of = product((0, 1), repeat=len(weights))
                 sums = [bias + sum(map(mul, bits, weights[::-1])) for bits in rows_of]
-                self.known[shape] = sum(1 << row for row, total in enumerate(sums) if total >= 1)
-            self._set(found, place, read, self.known[shape])
+                self.shapes[shape] = sum(1 << row for row, total in enumerate(sums) if total >= 1)
+            self._set(found, place, read, self.shapes[shape])
         return found
 
     def _add(self, block: Block, to: Sequence[int]) -> None:
@@ -404,6 +405,7 @@ class Reader:
         require([layer.activation for layer in block.feed_forward] == ["relu", "linear"])
         units, sums = (layer.map.entries() for layer in block.feed_forward)
         require(len(set(to)) == len(to) == len(sums) and not self.values.keys() & set(to))
+        require(bool(np.isfinite(units.values).all()))  # even those of what is always 0
         hidden = units.by_row()
         new: dict[int, Value] = {}
         for place, (places, weights, bias) in zip(to, sums.by_row(), strict=True):
@@ -420,10 +422,10 @@ class Reader:
                 for columns, values, own in (hidden[unit] for unit in places)
             )
             shape = parts, tuple(weights), bias, near
-            if shape not in self.known:
+            if shape not in self.shapes:
                 require(len(read) <= MOST_READ)
-                self.known[shape] = table_of(parts, weights, bias, near, self.stray)
-            self._set(new, place, [self.values[column] for column in read], self.known[shape])
+                self.shapes[shape] = table_of(parts, weights, bias, near, self.stray)
+            self._set(new, place, [self.values[column] for column in read], self.shapes[shape])
         self.values |= new
 
     def _set(self, values: dict[int, Value], place: int, read: Sequence[Value], table: int) -> None:
