@@ -45,6 +45,17 @@ def test_outputs_equal_reference_bit_for_bit(seed: int, attention: str) -> None:
     assert_engines_agree(*compiled(seed, attention=attention))
 
 
+@pytest.mark.parametrize("attention", ["hardmax", "softmax"])
+def test_words_longer_than_an_entry(attention: str) -> None:
+    """A symbol of 70 is a word of 70 bits, in two parts of a table, for what is written and for the input."""
+    machine = random_machine(5, states=2, symbols=70, halt=0)
+    net = tg.compile(machine, "transformer", steps=STEPS, attention=attention).net
+    assert isinstance(net, TransformerNet)
+    assert_engines_agree(
+        net, machine.start([machine.alphabet[own] for own in (65, 1, 62, 63, 64, 69, 0, 66)])
+    )
+
+
 @pytest.mark.parametrize("seed", [7, pytest.param(4, marks=pytest.mark.slow)])
 def test_outputs_equal_the_plain_decoder_while_the_index_grows(seed: int) -> None:
     net, start = compiled(seed, steps=300)
@@ -126,6 +137,27 @@ def asks_in_another_order(net: TransformerNet) -> TransformerNet:
     return with_blocks(net, {low: {"self_attention": other}, high: {"self_attention": one}})
 
 
+def copies_the_mean_of_all_writes(net: TransformerNet) -> TransformerNet:
+    """The layer that copies asks as the one does that asks whether there is any write."""
+    (any_write, *_, copying) = (n for n, layer in enumerate(net.layers) if layer.self_attention is not None)
+    asking, own = net.layers[any_write].self_attention, net.layers[copying].self_attention
+    assert asking is not None
+    assert own is not None
+    return with_blocks(net, {copying: {"self_attention": dataclasses.replace(asking, value=own.value)}})
+
+
+def searches_without_the_highest_bit(net: TransformerNet) -> TransformerNet:
+    """Steps are numbered up to 24, and the search begins as if they all were below 16."""
+    top = searching(net, net.layout.time_bits - 1)
+    net = with_feed_forward(net, top, net.layout.at("scr3", net.layout.time_bits - 1), {}, 0)
+    return with_blocks(net, {top: {"self_attention": None}})
+
+
+def has_an_infinite_weight_on_nothing(net: TransformerNet) -> TransformerNet:
+    carry = net.layout.at("carry")
+    return with_feed_forward(net, 0, carry, {net.layout.at("given"): np.inf}, 0)
+
+
 def weighs_the_null_key_otherwise(net: TransformerNet) -> TransformerNet:
     layer = searching(net, 0)
     attention = net.layers[layer].self_attention
@@ -143,6 +175,9 @@ def weighs_the_null_key_otherwise(net: TransformerNet) -> TransformerNet:
         has_a_weight_of_a_half,
         adds_to_what_is_there,
         asks_in_another_order,
+        copies_the_mean_of_all_writes,
+        searches_without_the_highest_bit,
+        has_an_infinite_weight_on_nothing,
         weighs_the_null_key_otherwise,
     ],
 )
