@@ -14,6 +14,7 @@ from tapegrad.machines.library import ready
 from tapegrad.machines.sampler import random_machine
 from tapegrad.networks.form import Affine
 from tapegrad.targets.transformer import TransformerNet
+from tapegrad.targets.transformer.gates import read_gates
 from tapegrad_papers.wei.watched import WatchedDecoder
 from tests.networks.written import with_blocks, with_decoder, with_map
 
@@ -48,7 +49,7 @@ def test_outputs_equal_reference_bit_for_bit(seed: int, attention: str) -> None:
 @pytest.mark.parametrize("attention", ["hardmax", "softmax"])
 def test_words_longer_than_an_entry(attention: str) -> None:
     """A symbol of 70 is a word of 70 bits, in two parts of a table, for what is written and for the input."""
-    machine = random_machine(5, states=2, symbols=70, halt=0)
+    machine = random_machine(5, states=6, symbols=70, halt=0)
     net = tg.compile(machine, "transformer", steps=STEPS, attention=attention).net
     assert isinstance(net, TransformerNet)
     assert_engines_agree(
@@ -146,13 +147,6 @@ def copies_the_mean_of_all_writes(net: TransformerNet) -> TransformerNet:
     return with_blocks(net, {copying: {"self_attention": dataclasses.replace(asking, value=own.value)}})
 
 
-def searches_without_the_highest_bit(net: TransformerNet) -> TransformerNet:
-    """Steps are numbered up to 24, and the search begins as if they all were below 16."""
-    top = searching(net, net.layout.time_bits - 1)
-    net = with_feed_forward(net, top, net.layout.at("scr3", net.layout.time_bits - 1), {}, 0)
-    return with_blocks(net, {top: {"self_attention": None}})
-
-
 def has_an_infinite_weight_on_nothing(net: TransformerNet) -> TransformerNet:
     carry = net.layout.at("carry")
     return with_feed_forward(net, 0, carry, {net.layout.at("given"): np.inf}, 0)
@@ -176,7 +170,6 @@ def weighs_the_null_key_otherwise(net: TransformerNet) -> TransformerNet:
         adds_to_what_is_there,
         asks_in_another_order,
         copies_the_mean_of_all_writes,
-        searches_without_the_highest_bit,
         has_an_infinite_weight_on_nothing,
         weighs_the_null_key_otherwise,
     ],
@@ -216,3 +209,11 @@ def test_too_many_places_for_the_index_are_refused() -> None:
     net = tg.compile(machine, "transformer", steps=1 << 27).net
     with pytest.raises(Refused, match="29 bits"):
         net.advance(net.start(machine.start()), 1, "fast")
+
+
+def test_searches_through_fewer_bits_than_steps_have_are_refused() -> None:
+    """Steps up to 15 have four bits. With five, the fifth would not be looked for."""
+    net, _ = compiled(0, steps=15)
+    read_gates(net.decoder, 16, 0.0)
+    with pytest.raises(Refused, match="as compiled"):
+        read_gates(net.decoder, 17, 0.0)
