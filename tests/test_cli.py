@@ -92,11 +92,11 @@ OWN, TESTED = "computes its own table; source not checked", "tested on 1 input"
 @pytest.mark.parametrize(
     ("kept", "change", "code", "said"),
     [
-        ("relu", {}, 0, "computes this source, for all inputs"),
-        ("relu-of-machine", {"lowered": None}, 1, "error: "),
-        ("relu", {"version": 1}, 2, "format 1 does not record how its source was lowered"),
-        ("relu-of-machine", {"passes": "magic"}, 4, OWN),
-        ("extended", {}, 5, TESTED),
+        ("v3/relu", {}, 0, "computes this source, for all inputs"),
+        ("v3/relu-of-machine", {"lowered": None}, 1, "error: "),
+        ("v3/relu", {"version": 1}, 2, "format 1 does not record how its source was lowered"),
+        ("v3/relu-of-machine", {"passes": "magic"}, 4, OWN),
+        ("v2/extended", {}, 5, TESTED),
     ],
 )
 def test_nothing_less_than_a_proof_has_the_code_0(
@@ -104,7 +104,7 @@ def test_nothing_less_than_a_proof_has_the_code_0(
 ) -> None:
     """`tapegrad check X && deploy` passed nets that were compared with their own table alone; and the same
     net had one code from `tapegrad check` and another from `tapegrad-check`."""
-    saved = Saved.of(Path(__file__).parent / "saved_nets" / "v2" / kept)
+    saved = Saved.of(Path(__file__).parent / "saved_nets" / kept)
     if change == {"passes": "magic"}:
         saved.config["passes"][0]["name"] = "magic"
     else:

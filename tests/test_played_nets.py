@@ -59,7 +59,7 @@ class Played:
     def steps_taken(self, carry: int) -> int:
         return carry
 
-    def arrays(self) -> dict[str, Any]:
+    def all_arrays(self) -> dict[str, Any]:
         return {}
 
     def silent(self, carry: int) -> int:

@@ -78,7 +78,7 @@ class Blocks:
 
     @classmethod
     def least_numbered(cls, slots: int, digits: int, address: int) -> int:
-        """With how many digits blocks can be numbered."""
+        """With how many digits blocks can be numbered: eight at most, as addresses have 28 bits at most."""
         return next(count for count in range(1, 9) if cls(slots, digits, address, count).fits)
 
     @property

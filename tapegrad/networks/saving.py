@@ -12,6 +12,8 @@ from tapegrad.networks.network import Network, Node, Port, Setting, State, Train
 
 BODY = "/"
 """Between the name of a node and those of the arrays of its body."""
+TYPES = "float32", "float64", "int64"
+"""Of values from outside."""
 
 
 def to_json(network: Network) -> dict[str, Any]:
@@ -125,7 +127,9 @@ def _port(data: Mapping[str, Any]) -> Port:
     _require_keys(data, {"shape", "dtype"}, {"columns", "about"})
     shape = tuple(size if isinstance(size, str) else _size(size) for size in data["shape"])
     columns = tuple(map(_text, data.get("columns", ())))
-    return Port(shape, np.dtype(_text(data["dtype"])).name, columns, _text(data.get("about", "")))
+    if data["dtype"] not in TYPES:  # NumPy reads a type as Python reads an expression
+        raise ValueError("values of a type that is not " + ", ".join(TYPES))
+    return Port(shape, data["dtype"], columns, _text(data.get("about", "")))
 
 
 def _node_to_json(node: Node) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def check(
     assert isinstance(machine, Machine)
     require(source is None or digest(machine) == digest(source), "the machine is not the source")
     tokens = whole(config["tokens"], "the horizon", 2, MOST_TOKENS)
-    text = Text(machine, whole(data["digits"], "the number of digits", 1, 16), tokens)
+    text = Text(machine, whole(data["digits"], "the number of digits", 1, 6), tokens)
     net = _Net(text_of(graph, causal=True), text)
     net.check_embedding()
     net.check_heads()

@@ -24,7 +24,7 @@ from tapegrad_check.folder import COMPUTES_SOURCE, NETWORK
 from tapegrad_check.rasp.tables import WORD
 from tests.check.adversary_rows import Steps
 from tests.check.altering import Maps
-from tests.check.forging import Saved
+from tests.check.forging import Saved, bounded
 from tests.check.small_sources import BB2, COUNT, COUNTER, ECHO
 from tests.check.texts import saved_text
 
@@ -208,13 +208,29 @@ def test_digits_that_the_number_of_a_step_has_not(tmp_path: Path, count: Any) ->
         load(net.folder)
 
 
+@pytest.mark.parametrize("count", [7, 12, 10**9])
 @pytest.mark.parametrize("entry", ["counted", "digits"])
-def test_a_record_of_a_billion_digits(tmp_path: Path, entry: str) -> None:
-    """The slots of a record were named before anything was compared, which asked for all memory."""
+def test_a_record_of_too_many_digits(tmp_path: Path, entry: str, count: int) -> None:
+    """The slots of a record were named before anything was compared: a billion asked for all memory, and
+    blocks that bytes of 48 bits lie in had no numbers."""
     net = Forge(ECHO if entry == "counted" else BB2, "decoder", tmp_path / "net", tokens=400)
-    net.saved.config["net"]["machine"][entry] = 10**9
+    net.saved.config["net"]["machine"][entry] = count
     net.is_refused("digits")
-    with pytest.raises(BrokenNet, match="a record cannot have 1,000,000,000 digits"):
+    with pytest.raises(BrokenNet, match=f"a record cannot have {count:,} digits"):
+        load(net.folder)
+
+
+@pytest.mark.parametrize("of", ["clock", "program"])
+@pytest.mark.parametrize("entry", ["address", "width"])
+@pytest.mark.parametrize("bits", [10**9, 10**30])
+def test_a_memory_of_more_bits_than_tokens_have(tmp_path: Path, of: str, entry: str, bits: int) -> None:
+    """The bits of an address and of a word were named before anything was compared, which asked for all
+    memory."""
+    source, options = (read(COUNTER), {}) if of == "clock" else (ECHO, {"input": 1, "output": 2})
+    net = Forge(source, "transformer", tmp_path / "net", steps=12, **options)
+    net.saved.config["net"]["banks"][-1][entry] = bits
+    net.is_refused("bank")
+    with bounded("load"), pytest.raises(BrokenNet, match="more bits than its tokens"):
         load(net.folder)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tapegrad._compile import compile
 from tapegrad._saved import save
-from tapegrad._sources import source_to_json
+from tapegrad._sources import read, source_to_json
 from tapegrad.circuits.sampler import random_circuit
 from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import Array, Bit, UInt
@@ -24,8 +24,10 @@ from tapegrad_check import CheckError, Unchecked, check, folder, sources
 from tapegrad_check.folder import NotProved
 from tapegrad_check.sources import MOST_BYTES, MOST_TAPES, circuits, digest, model_of, to_json
 from tests.check.forging import Saved
+from tests.check.small_sources import BB2
 
-SAVED = Path(__file__).parents[1] / "saved_nets" / "v2"
+SAVED = Path(__file__).parents[1] / "saved_nets" / "v3"
+PAPER = {"form": "paper", "steps": 2, "cells": 4}
 
 
 def both(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
@@ -319,10 +321,17 @@ def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.
         check(tmp_path)
 
 
+def test_a_target_without_a_checker(tmp_path: Path) -> None:
+    forged = Saved.of(SAVED.parent / "v2" / "tape")
+    forged.config["target"] = "brain"
+    forged.write(tmp_path)
+    with pytest.raises(CheckError, match="no checker for the target 'brain'"):
+        check(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("reason", "change"),
     [
-        ("no checker for the target 'brain'", {"target": "brain"}),
         ("passes are not a list", {"passes": {}}),
         ("a pass has no name", {"passes": [{"name": 3}]}),
         ("a pass has no name", {"passes": ["unroll"]}),
@@ -332,11 +341,8 @@ def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.
         ("the layers are not those that the pass gave", "sum of layers"),
         ("the sum of a pass is not text", "no sum"),
         ("gives something else than saved", "sum of unroll"),
-        ("the option 'depth' is for another net", {"options": {"steps": 2, "cells": 4, "depth": 99}}),
-        (
-            "the option 'correction' is for another net",
-            {"options": {"steps": 2, "cells": 4, "correction": "none"}},
-        ),
+        ("the option 'depth' is for another net", {"options": PAPER | {"depth": 99}}),
+        ("the option 'correction' is for another net", {"options": PAPER | {"correction": "none"}}),
         ("not the machine unrolled", {"options": {"steps": 1, "cells": 4}}),
         ("not those of a configuration", {"options": {"steps": 2, "cells": 3}}),
         ("inputs of the circuit are not the cells", {"options": {"steps": 2, "cells": 4, "first": -3}}),
@@ -352,6 +358,9 @@ def test_a_folder_is_refused_for_its_reason(tmp_path: Path, monkeypatch: pytest.
 )
 def test_passes_of_another_net_are_refused(reason: str, change: Any, tmp_path: Path) -> None:
     forged = Saved.of(SAVED / "relu-of-machine")
+    if change in ("sum of layers", "sum of unroll") or reason.endswith("another net"):
+        save(compile(read(BB2), "relu", **PAPER), tmp_path / "net")
+        forged = Saved.of(tmp_path / "net")
     entries = copy.deepcopy(forged.config["passes"])
     if change == "sum of layers":
         entries[-1]["sha256"] = entries[0]["sha256"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tapegrad as tg
@@ -126,6 +126,7 @@ def typed(net: tg.Compiled, text: str) -> Any:
 
 @settings(max_examples=30, deadline=None)
 @given(numbers())
+@example((64, False, [(1 << 64) - 1, 3]))
 def test_circuits_lose_no_bit(drawn: tuple[int, bool, list[int]]) -> None:
     width, _, values = drawn
     net = circuit(width)

@@ -109,9 +109,9 @@ def test_rcnn_filter_at_every_step(encoding):
     assert len(states) > 4
 
 
-def test_training_targets_are_refused():
-    compiled: Any = tapegrad.compile(ready("increment"), "tape", cells=32)
-    with pytest.raises(Refused, match="trained"):
+def test_what_has_no_network_is_refused():
+    compiled: Any = tapegrad.compile("learn-parity2", "emulator", memory="exact")
+    with pytest.raises(Refused, match="80 digits"):
         to_onnx(compiled)
 
 

@@ -58,7 +58,7 @@ def test_without_pillow_the_extra_is_named(monkeypatch):
 
 
 def test_a_net_without_a_drawing_is_refused(monkeypatch):
-    monkeypatch.delitem(VIEWS, "tape")
+    monkeypatch.delitem(VIEWS, ("tape", ""))
     recording = record(tg.compile(find("busy-beaver-2x2").source, "tape", cells=16))
     with pytest.raises(tg.TapegradError, match="no drawing"):
         gif(recording)

@@ -192,7 +192,7 @@ def test_a_net_that_stops_early_is_found_out(monkeypatch):
 
 
 def test_a_target_without_a_view_shows_what_it_decodes_to(monkeypatch):
-    monkeypatch.delitem(VIEWS, "tape")
+    monkeypatch.delitem(VIEWS, ("tape", ""))
     recording = record(tg.compile(find("busy-beaver-3x2").source, "tape", cells=32))
     shown = dict(recording.frames[-1]["panels"][panel(recording, "Decoded from the network")])
     assert "tape '11111'" in shown["state"]

@@ -20,7 +20,7 @@ from tapegrad.networks.builder import Value, network_of
 from tapegrad.networks.checking import check
 from tapegrad.networks.network import Backend, Network, Node
 from tapegrad.networks.saving import arrays_of, to_json
-from tapegrad.networks.tiles import Blocks, blocks_of, tiles_of
+from tapegrad.networks.tiles import Blocks, blocks_of, power_of_two, tiles_of
 
 EXACT = lax.Precision.HIGHEST
 LARGEST_DENSE = 1 << 22
@@ -87,7 +87,12 @@ def in_room(network: Network) -> Network:
             assert isinstance(given, int)
             arrays |= dict(zip(_ready(node), blocks_of(starts, columns, given), strict=True))
             gone |= set(node.arrays.values())
-    return replace(network, arrays={name: own for name, own in arrays.items() if name not in gone})
+    inputs = {
+        name: port._replace(shape=tuple(power_of_two(n) if isinstance(n, int) else n for n in port.shape))
+        for name, port in network.inputs.items()
+    }
+    kept = {name: own for name, own in arrays.items() if name not in gone}
+    return replace(network, inputs=inputs, arrays=kept)
 
 
 def _ready(node: Node) -> list[str]:

@@ -385,8 +385,9 @@ class DecoderNet(Net):
         )
 
 
-MOST_DIGITS = 16
-"""Of a number in a record: 16^16 is beyond every horizon."""
+MOST_DIGITS = 6
+"""Of a number in a record. It counts bytes that were read, or cells to either side, and there are fewer of
+both than tokens: 2^23 at most, of which 16^6 is twice as many."""
 LONG_BY_REFERENCE = 1 << 28
 """Tokens times weights. The reference engine takes a second for 10^8 of these."""
 LOGIT_GAP = 1.0

@@ -410,15 +410,17 @@ class MemoryNet(Net):
         """The net from its network."""
         if network is None:
             raise BrokenNet("the folder has no network", advice="Compile and save the net again.")
-        machine = ports_of(config["machine"])
+        machine, columns = ports_of(config["machine"]), network.inputs["tokens"].columns
         layout = Layout(dict(machine.registers), tuple(Bank(**bank) for bank in config["banks"]))
+        if any(max(bank.address, bank.width) > len(columns) for bank in layout.banks):
+            raise BrokenNet("a memory of the network has more bits than its tokens")
         net = cls(network, layout, machine, int(config["steps"]))
         carried = {own.name: own.width for own in layout.carried}
         token = tuple(bit for own in layout.token for bit in own.bits)
         time = net.decoder.time
         fits = (
             all(len(net.stream.group(name)) == width for name, width in carried.items())
-            and network.inputs["tokens"].columns == token
+            and columns == token
             and list(time) == net.stream.group(TIME)
             and 1 <= net.horizon <= 1 << len(time)
         )
