@@ -12,7 +12,11 @@ from tapegrad.machines.model import Configuration, GridConfiguration
 from tapegrad.targets.rcnn.encoding import COMPUTE, HEAD
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.relu.net import ReluNet
-from tapegrad.targets.transformer.net import ByIndex, Decoding, TransformerNet
+from tapegrad.targets.transformer.differences import Fast
+from tapegrad.targets.transformer.net import WRITE, TransformerNet
+
+NO_WRITE = np.array([-1]), np.array([-1])
+"""Where no step writes, and what."""
 
 
 class Transformer(Stepped):
@@ -23,24 +27,24 @@ class Transformer(Stepped):
 
     def steps(self, net: TransformerNet, start: Configuration, length: int, engine: str) -> Seen:
         layout, carry = net.layout, net.start(start)
+        at, word = map(layout.group, WRITE)
         outputs: list[NDArray[np.float32]] = []
+        writes: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         while len(outputs) < length and not (outputs and net.done(carry)):
             carry = net.advance(carry, 1, engine)
             outputs.append(carry.output)
+            if isinstance(carry.engine, Fast) and carry.steps > 1:
+                place, bits = carry.engine.last_written(at, word)
+                writes.append((place, bits.argmax(1)) if len(place) else NO_WRITE)
         found = np.array(outputs)
         on, places = found > 0.5, 1 << np.arange(layout.position_bits)
         named = [one_hot(on[:, layout.group(group)]) for group in ("st", "sym1")]
-        written = (np.append(0, own) for own in self._written(net, carry))
+        # Step 0 writes nothing.
+        every = [*map(np.concatenate, zip(*writes, strict=True))] if writes else net.writes(carry)
+        written = (np.append(0, own) for own in every)
         done = np.arange(len(found)) == (len(found) - 1 if net.done(carry) else -1)
         marks = self._together(named[0], on[:, layout.group("pos2")] @ places, named[1], *written)
         return Seen(marks, done, np.abs(found - np.round(found)).max(1))
-
-    def _written(self, net: TransformerNet, carry: Decoding) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where each step has written, and what: the first slot is nobody's, and step 0 writes nothing."""
-        if not isinstance(carry.engine, ByIndex):
-            return net.writes(carry)
-        index, slots = carry.engine.index, slice(2, carry.steps + 1)
-        return index.place[slots].astype(np.int64), index.value[slots].argmax(1)
 
     def marks(self, net: TransformerNet, states: Sequence[Configuration]) -> NDArray[np.int64]:
         layout, origin = net.layout, states[0].heads[0] - net.layout.offset

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet
+from tapegrad.networks.backends.numpy import quietly
 from tapegrad.networks.form import Affine
 from tapegrad.networks.network import Network
-from tapegrad.networks.numpy import quietly
 from tapegrad.networks.texts import NAME, Head, Layer, network_of
 from tapegrad.targets.decoder.sequences import SequenceNet
 

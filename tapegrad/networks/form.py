@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -135,6 +136,13 @@ class Affine:
         """The entries of a row: column and value."""
         first, last = np.searchsorted(self.rows, (number, number + 1))
         return zip(self.columns[first:last].tolist(), self.values[first:last].tolist(), strict=True)
+
+    def by_row(self) -> list[tuple[list[int], list[float], float]]:
+        """For each row columns and values of its entries, and its bias."""
+        starts = np.searchsorted(self.rows, np.arange(len(self) + 1)).tolist()
+        columns, values, bias = self.columns.tolist(), self.values.tolist(), self.bias.tolist()
+        ends = zip(pairwise(starts), bias, strict=True)
+        return [(columns[first:end], values[first:end], own) for (first, end), own in ends]
 
     def restricted(self, rows: Int[np.ndarray, " some"]) -> "Affine":
         """These rows (in rising order) alone."""

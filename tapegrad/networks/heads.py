@@ -362,10 +362,18 @@ class _Reader:
         """Coordinates that may hold something when a step begins: what the last layer hands on, and the
         time."""
         filled, end = self.start != 0, self.nodes[self.end]
-        new = end.operation == "put" and self.nodes[end.reads[0]].operation == "constant"
-        filled[self._part(end, "to") if new else slice(None)] = True
         filled[list(time)] = True
-        return filled
+        if end.operation == "put" and self.nodes[end.reads[0]].operation == "constant":
+            filled[self._part(end, "to")] = True
+            return filled
+        # Of a new vector, rows of the map that is corrected, two ReLU layers and a ReLU before the last.
+        for _ in range(5):
+            _require(len(end.reads) == 1, "the last layer is a new vector")
+            (end,) = self._nodes(*end.reads)
+        _require(end.operation == "affine", "the last layer is a new vector")
+        own = self.network.map(end, self.width)
+        _require(len(own) == self.width, "the last layer is a new vector")
+        return filled | own.reads() | (own.bias > 0)
 
     def _halting(self, h: str) -> tuple[Dense, ...]:
         (greater,) = self._nodes(self.network.outputs["halted"])
@@ -463,7 +471,7 @@ def _correction(cuts: Affine, difference: Affine, width: int) -> Correction:
     low, high = (
         float(Fraction(-float(bias)).limit_denominator(MOST_PARTS)) for bias in (cuts.bias[0], cuts.bias[-1])
     )
-    _require(low < high, "a correction has two thresholds")
+    _require(0 <= low < high, "a correction has two thresholds")
     correction = Correction(low, high)
     for found, wanted in zip((cuts, difference), correction.layers(width), strict=True):
         own = wanted.map.entries()

@@ -5,11 +5,8 @@ from functools import reduce
 import numpy as np
 from jaxtyping import Float
 
+from tapegrad.networks.backends.numpy import quietly
 from tapegrad.networks.form import Activation, Affine, Dense, Matrix
-
-quietly = np.errstate(invalid="ignore")
-"""Decorates functions that multiply matrices. The library that does may compute beyond the ends of short
-vectors, and warn of what it finds there. A result that is NaN is a mismatch wherever it is compared."""
 
 
 @quietly

@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from tapegrad.networks.backends.numpy import quietly
 from tapegrad.networks.heads import Attention, Decoder
-from tapegrad.networks.numpy import affine, chain, quietly
+from tapegrad.networks.numpy import affine, chain
 
 Vector = Float[np.ndarray, " width"]
 

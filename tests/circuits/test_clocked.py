@@ -400,3 +400,12 @@ def test_latches_that_do_not_fit() -> None:
             SequentialCircuit(logic, (reset,))
     assert model.with_latches(logic, ()) is logic
     assert model.next_names(("a", "q'"), ("q", "a")) == ["q''", "a'"]
+
+
+@pytest.mark.parametrize("name", READY)
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_ready_circuits_on_transformer(name: str, engine: str) -> None:
+    """Those of which most bits are carried have a last layer that gives the whole vector."""
+    source, inputs = READY[name].build(), READY[name].example()
+    steps = len(source.start(*inputs).trace)
+    assert tg.verify(tg.compile(source, "transformer", steps=steps), [inputs], engine=engine).agreed

@@ -7,7 +7,6 @@ computed that can be on in this slot.
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from tapegrad._jit import njit
 from tapegrad.attention.analysis import softmax_error
+from tapegrad.attention.engines import ONE, Lists, Row, read_scores, require
 from tapegrad.attention.language import LARGEST, ROUNDING, STRAY, slot_bits
 from tapegrad.attention.tokens import BEGIN, END
 from tapegrad.errors import Refused
@@ -24,7 +24,7 @@ from tapegrad.networks.texts import Head, Layer, Parts, Records, parts_of
 from tapegrad_check.arithmetic import exact, step_of
 
 MOST_CELLS = 1 << 26
-Row = tuple[dict[int, float], float]
+Terms = tuple[dict[int, float], float]
 
 
 class Recalled(NamedTuple):
@@ -48,16 +48,9 @@ class Sided(NamedTuple):
 class Sides(NamedTuple):
     """The bits of addresses of all recalls."""
 
-    at: "Lists"
+    at: Lists
     slots: NDArray[np.uint8]
     """For every one its value in each slot."""
-
-
-class Lists(NamedTuple):
-    """Lists one after the other: number i from `starts[i]` to `starts[i + 1]`."""
-
-    starts: NDArray[np.int64]
-    items: NDArray[np.int64]
 
 
 class Tables(NamedTuple):
@@ -107,7 +100,7 @@ class Fast:
         count = _generate(self.tables, self.cells, text, self.read, len(tokens))
         self.read = count - 1
         # To heads a first token that comes again would be one more place where nothing is found.
-        _require(bool((text[max(1, len(tokens)) : count] != BEGIN).all()))
+        require(bool((text[max(1, len(tokens)) : count] != BEGIN).all()))
         return text[:count].tolist()
 
 
@@ -116,14 +109,14 @@ def read_tables(network: Network, tokens: int) -> Tables:
     model = parts_of(network)
     layers, positions = list(model.layers), model.positions
     assert isinstance(positions, Records)
-    _require(len(layers) >= 2 and not np.asarray(model.unembedding.bias).any())
+    require(len(layers) >= 2 and not np.asarray(model.unembedding.bias).any())
     gathering, *searching, choosing = layers
     reader = _Reader(model, positions, tokens)
     gathers = [reader.gather(head) for head in gathering.heads]
     gathered = reader.rounded(gathering, {to for *_, copies in gathers for _, to in copies})
     recalls = reader.recalls(searching, choosing, set(gathered.values()))
     recalled = {to for own in recalls for _, to in own.copies}
-    _require(not recalled & reader.set and reader.bits_of_tokens())
+    require(not recalled & reader.set and reader.bits_of_tokens())
     cells = np.cumsum([0, *(1 << len(own.asks) for own in recalls)])
     if cells[-1] > MOST_CELLS:
         raise Refused("the fast engine would need too large a table", advice="Ask for fewer tokens.")
@@ -131,11 +124,11 @@ def read_tables(network: Network, tokens: int) -> Tables:
     most, step = _exact(choosing.units, np.ones(choosing.units.width), 1.0)
     _exact(choosing.sums, most, step)
     known = reader.own | set(gathered.values()) | recalled
-    _require(all(terms.keys() <= known for terms, _ in units))
+    require(all(terms.keys() <= known for terms, _ in units))
     digits, unembedding = np.asarray(choosing.to), model.unembedding.dense().weight
-    _require(bool(np.isin(np.flatnonzero(unembedding.any(axis=0)), digits).all()))
+    require(bool(np.isin(np.flatnonzero(unembedding.any(axis=0)), digits).all()))
     taken = reader.own | reader.set | recalled
-    _require(not taken & set(digits.tolist()) and len(set(digits.tolist())) == len(digits))
+    require(not taken & set(digits.tolist()) and len(set(digits.tolist())) == len(digits))
     return Tables(
         positions.record,
         positions.first,
@@ -143,14 +136,14 @@ def read_tables(network: Network, tokens: int) -> Tables:
         np.ascontiguousarray(model.embedding.dense().weight.astype(np.uint8)),
         np.array([slots for slots, *_ in gathers], np.int64).reshape(-1, positions.record),
         np.array([before for _, before, _ in gathers], np.uint8),
-        _lists([[place for at, to in copies for place in (at, gathered[to])] for *_, copies in gathers]),
+        Lists.of([[place for at, to in copies for place in (at, gathered[to])] for *_, copies in gathers]),
         _sides([own.asks for own in recalls], positions.record),
         _sides([own.answers for own in recalls], positions.record),
-        _lists([[part for pair in own.must for part in pair] for own in recalls]),
-        _lists([[place for pair in own.copies for place in pair] for own in recalls]),
+        Lists.of([[part for pair in own.must for part in pair] for own in recalls]),
+        Lists.of([[place for pair in own.copies for place in pair] for own in recalls]),
         cells.astype(np.int64),
-        _lists(_can_be_on(choosing.units, reader.slots)),
-        _lists([list(terms) for terms, _ in units]),
+        Lists.of(_can_be_on(choosing.units, reader.slots)),
+        Lists.of([list(terms) for terms, _ in units]),
         np.array([weight for terms, _ in units for weight in terms.values()], np.float32),
         np.array([bias for _, bias in units], np.float32),
         np.ascontiguousarray(choosing.sums.dense().weight.T),
@@ -167,13 +160,13 @@ class _Reader:
         self.record = range(table.first, table.first + table.bits)
         self.before = range(self.record.stop, self.record.stop + table.bits)
         self.slots = range(self.before.stop, self.before.stop + table.record)
-        _require(tokens // table.record < 1 << table.bits)
+        require(tokens // table.record < 1 << table.bits)
         embedding = model.embedding.dense().weight
         self.first = embedding[BEGIN]
         self.features = set(range(table.first))
         self.own = self.features | set(self.record) | set(self.before) | set(self.slots)
         alone = [at for at in self.features if np.array_equal(np.flatnonzero(embedding[:, at]), [BEGIN])]
-        _require(bool(alone))
+        require(bool(alone))
         self.begin = min(alone)
         self.set: set[int] = set()
         """Coordinates that layers have added to."""
@@ -191,38 +184,38 @@ class _Reader:
         before = query[0] == ({self.before[0]: 2 * beta}, -beta)
         asks = self.before if before else self.record
         for bit, at in enumerate(asks):
-            _require(query[bit] == ({at: 2 * beta}, -beta))
-            _require(key[bit] == ({self.record[bit]: 2.0, self.begin: 1.0}, -1.0))
+            require(query[bit] == ({at: 2 * beta}, -beta))
+            require(key[bit] == ({self.record[bit]: 2.0, self.begin: 1.0}, -1.0))
         looked = (self._coded if coded else self._one_hot)(query[bits:-1], key[bits:-1], beta)
-        _require(key[-1] == ({self.begin: 1.0}, 0.0))
+        require(key[-1] == ({self.begin: 1.0}, 0.0))
         copies = self._copies(head)
-        _require(all(at in self.features for at, _ in copies))
+        require(all(at in self.features for at, _ in copies))
         return looked, before, copies
 
-    def _one_hot(self, query: list[Row], key: list[Row], beta: float) -> list[int]:
+    def _one_hot(self, query: list[Terms], key: list[Terms], beta: float) -> list[int]:
         """The slots that are looked at, where each has a row."""
-        _require(len(query) == len(key) == len(self.slots))
+        require(len(query) == len(key) == len(self.slots))
         looked = [-1] * len(self.slots)
         for slot, at in enumerate(self.slots):
             terms, bias = query[slot]
-            _require(key[slot] == ({at: 1.0}, 0.0) and bias == 0)
+            require(key[slot] == ({at: 1.0}, 0.0) and bias == 0)
             for own, weight in terms.items():
-                _require(own in self.slots and weight == 2 * beta and looked[own - self.slots[0]] < 0)
+                require(own in self.slots and weight == 2 * beta and looked[own - self.slots[0]] < 0)
                 looked[own - self.slots[0]] = slot
         return looked
 
-    def _coded(self, query: list[Row], key: list[Row], beta: float) -> list[int]:
+    def _coded(self, query: list[Terms], key: list[Terms], beta: float) -> list[int]:
         """The slots that are looked at, where each bit of their numbers has a row."""
-        _require(len(query) == len(key))
+        require(len(query) == len(key))
         asking = query[0][0].keys()
         looked = [0 if at in asking else -1 for at in self.slots]
         for bit, ((terms, bias), answers) in enumerate(zip(query, key, strict=True)):
             signs = {at: 1.0 if slot >> bit & 1 else -1.0 for slot, at in enumerate(self.slots)}
-            _require(answers == (signs, 0.0) and bias == 0 and terms.keys() == asking <= set(self.slots))
+            require(answers == (signs, 0.0) and bias == 0 and terms.keys() == asking <= set(self.slots))
             for own, weight in terms.items():
-                _require(abs(weight) == beta)
+                require(abs(weight) == beta)
                 looked[own - self.slots[0]] |= (weight > 0) << bit
-        _require(max(looked) < len(self.slots))
+        require(max(looked) < len(self.slots))
         return looked
 
     def rounded(self, layer: Layer, raw: set[int]) -> dict[int, int]:
@@ -230,16 +223,16 @@ class _Reader:
         units, found = _by_row(layer.units), {}
         for (terms, bias), to in zip(_by_row(layer.sums), np.asarray(layer.to).tolist(), strict=True):
             cuts = [(units[unit], weight) for unit, weight in terms.items()]
-            _require(bias == 0 and len(cuts) == 2 and len(cuts[0][0][0]) == 1)
+            require(bias == 0 and len(cuts) == 2 and len(cuts[0][0][0]) == 1)
             (at,) = cuts[0][0][0]
             expected = [
                 (({at: 1.0}, -cut), gain)
                 for cut, gain in ((ROUNDING.low, ROUNDING.gain), (ROUNDING.high, -ROUNDING.gain))
             ]
-            _require(cuts == expected and at in raw and at not in found)
+            require(cuts == expected and at in raw and at not in found)
             found[at] = to
         new = raw | set(found.values())
-        _require(found.keys() == raw and len(new) == 2 * len(raw) and not new & (self.own | self.set))
+        require(found.keys() == raw and len(new) == 2 * len(raw) and not new & (self.own | self.set))
         self.set |= new
         return found
 
@@ -250,87 +243,89 @@ class _Reader:
         """For each, where bits of the record's number were found."""
         recalls: list[Recalled] = []
         for layer in (*searching, choosing):
-            _require(len(layer.heads) == len(known))
+            require(len(layer.heads) == len(known))
             parts = [
                 self._recall(head, gathered, found) for head, found in zip(layer.heads, known, strict=True)
             ]
             digits = {digit for _, digit in parts}
-            _require(len(digits) == 1)
+            require(len(digits) == 1)
             digit = digits.pop()
             asked = [own[:3] for own, _ in parts]
-            _require(not recalls or asked == [own[:3] for own in recalls])
+            require(not recalls or asked == [own[:3] for own in recalls])
             recalls = [own for own, _ in parts]
             if layer is choosing:
-                _require(
-                    digit == rest and all(at in self.features for own in recalls for at, _ in own.copies)
-                )
+                require(digit == rest and all(at in self.features for own in recalls for at, _ in own.copies))
                 return recalls
-            _require(digit < rest)
+            require(digit < rest)
             bits = self.rounded(layer, {to for own in recalls for _, to in own.copies})
             high = self.record[rest - digit : rest]
             for own, found in zip(recalls, known, strict=True):
-                _require([at for at, _ in own.copies] == list(high))
+                require([at for at, _ in own.copies] == list(high))
                 found |= {at: bits[to] for at, to in own.copies}
             rest -= digit
         raise AssertionError("the last layer is among them")
 
     def _recall(self, head: Head, gathered: set[int], found: Mapping[int, int]) -> tuple[Recalled, int]:
         """What a head looks for and copies, and how many bits its digit has."""
-        query, key = _by_row(head.query), _by_row(head.key)
-        compared, rest = len(query) - 2, len(self.record) - len(found)
-        _require(compared >= 1)
-        digit = len(key[-2][0])
-        scale, beta = 1 << digit, self._temperature(query[-1], 1)
-        _require(query[-2] == query[-1] and (compared + 1) * scale <= LARGEST and digit <= rest)
-        weights = {self.record[rest - digit + bit]: float(1 << bit) for bit in range(digit)}
-        _require(key[-2] == (weights, 0.0))
-        _require(key[-1] == ({self.begin: float(scale * (compared - 1))}, 0.0))
+        sides: list[Sided] = []
+
+        def by_slot(row: Row, scale: float) -> int:
+            columns, values, bias = row
+            require(set(columns) <= set(self.slots) and len(set(columns)) == len(columns))
+            terms = dict(zip(columns, values, strict=True))
+            signs = [bias + terms.get(at, 0.0) for at in self.slots]
+            require(all(abs(sign) == scale for sign in signs))
+            sides.append(Sided(-1, tuple(int(sign > 0) for sign in signs)))
+            return ONE - len(sides)
+
+        def side(sign: int) -> Sided:
+            if sign < ONE:
+                return sides[ONE - 1 - sign]
+            at = -1 if sign in self.slots else max(sign, -1)
+            return Sided(at, tuple(int(sign in (ONE, own)) for own in self.slots))
+
+        query, key = head.query, head.key
+        rest, last = len(self.record) - len(found), len(query) - 1
+        beta = self._temperature((dict(query.row(last)), float(query.bias[last])), 1)
+        # The first token is the place that wins where none fits. It takes no part in what is compared.
+        null = np.bincount(key.rows, key.values * self.first[key.columns], len(key)).astype(np.float64)
+        own = key.columns != self.begin
+        key = Affine(key.rows[own], key.columns[own], key.values[own], key.bias, key.width)
+        query = Affine(query.rows, query.columns, query.values / beta, query.bias / beta, query.width)
+        compared, digit = read_scores(query, key, null + key.bias, LARGEST, by_slot)
+        require(digit == list(self.record[rest - len(digit) : rest]))
         asks, answers, must, searched = [], [], [], {}
-        for (asked, bias), (terms, other) in zip(query[:-2], key[:-2], strict=True):
-            _require(terms.get(self.begin, 0.0) == -other)  # the first token answers neither 0 nor 1
-            answer = self._side({at: own for at, own in terms.items() if at != self.begin}, other, scale)
-            if answer.at in self.record:
-                _require(len(asked) == 1)
-                ((at, weight),) = asked.items()
-                _require(weight == 2 * beta and bias == -beta)
-                searched[answer.at] = at
+        for asked, answered in compared:
+            if answered in self.record:
+                require(asked >= 0)
+                searched[answered] = asked
                 continue
-            ask = self._side(asked, bias, beta)
+            ask, answer = side(asked), side(answered)
             bits = gathered | self.features | {-1}
-            _require({ask.at, answer.at} <= bits)
-            _require(answer.at < 0 or not self.first[answer.at])
+            require({ask.at, answer.at} <= bits)
+            require(answer.at < 0 or not self.first[answer.at])
             if ask.at < 0 and len(set(ask.slots)) == 1 and answer.at >= 0:
                 must.append((answer.at, ask.slots[0]))
             else:
                 asks.append(ask)
                 answers.append(answer)
-        _require(searched == found)
-        return Recalled(asks, answers, must, self._copies(head)), digit
+        require(searched == found)
+        return Recalled(asks, answers, must, self._copies(head)), len(digit)
 
-    def _side(self, terms: Mapping[int, float], bias: float, scale: float) -> Sided:
-        """The bit whose sign, times a scale, this is."""
-        if terms.keys() <= set(self.slots):
-            signs = [bias + terms.get(at, 0.0) for at in self.slots]
-            _require(all(abs(sign) == scale for sign in signs))
-            return Sided(-1, tuple(int(sign > 0) for sign in signs))
-        (at,) = terms if len(terms) == 1 else (-1,)
-        _require(terms == {at: 2.0 * scale} and bias == -scale)
-        return Sided(at, (0,) * len(self.slots))
-
-    def _temperature(self, row: Row, times: int) -> float:
+    def _temperature(self, row: Terms, times: int) -> float:
         """The power of two of a row that is a constant times it."""
         terms, bias = row
         beta = bias / times
-        _require(not terms and beta > 0 and float(np.log2(beta)).is_integer())
-        _require(softmax_error(self.tokens, beta / 2) <= STRAY)
+        require(not terms and beta > 0 and float(np.log2(beta)).is_integer())
+        require(softmax_error(self.tokens, beta / 2) <= STRAY)
         return beta
 
     def _copies(self, head: Head) -> list[tuple[int, int]]:
         pairs = []
         for (terms, bias), to in zip(_by_row(head.value), np.asarray(head.to).tolist(), strict=True):
-            _require(bias == 0 and len(terms) == 1 and set(terms.values()) == {1.0})
+            require(bias == 0 and len(terms) == 1 and set(terms.values()) == {1.0})
             (at,) = terms
-            _require(at in self.features or at in self.record)
+            require(at in self.features or at in self.record)
             pairs.append((at, to))
         return pairs
 
@@ -352,41 +347,21 @@ def _exact(own: Affine, most: NDArray[np.float64], step: float) -> tuple[NDArray
     terms = np.abs(own.values) * most[own.columns]
     found = np.bincount(own.rows, terms, len(own)).astype(np.float64) + np.abs(own.bias)
     finest = min(step * float(step_of(own.values)), float(step_of(own.bias)))
-    _require(bool(np.all(exact(found, finest))))
+    require(bool(np.all(exact(found, finest))))
     return found, finest
 
 
-def _by_row(own: Affine) -> list[Row]:
-    ends = np.searchsorted(own.rows, np.arange(len(own) + 1)).tolist()
-    columns, values = own.columns.tolist(), own.values.tolist()
-    _require(len(np.unique(own.rows * np.int64(own.width) + own.columns)) == len(columns))
-    return [
-        (dict(zip(columns[first:last], values[first:last], strict=True)), bias)
-        for (first, last), bias in zip(pairwise(ends), own.bias.tolist(), strict=True)
-    ]
-
-
-def _lists(parts: list[list[int]]) -> Lists:
-    return Lists(
-        np.cumsum([0, *map(len, parts)]).astype(np.int64),
-        np.array([item for part in parts for item in part], np.int64),
-    )
+def _by_row(own: Affine) -> list[Terms]:
+    require(len(np.unique(own.rows * np.int64(own.width) + own.columns)) == len(own.columns))
+    return [(dict(zip(columns, values, strict=True)), bias) for columns, values, bias in own.by_row()]
 
 
 def _sides(parts: list[list[Sided]], record: int) -> Sides:
     values = [side.slots for part in parts for side in part]
     return Sides(
-        _lists([[side.at for side in part] for part in parts]), np.array(values, np.uint8).reshape(-1, record)
+        Lists.of([[side.at for side in part] for part in parts]),
+        np.array(values, np.uint8).reshape(-1, record),
     )
-
-
-def _require(holds: bool) -> None:
-    """Refuses arrays that were changed, where `fast` might differ from `reference`."""
-    if not holds:
-        raise Refused(
-            "the heads and units are not as compiled",
-            advice="Weights were changed; run the reference engine.",
-        )
 
 
 @njit()

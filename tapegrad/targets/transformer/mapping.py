@@ -23,8 +23,8 @@ Cut = tuple[float, frozenset[int]]
 
 
 def merged(gates: Sequence[Gate], needed: Iterable[int]) -> dict[int, Gate]:
-    """Gates by their numbers, as few as it takes for the wires that are needed. All tables have `WIDEST`
-    variables."""
+    """Gates by their numbers, as few as it takes for the wires that are needed. A gate that is left as it is
+    keeps its table; others have tables of `WIDEST` variables."""
     readers = [0] * len(gates)
     needed = [-1 - wire for wire in needed if wire < 0]
     for gate in (*needed, *(-1 - wire for reads, _ in gates for wire in reads if wire < 0)):
@@ -35,8 +35,9 @@ def merged(gates: Sequence[Gate], needed: Iterable[int]) -> dict[int, Gate]:
     while waiting:
         gate = waiting.pop()
         if gate not in chosen:
-            leaves = sorted(best[gate], reverse=True)
-            chosen[gate] = leaves, _table(gates, gate, leaves)
+            leaves, (reads, _) = sorted(best[gate], reverse=True), gates[gate]
+            same = leaves == sorted(reads, reverse=True)
+            chosen[gate] = gates[gate] if same else (leaves, _table(gates, gate, leaves))
             waiting += [-1 - wire for wire in leaves if wire < 0]
     return dict(sorted(chosen.items()))
 
@@ -46,8 +47,10 @@ def _cuts(gates: Sequence[Gate], readers: Sequence[int]) -> list[frozenset[int]]
     flow: list[float] = []
     kept: list[list[frozenset[int]]] = []
     for gate, (reads, _) in enumerate(gates):
+        full = len(reads) == WIDEST  # it has no room for others
         choices = [
-            [frozenset([wire])] if wire >= 0 else [*kept[-1 - wire], frozenset([wire])] for wire in reads
+            [frozenset([wire])] if full or wire >= 0 else [*kept[-1 - wire], frozenset([wire])]
+            for wire in reads
         ]
         found = {cut for parts in product(*choices) if len(cut := frozenset().union(*parts)) <= WIDEST}
         rated: list[Cut] = sorted(

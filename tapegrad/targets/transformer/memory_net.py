@@ -18,6 +18,7 @@ from tapegrad._trees import static, tree
 from tapegrad.attention.analysis import largest_score, scales_for, softmax_error, temperature_for
 from tapegrad.attention.build import TIME, Stream, build
 from tapegrad.attention.clocked import ClockPorts
+from tapegrad.attention.engines import require
 from tapegrad.attention.memory import Bank, Layout, layout_of, memory_program
 from tapegrad.attention.sources import Ports, Words, ports_of
 from tapegrad.errors import BrokenNet, InputError, Refused
@@ -239,7 +240,16 @@ class MemoryNet(Net):
 
     @cached_property
     def _gates(self) -> tuple[Gates, list[Table]]:
-        return read_gates(self.decoder, self.horizon, self._keys)
+        return read_gates(self.decoder, self.horizon, self._stray)
+
+    @property
+    def _stray(self) -> float:
+        """How far a bit that a head copies can be from the bit."""
+        if (temperature := self.decoder.temperature) is None:
+            return 0.0
+        stray = softmax_error(self._keys, temperature)
+        require(float(np.log2(temperature)).is_integer() and stray <= 1 / 8)
+        return stray
 
     @property
     def _keys(self) -> int:
@@ -286,8 +296,10 @@ class MemoryNet(Net):
         for bank in self.layout.banks:
             if bank.written:
                 _, at, word = (self.stream.group(own.name) for own in bank.write)
-                for address, content in zip(*running.written(at, word), strict=True):
-                    yield Write(bank, int(address), int(content))
+                addresses, bits = running.written(at, word)
+                contents = bits @ (np.uint64(1) << np.arange(bank.width, dtype=np.uint64))
+                for address, content in zip(addresses.tolist(), contents.tolist(), strict=True):
+                    yield Write(bank, address, content)
 
     @cached_property
     def _write_heads(self) -> list[tuple[Bank, NDArray[np.intp], NDArray[np.intp]]]:

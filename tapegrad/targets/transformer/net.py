@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from jaxtyping import Float32, Int
+from jaxtyping import Float32
 from numpy.typing import NDArray
 
 from tapegrad._trees import static, tree
@@ -21,10 +21,13 @@ from tapegrad.networks.numpy import chain
 from tapegrad.networks.steps import Running, Steps
 from tapegrad.targets.net import Net, bytes_of
 from tapegrad.targets.target import Counts
-from tapegrad.targets.transformer import fast
 from tapegrad.targets.transformer.build import CORRECTIONS, Layout, build_layers
-from tapegrad.targets.transformer.exactness import claims, require_absorbed, temperature_for
-from tapegrad.targets.transformer.program import Program, flatten, input_index
+from tapegrad.targets.transformer.differences import Fast
+from tapegrad.targets.transformer.exactness import claims, correction_of, require_absorbed, temperature_for
+from tapegrad.targets.transformer.gates import Gates, Table, read_gates
+
+WRITE = "pos2", "sym2"
+"""The coordinates that say where a step writes, and what."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,7 @@ class Decoding:
     """The cells of those tokens."""
     origin: int
     """The cell at which the head starts; the net counts positions from there."""
-    engine: "Running | ByIndex | None" = None
-
-
-@dataclass(frozen=True)
-class ByIndex:
-    """What the fast engine keeps between steps."""
-
-    program: Program
-    index: fast.Index
-    codes: Int[np.ndarray, " cells"]
-    values: Float32[np.ndarray, "cells targets"]
+    engine: "Running | Fast | None" = None
 
 
 @tree
@@ -199,27 +192,21 @@ class TransformerNet(Net):
 
     def _by_index(self, carry: Decoding, last: int) -> Decoding:
         running = carry.engine or self._fast(carry)
-        if not isinstance(running, ByIndex):
+        if not isinstance(running, Fast):
             raise InputError("this run was begun with the reference engine", advice="Start it again.")
-        index, output, step = fast.advance(
-            running.program,
-            running.codes,
-            running.values,
-            running.index,
-            carry.output.copy(),
-            carry.steps,
-            last,
-        )
-        return replace(carry, steps=step, output=output, engine=replace(running, index=index))
+        taken = running.advance(carry.steps, last)
+        return replace(carry, steps=taken, output=running.output(self.layout.width), engine=running)
 
-    def _fast(self, carry: Decoding) -> ByIndex:
+    def _fast(self, carry: Decoding) -> Fast:
+        return Fast.begin(*self._gates, carry.tokens, carry.output)
+
+    @cached_property
+    def _gates(self) -> tuple[Gates, list[Table]]:
+        stray = 0.0
         if (temperature := self.decoder.temperature) is not None:
             require_absorbed(self.layers, self.layout.steps, temperature)
-        program = flatten(self.decoder, self.layout.steps)
-        attention = self.layers[program.encoder_layer].encoder_attention
-        assert attention is not None
-        codes, values = input_index(attention, carry.tokens)
-        return ByIndex(program, fast.empty_index(program), codes, values)
+            stray = correction_of(self.layers).radius
+        return read_gates(self.decoder, self.layout.steps + 1, stray)
 
     def decode(self, carry: Decoding) -> Configuration | None:
         """State, symbol and position from the decoder's output; the rest of the tape from the input and the
@@ -241,8 +228,8 @@ class TransformerNet(Net):
 
     def writes(self, carry: Decoding) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions and symbols written so far, in order: keys and values of the layer that copies."""
-        if isinstance(carry.engine, ByIndex):
-            positions, values = fast.last_writes(carry.engine.index, carry.steps)
+        if isinstance(carry.engine, Fast):
+            positions, values = carry.engine.written(*map(self.layout.group, WRITE))
             return positions, values.argmax(1)
         assert carry.engine is not None
         bits = self.layout.position_bits

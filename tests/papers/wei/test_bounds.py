@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tapegrad._compile import compile
+from tapegrad.attention.engines import ONE, ZERO, read_scores
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.errors import Refused
 from tapegrad.machines.library import ready
 from tapegrad.targets.transformer import TransformerNet
-from tapegrad.targets.transformer.program import NONE, compared_bits
 from tapegrad_papers.wei.blocks import Affine
 from tapegrad_papers.wei.chains import Scores, score_gaps
 from tapegrad_papers.wei.margins import (
@@ -212,10 +212,12 @@ def test_weight_that_goes_astray_under_noise_is_as_claimed():
 
         for _ in range(5):
             asks, answers = random.integers(0, 2, width), np.zeros((steps + 1, width), int)
-            compared = compared_bits(attention)
-            answers[:, [*compared]] = [1 if query == NONE else asks[query] for query in compared.values()]
+            query, key = attention.query.entries(), attention.key.entries()
+            compared = read_scores(query, key, np.asarray(attention.null_key)).pairs
+            pairs = {answer: ask for ask, answer in compared if ask != ZERO}
+            answers[:, [*pairs]] = [1 if ask == ONE else asks[ask] for ask in pairs.values()]
             for answer in answers:
-                answer[random.choice([*compared])] ^= 1
+                answer[random.choice([*pairs])] ^= 1
             exact, noisy = all_scores(lambda a: a, asks, answers), all_scores(moved, asks, answers)
             weights = np.exp(net.temperature * (noisy - noisy.max()))
             astray = weights[exact < exact.max()].sum() / weights.sum()
