@@ -73,10 +73,10 @@ def _orthogonal(labels: Term, shape: tuple[int, ...], least: float) -> Term:
     count = math.prod(shape)
     v, w = (axis[None] for axis in np.eye(2, count))
     row = labels.reshape(len(shape), 1, count)
-    length, along = row.dot(row).clip(least, LARGEST), row.dot(v)
+    length, along = row.along(row).clip(least, LARGEST), row.along(v)
     axis = v + (2 * (along * along) > length) * (w - v)
-    rest = axis - row.dot(axis) / length * row
-    return (rest / rest.dot(rest).clip(1 / 4, LARGEST).sqrt()).reshape(2, *shape)
+    rest = axis - row.along(axis) / length * row
+    return (rest / rest.along(rest).clip(1 / 4, LARGEST).sqrt()).reshape(2, *shape)
 
 
 def require_loss(

@@ -71,13 +71,14 @@ class Term:
     def __lt__(self, other: Any) -> "Term":
         return self.terms.node("greater", other, self)
 
-    def __matmul__(self, other: Any) -> "Term":
+    def mapped(self, other: Any) -> "Term":
+        """The product with a matrix."""
         return self.terms.node("product", self, other, turned=0)
 
     __array_ufunc__ = None
     """NumPy leaves `array + term` to the term."""
 
-    def dot(self, other: Any) -> "Term":
+    def along(self, other: Any) -> "Term":
         """Products of rows with rows."""
         return self.terms.node("product", self, other, turned=1)
 

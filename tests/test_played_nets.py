@@ -59,6 +59,10 @@ class Played:
     def steps_taken(self, carry: int) -> int:
         return carry
 
+    @property
+    def one_pass(self) -> bool:
+        return False
+
     def all_arrays(self) -> dict[str, Any]:
         return {}
 

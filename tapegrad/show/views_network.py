@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from tapegrad._compile import Compiled
 from tapegrad._panels import plain
 from tapegrad.errors import Refused
-from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.explaining import Explained
 from tapegrad.networks.network import Network
 from tapegrad.targets import Carry
@@ -46,6 +45,8 @@ class NetworkValues:
         self.net, self._found = compiled.net, dict[str, Any]()
         self.network = network_of(compiled)
         self._small = self.network is not None and _numbers(self.network) <= MOST_NUMBERS
+        from tapegrad.networks.backends.numpy import NumPy  # which loads scipy
+
         self._backend = NumPy(self.network) if self.network is not None and self._small else None
         self._first, self._changes = (
             carry,

@@ -107,7 +107,7 @@ def traced(
     (s, T, H), cells, tapes = weights, found["cells"], arrays["down"].shape[1]
 
     def mapped(name: str, signs: NDArray[Any], about: str = "") -> Term:
-        return s @ terms.constant(signs.astype(np.float64), name, about)
+        return s.mapped(terms.constant(signs.astype(np.float64), name, about))
 
     rows = H.join(np.zeros((1, tapes)), -2).turned()
     place = np.arange(cells)

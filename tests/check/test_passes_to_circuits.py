@@ -306,12 +306,14 @@ def test_a_vertex_with_many_edges_is_no_gate(tmp_path: Path) -> None:
     """All 2^40 values of its edges would have to be tried."""
     genuine = saved(parity(2), "emulator", tmp_path / "net")
     begin, _ = genuine.config["net"]["computation"]
-    offsets, sources = genuine.arrays["offsets"], genuine.arrays["sources"]
-    place = begin - (1 + genuine.config["net"]["inputs"] + 2)
+    offsets, sources = (genuine.arrays[f"network.values.{part}"] for part in ("starts", "columns"))
+    inputs = genuine.beside["network.json"]["inputs"]
+    place = begin - inputs["row"]["shape"][0]
     at = int(offsets[place])
-    genuine.arrays["sources"] = np.insert(sources, at, [1] * 40)
+    genuine.arrays["network.values.columns"] = np.insert(sources, at, [1] * 40)
     genuine.arrays["weights"] = np.insert(genuine.arrays["weights"], at, [0.0] * 40)
-    genuine.arrays["offsets"] = np.where(np.arange(len(offsets)) > place, offsets + 40, offsets)
+    genuine.arrays["network.values.starts"] = np.where(np.arange(len(offsets)) > place, offsets + 40, offsets)
+    inputs["weights"]["shape"] = [inputs["weights"]["shape"][0] + 40]
     genuine.arrays["cells"] = np.where(
         genuine.arrays["cells"] >= at, genuine.arrays["cells"] + 40, genuine.arrays["cells"]
     )

@@ -2,6 +2,7 @@
 and layers of bits beside Python's own addition."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +17,9 @@ from tapegrad.targets.decoder.sequences import Pass
 from tests.networks.cases import CASES, COMPILED, TRAINED, compiled
 from tests.networks.test_backends import same
 from tests.table import fills
+
+MAKERS: tuple[Callable[..., Any], ...] = (tg.to_equinox, tg.to_layer)[: 1 + bool(find_spec("torch"))]
+"""Of layers, as far as there is PyTorch."""
 
 OF_BITS = [name for name in CASES if name.startswith("relu") or name == "transformer, circuit"]
 OF_STEPS = [name for name in CASES if name not in OF_BITS]
@@ -181,7 +185,7 @@ def test_weights_of_steps_can_be_trained() -> None:
 
 @pytest.mark.parametrize("gradient", ["none", "flips", "some"])
 def test_steps_have_their_own_gradient(gradient: str) -> None:
-    for make in (tg.to_equinox, tg.to_layer):
+    for make in MAKERS:
         with pytest.raises(InputError, match="no layer of bits, and has its own gradient"):
             make(compiled("tape" if make is tg.to_equinox else "transformer, paper"), gradient=gradient)
 
@@ -192,7 +196,7 @@ def test_double_precision_is_asked_for() -> None:
 
 
 def test_exact_memory_is_no_module() -> None:
-    for make in (tg.to_equinox, tg.to_layer):
+    for make in MAKERS:
         with pytest.raises(Refused, match="80 digits"):
             make(compiled("emulator, exact"))
 

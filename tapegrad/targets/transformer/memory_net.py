@@ -391,6 +391,8 @@ class MemoryNet(Net):
         """The net from its network."""
         if network is None:
             raise BrokenNet("the folder has no network", advice="Compile and save the net again.")
+        if "tokens" not in network.inputs:
+            raise BrokenNet("the network does not consist of heads and gates: it takes no tokens")
         machine, columns = ports_of(config["machine"]), network.inputs["tokens"].columns
         layout = Layout(dict(machine.registers), tuple(Bank(**bank) for bank in config["banks"]))
         if any(max(bank.address, bank.width) > len(columns) for bank in layout.banks):
