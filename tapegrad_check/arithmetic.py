@@ -13,7 +13,9 @@ a power of two, the step, and the total the sum of their magnitudes. Whatever th
 What the checker itself computes, it computes in double precision, and judges in the same way.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +77,32 @@ def rounding(terms: Any, total: Any, step: Any, format: Format = SINGLE) -> Any:
     off = (share / (1 - share) * total + 2 * terms * 2.0**format.least) * UP
     bounded = (terms * format.u <= 0.5) & finite(total * UP, format)
     return np.where(exact(total * UP, step, format), 0.0, np.where(bounded, off, np.inf))
+
+
+class Term(NamedTuple):
+    """A product in a sum, row by row: near what it is, how far off its factors may make it, and whether its
+    weight is a power of two, so that multiplying rounds nothing."""
+
+    near: NDArray[np.float64]
+    off: NDArray[np.float64]
+    plain: bool
+
+
+FEW = 3
+
+
+def rounding_of_few(terms: Sequence[Term], format: Format) -> NDArray[np.float64]:
+    """How far sums of at most three products may be off, in whatever order, more closely: each product is
+    rounded, then the sum of some two of them, then that of all. Where two are added they may cancel, and what
+    is left is rounded by little."""
+    lost = 2.0**format.least
+    products = [0 if term.plain else format.u * (np.abs(term.near) + term.off) for term in terms]
+    off = sum((term.off for term in terms), np.zeros(1)) + sum(products)
+    made = np.abs(sum(term.near for term in terms)) + off
+    pairs = [np.abs(a.near + b.near) + off for a, b in combinations(terms, 2)]
+    inner = format.u * np.maximum.reduce(pairs) if len(terms) == FEW else 0
+    outer = format.u * (made + inner) if len(terms) > 1 else 0
+    return (sum(products) + inner + outer + 2 * (len(terms) + 1) * lost) * UP
 
 
 def product(*factors: Matrix) -> tuple[Matrix, Matrix]:

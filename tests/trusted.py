@@ -38,6 +38,12 @@ WAYS = ["tests/check/test_ways_of_circuits.py"]
 CLOCKED = ["tests/check/test_clocked.py", *WAYS]
 FILTERS = [f"tests/check/test_{name}.py" for name in ("filters", "refusals", "forged_filters")]
 CLASSIFIERS = ["tests/check/test_forged_classifiers.py", "tests/test_sklearn.py"]
+CORE = [
+    "tests/check/test_core_layers.py",
+    "tests/check/test_core.py",
+    "tests/check/test_core_networks.py",
+    "tests/check/test_refusals_of_compact.py",
+]
 STOCK = ["tests/check/test_stock.py"]
 TRUSTED: dict[str, list[str]] = {
     "tapegrad_check": [
@@ -121,6 +127,13 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.rasp.disguised_heads": ["tests/check/test_disguised_heads.py", *DISGUISE],
     "tapegrad_check.rasp.answer_key": ["tests/check/test_answer_keys.py", *DISGUISE],
     "tapegrad_check.passes.rasp": [*VERDICTS, *WAYS, "tests/check/test_rasp_circuit.py"],
+    **dict.fromkeys(
+        (
+            f"tapegrad_check.core.{name}"
+            for name in ("extract", "functions", "layers", "lrat", "places", "solver", "stateless", "steps")
+        ),
+        CORE,
+    ),
     "tapegrad_check.targets.compact": ["tests/check/test_refusals_of_compact.py"],
     "tapegrad_check.targets.stock": STOCK,
     "tapegrad_check.targets.stock_nets": STOCK,

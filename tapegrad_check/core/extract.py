@@ -5,21 +5,19 @@ stands for each of them. Operations that are not here are refused.
 """
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.arithmetic import FORMATS, Format
-from tapegrad_check.core.places import ZERO, Numbers, Place
+from tapegrad_check.core.layers import Layers
+from tapegrad_check.core.places import Numbers, Place
 from tapegrad_check.folder import NotProved, require
 from tapegrad_check.graph import Graph, Node
 
 Value = NDArray[Any]
 """An array of places."""
-Hints = Mapping[int, int]
-"""For rows of a node of layers the literal that they may be. Nothing follows from these but where to look."""
 
 
 class Extraction:
@@ -30,9 +28,11 @@ class Extraction:
         graph: Graph,
         numbers: Numbers,
         given: Mapping[str, Value],
-        hints: Mapping[str, Hints] | None = None,
+        said: Mapping[str, NDArray[np.int64]] | None = None,
     ) -> None:
-        self.graph, self.numbers, self.hints = graph, numbers, hints or {}
+        self.graph, self.numbers, self.said = graph, numbers, said or {}
+        self.found: dict[str, Layers] = {}
+        """What was found of rows, of which something was said or not."""
         self.values: dict[str, Value] = dict(given)
         ends = {*graph.outputs.values(), *(own.next for own in graph.state.values())}
         read = ends.union(*(node.reads for node in graph.nodes))
@@ -55,23 +55,11 @@ class Extraction:
         return places(self.numbers.constant(float(number)) for number in own.reshape(-1)).reshape(own.shape)
 
     def layers(self, node: Node, x: Value) -> Value:
-        format, affine = self.format(node), self.numbers.affine
-        bounds, starts, columns, weights, biases, to, rectified, out = (
-            node.arrays[part].tolist()
-            for part in ("bounds", "starts", "columns", "values", "biases", "to", "relu", "out")
-        )
-        zero, hints = Place(ZERO), self.hints.get(node.name, {})
-        slots = [*x.reshape(-1), *[zero] * (node.setting("slots") - x.size)]
-        for first, last in pairwise(bounds):
-            made = []
-            for row in range(first, last):
-                part = slice(starts[row], starts[row + 1])
-                read = [slots[column] for column in columns[part]]
-                hint = hints.get(row)
-                made.append(affine(weights[part], read, biases[row], format, bool(rectified[row]), hint))
-            for row, place in zip(range(first, last), made, strict=True):
-                slots[to[row]] = place
-        return places(slots[slot] for slot in out).reshape(*x.shape[:-1], len(out))
+        said = self.said.get(node.name)
+        found = Layers(self.numbers, node, self.format(node), x.reshape(-1).tolist(), said)
+        self.found[node.name] = found
+        out = places(map(found.place, node.arrays["out"].tolist()))
+        return out.reshape(*x.shape[:-1], len(out))
 
     def multiply(self, node: Node, x: Value, y: Value) -> Value:
         format = self.format(node)

@@ -12,6 +12,7 @@ believed because it agreed on inputs.
 import random
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
 from functools import cache, reduce
 from heapq import heapify, heappop, heappush
 from itertools import chain
@@ -42,12 +43,19 @@ MOST_ASKED = 6
 MOST_KNOWN = 3
 """Ways to compute a node that are remembered beside its own."""
 LOST, LOST_PER_WON = 64, 4
-"""How often so many nodes may have been too few to tell; after that they are not tried again."""
+"""How often so many nodes may have been too few to tell, or others been compared in vain; after that they are
+not tried again."""
 PATIENCE = 1 << 16
 """Conflicts for what has to be proved."""
 
 Known = tuple[int, tuple[int, ...]]
 """A truth table, and literals."""
+
+
+class Effort(IntEnum):
+    """What may be spent on a proof: a look near by; some questions to the solver; or what has to be known."""
+
+    LOOK, ASK, SETTLE = range(3)
 
 
 class Cone(NamedTuple):
@@ -72,8 +80,12 @@ class Functions:
         """Literals by what they are on the inputs, or by its complement: the first input gives 0."""
         self.also: dict[int, list[Known]] = {}
         """What nodes are beside what they say themselves, as was proved."""
-        self.asks = False
-        """Whether the solver is asked: not while the source is built, whose functions need not be merged."""
+        self.sweeps = False
+        """Whether the solver is asked about functions that nothing is hinted of: not while the source is
+        built, whose functions need not be merged."""
+        self.in_vain: dict[int, int] = {}
+        """How often a node was compared in vain with others that agree on the inputs, by what they are on
+        these: many functions are 0 on all of them and are not the same."""
         self.questions = 0
         self.margin = dict.fromkeys(SIZES, LOST)
         self._known: dict[tuple[bool, int, int], int] = {}
@@ -148,8 +160,23 @@ class Functions:
         table, leaves = _needed(table, leaves)
         if len(leaves) < 2:
             return leaves[0] ^ (table & 1) if leaves else table
+        if len(leaves) == 2 and (found := self._computed(table, *leaves)) is not None:
+            return found
         found = self._earlier(table, leaves, self._on_inputs(table, leaves), hint)
         return self._built(table, leaves) if found is None else found
+
+    def _computed(self, table: int, a: int, b: int) -> int | None:
+        """A truth table of two literals, both of which matter, if there is a node for it."""
+        if table in (XOR, XOR ^ 15):
+            negated = (a ^ b) & 1 ^ (table != XOR)
+            a, b = a & ~1, b & ~1
+            found = self._known.get((True, min(a, b), max(a, b)))
+        else:
+            negated = table.bit_count() == 3
+            row = (table ^ 15 if negated else table).bit_length() - 1
+            a, b = a ^ 1 ^ row & 1, b ^ 1 ^ row >> 1
+            found = self._known.get((False, min(a, b), max(a, b)))
+        return None if found is None else found ^ negated
 
     def _built(self, table: int, leaves: Sequence[int]) -> int:
         """A truth table as nodes, by cases of one variable after the other."""
@@ -170,36 +197,47 @@ class Functions:
         own = self.values[literal >> 1]
         return own ^ self.every if literal & 1 else own
 
-    def possible(self, literals: Sequence[int]) -> bool:
+    def occurs(self, literals: Sequence[int]) -> bool:
+        """Whether these are 1 at once on one of the inputs."""
+        return reduce(and_, map(self.value, literals), self.every) != 0
+
+    def possible(self, literals: Sequence[int], effort: Effort) -> bool:
         """Whether these may be 1 at once; if not, that is proved."""
-        if reduce(and_, map(self.value, literals), self.every) != 0:
+        if self.occurs(literals):
             return True
         joined = len(literals) - MOST_ASKED + 1
-        if joined > 1:
-            literals = [self.all_of(literals[:joined]), *literals[joined:]]
-        never = FALSE, 1 << (1 << len(literals)) - 1, literals
-        return not (self._is_seen(*never) or self._is_asked(*never))
+        few = [self.all_of(literals[:joined]), *literals[joined:]] if joined > 1 else literals
+        never = FALSE, 1 << (1 << len(few)) - 1, few
+        if self._is_seen(*never) or (effort > Effort.LOOK and self._is_asked(*never)):
+            return False
+        return effort < Effort.SETTLE or self._differ(self.all_of(few), FALSE) is not False
 
     def require_same(
         self, found: Sequence[int], wanted: Sequence[int], what: str, names: Sequence[str]
     ) -> None:
         """These are the same functions: `CheckError` if not, `NotProved` if that cannot be told."""
         for a, b, name in zip(found, wanted, names, strict=True):
-            if a == b:
-                continue
-            differ = self.value(a) != self.value(b)
-            size, complete = SIZES[-1], False
-            while not differ and not complete:
-                cone = self._around((a, b), size)
-                complete, size = all(self.operands[node] is None for node in cone.leaves), 8 * size
-                answer = solve(self._clauses(cone, a, SAME, [b]), PATIENCE)
-                if answer.refuted:
-                    break
-                differ = complete and answer.solution is not None
-            else:
-                if differ:
-                    raise CheckError(f"{what} {name!r} differs from the source")
+            differ = a != b and self._differ(a, b)
+            if differ is None:
                 raise NotProved(f"{what} {name!r} could not be compared with the source")
+            if differ:
+                raise CheckError(f"{what} {name!r} differs from the source")
+
+    def _differ(self, a: int, b: int) -> bool | None:
+        """Whether two functions differ; None if that cannot be told. The solver is given all
+        the time it takes, within reason."""
+        if self.value(a) != self.value(b):
+            return True
+        size, complete = SIZES[-1], False
+        while not complete:
+            cone = self._around((a, b), size)
+            complete, size = all(self.operands[node] is None for node in cone.leaves), 8 * size
+            answer = solve(self._clauses(cone, a, SAME, [b]), PATIENCE)
+            if answer.refuted:
+                return False
+            if complete and answer.solution is not None:
+                return True
+        return None
 
     def _is_seen(self, literal: int, table: int, leaves: Sequence[int]) -> bool:
         """Whether a truth table of nodes near by proves that a literal has this one over others."""
@@ -210,7 +248,7 @@ class Functions:
     def _is_asked(self, literal: int, table: int, leaves: Sequence[int]) -> bool:
         """Whether the solver proves that a literal has this truth table over others."""
         many = len(leaves) > MOST_ASKED
-        if not self.asks or many or self.value(literal) != self._on_inputs(table, leaves):
+        if many or self.value(literal) != self._on_inputs(table, leaves):
             return False
         self.questions += 1
         for size in SIZES:
@@ -251,16 +289,22 @@ class Functions:
 
     def _earlier(self, table: int, leaves: Sequence[int], value: int, hint: int | None = None) -> int | None:
         """A literal that is proved to have this truth table over others, of those next to these."""
-        alike = self.alike.get(value ^ self.every if value & 1 else value, ())
+        key = value ^ self.every if value & 1 else value
+        alike = self.alike.get(key, ()) if self.in_vain.get(key, 0) < LOST else ()
         at = max(0, bisect(alike, max(leaves)) - CANDIDATES // 2)
         near = [own ^ ((self.values[own >> 1] ^ value) & 1) for own in alike[at : at + CANDIDATES]]
-        if hint is not None and self.value(hint) == value:
-            near = [hint, *near]
-        for proof in (self._is_seen, self._is_asked):
-            for found in near:
+        hinted = [hint] if hint is not None and self.value(hint) == value else []
+        for proof, candidates in (
+            (self._is_seen, [*hinted, *near]),
+            (self._is_asked, hinted or (near if self.sweeps else [])),
+        ):
+            for found in candidates:
                 if proof(found, table, leaves):
                     self._remember(found, table, leaves)
+                    self.in_vain[key] = self.in_vain.get(key, 0) - LOST_PER_WON
                     return found
+        if near:
+            self.in_vain[key] = self.in_vain.get(key, 0) + 1
         return None
 
     def _remember(self, literal: int, table: int, leaves: Sequence[int]) -> None:
@@ -292,7 +336,7 @@ class Functions:
         shift, self.patterns = self.patterns, self.patterns + EXTRA
         self.every = (1 << self.patterns) - 1
         self.values = [new << shift | old for new, old in zip(added, self.values, strict=True)]
-        before, self.alike = self.alike, {}
+        before, self.alike, self.in_vain = self.alike, {}, {}
         for literal in chain.from_iterable(before.values()):
             self.alike.setdefault(self._key(literal), []).append(literal)
 

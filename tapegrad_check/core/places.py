@@ -18,8 +18,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.arithmetic import DOUBLE, UP, Format, finite, rounding, step_of
-from tapegrad_check.core.functions import Functions
+from tapegrad_check.arithmetic import (
+    DOUBLE,
+    FEW,
+    UP,
+    Format,
+    Term,
+    exact,
+    finite,
+    rounding,
+    rounding_of_few,
+    step_of,
+)
+from tapegrad_check.core.functions import Effort, Functions
 from tapegrad_check.folder import NotProved, require
 
 MOST_LEAVES = 12
@@ -59,6 +70,14 @@ class Place(NamedTuple):
     deviations: tuple[int, ...] = ()
 
 
+class AsBit(NamedTuple):
+    """Rows that are 1, as the bits of a number; how far all are from 0 or 1; and rows that are neither."""
+
+    table: int
+    off: float
+    odd: tuple[int, ...]
+
+
 def _form(*values: float) -> Form:
     return Form(np.array(values), (), np.zeros(len(values)))
 
@@ -75,8 +94,10 @@ class Numbers:
         """How large each deviation is at most."""
         self.largest = 0.0
         """What no sum exceeds, whatever its order."""
+        self.exact = True
+        """Whether nothing was rounded."""
         self._forms: dict[object, Form] = {}
-        self._bits: dict[tuple[Form, tuple[float, ...]], tuple[int, float, tuple[int, ...]]] = {}
+        self._bits: dict[tuple[Form, tuple[float, ...]], AsBit] = {}
 
     def bit(self, literal: int, off: float = 0.0) -> Place:
         """A bit, which is at most so far from 0 or 1."""
@@ -87,10 +108,16 @@ class Numbers:
         if not off:
             return Place(form, leaves)
         self.sizes.append(off)
+        return Place(self.bit_form(form, off), leaves, (len(self.sizes) - 1,))
+
+    def bit_form(self, form: Form, off: float) -> Form:
+        """The form of a bit that has a deviation, if it may be off."""
+        if not off:
+            return form
         key = form, "off"
         if key not in self._forms:
             self._forms[key] = Form(form.values, (np.ones(len(form.values)),), form.slack)
-        return Place(self._forms[key], leaves, (len(self.sizes) - 1,))
+        return self._forms[key]
 
     def constant(self, value: float) -> Place:
         """A number that is always the same."""
@@ -110,6 +137,17 @@ class Numbers:
     ) -> Place:
         """The weighted sum of some places, or its positive part. It is made a bit where it is one, perhaps
         the one that is hinted at."""
+        return self.closed(self.sum(weights, places, bias, format, rectified), hint)
+
+    def sum(
+        self,
+        weights: Sequence[float],
+        places: Sequence[Place],
+        bias: float,
+        format: Format,
+        rectified: bool,
+    ) -> Place:
+        """The same, as it is."""
         leaves = sorted({leaf for place in places for leaf in place.leaves})
         deviations = sorted({own for place in places for own in place.deviations})
         if len(leaves) > MOST_LEAVES:
@@ -133,7 +171,7 @@ class Numbers:
         form = self._forms.get(key)
         if form is None:
             form = self._forms[key] = self._summed(key)
-        return self.closed(Place(form, tuple(leaves), tuple(deviations)), hint)
+        return Place(form, tuple(leaves), tuple(deviations))
 
     def _summed(self, key: tuple) -> Form:
         weights, bias, terms, count, sizes, format, rectified = key
@@ -141,6 +179,7 @@ class Numbers:
         values, slack = np.full(len(rows), bias), np.zeros(len(rows))
         factors = [np.zeros(len(rows)) for _ in sizes]
         total, step = np.full(len(rows), abs(bias)), float(step_of(bias))
+        terms_of_sum = [Term(values, slack, True)] if bias else []
         for weight, (form, leaves, deviations) in zip(weights, terms, strict=True):
             at = sum(
                 ((rows >> leaf & 1) << i for i, leaf in enumerate(leaves)), np.zeros(len(rows), np.int64)
@@ -149,12 +188,19 @@ class Numbers:
             slack = slack + abs(weight) * form.slack[at]
             for factor, deviation in zip(form.factors, deviations, strict=True):
                 factors[deviation] = factors[deviation] + weight * factor[at]
-            size = np.abs(form.values) + form.off([sizes[own] for own in deviations])
-            total = (total + abs(weight) * size[at]) * UP
+            off = form.off([sizes[own] for own in deviations])
+            total = total + abs(weight) * (np.abs(form.values) + off)[at]
             step = min(step, float(step_of(weight)) * form.step)
+            whole = abs(np.frexp(weight)[0]) == 0.5
+            terms_of_sum.append(Term(weight * form.values[at], abs(weight) * off[at], bool(whole)))
+        if not exact(total, step, DOUBLE).all():  # else they are what they are
+            total = total * UP
         self.largest = max(self.largest, float(total.max()))
         require(finite(total * UP, format).all(), "a sum of the network may overflow")
         rounded = rounding(len(weights) + 1, total, step, format)
+        self.exact = self.exact and not rounded.any()
+        if rounded.any() and len(terms_of_sum) <= FEW:
+            rounded = np.minimum(rounded, rounding_of_few(terms_of_sum, format))
         if rounded.any() or slack.any():  # then this program may have rounded as well, values and factors
             slack = (slack + rounded + 2 * rounding(len(weights) + 1, total, 0, DOUBLE)) * UP
         if rectified:
@@ -162,41 +208,48 @@ class Numbers:
         return Form(values, tuple(factors), slack)
 
     def closed(self, place: Place, hint: int | None = None) -> Place:
-        """A place as a bit, if that is what it is in all rows that can occur; else as it is."""
+        """A place as a bit, if that is what it is in all rows that can occur; else as it is. Where nothing is
+        hinted at, but at others, it may well be none, and little is spent on that."""
         form = place.form
         if form is BIT or form is NEGATED or (not place.leaves and form.exact):
             return place
-        sizes = tuple(self.sizes[own] for own in place.deviations)
-        found = self._bits.get((form, sizes))
-        if found is None:
-            found = self._bits[form, sizes] = _as_bits(form, sizes)
-        table, off, odd = found
-        for row in odd:
-            if self.functions.possible([leaf ^ 1 ^ (row >> i & 1) for i, leaf in enumerate(place.leaves)]):
-                return place
-        return self.bit(self.functions.table(table, place.leaves, hint), off)
+        found = self.as_bit(form, self.sizes_of(place))
+        effort = Effort.SETTLE if hint is not None else Effort.ASK if self.functions.sweeps else Effort.LOOK
+        if any(self.functions.possible(self._row(place, row), effort) for row in found.odd):
+            return place
+        return self.bit(self.functions.table(found.table, place.leaves, hint), found.off)
+
+    def sizes_of(self, place: Place) -> tuple[float, ...]:
+        """How large its deviations are at most."""
+        return tuple(self.sizes[own] for own in place.deviations)
+
+    def as_bit(self, form: Form, sizes: tuple[float, ...]) -> AsBit:
+        """What numbers of a form are of a bit."""
+        if (form, sizes) not in self._bits:
+            self._bits[form, sizes] = _as_bit(form, sizes)
+        return self._bits[form, sizes]
+
+    def _row(self, place: Place, row: int) -> list[int]:
+        """The literals that are 1 where the leaves are those of the row."""
+        return [leaf ^ 1 ^ (row >> i & 1) for i, leaf in enumerate(place.leaves)]
 
     def literal(self, place: Place, what: str) -> tuple[int, float]:
         """The function that a bit is, and how far it may be off."""
-        form = place.form
-        off = float(form.off([self.sizes[own] for own in place.deviations]).max())
-        require(len(place.leaves) < 2 and _is_bit(form) and off <= NEAR, f"{what} is no bit")
-        literal = place.leaves[0] ^ int(form.values[0]) if place.leaves else int(form.values[0])
-        return literal, off
+        found = self.as_bit(place.form, self.sizes_of(place))
+        for row in found.odd:
+            require(not self.functions.occurs(self._row(place, row)), f"{what} is no bit")
+        if found.odd:
+            raise NotProved(f"{what} could not be shown to be a bit")
+        return self.functions.table(found.table, place.leaves), found.off
 
 
-def _is_bit(form: Form) -> bool:
-    return form.values.tolist() in ([0.0], [1.0], [0.0, 1.0], [1.0, 0.0])
-
-
-def _as_bits(form: Form, sizes: Sequence[float]) -> tuple[int, float, tuple[int, ...]]:
-    """Rows that are 1, as the bits of a number; how far all are from 0 or 1; and rows that are neither."""
+def _as_bit(form: Form, sizes: Sequence[float]) -> AsBit:
     off = form.off(sizes)
     ones = form.values > 0.5
     away = (np.abs(form.values - ones) + off) * (UP if off.any() else 1)
     near = away <= (0 if form.exact else NEAR)
     table = sum(1 << row for row in np.flatnonzero(near & ones).tolist())
-    return table, float(away[near].max(initial=0)), tuple(np.flatnonzero(~near).tolist())
+    return AsBit(table, float(away[near].max(initial=0)), tuple(np.flatnonzero(~near).tolist()))
 
 
 def _rectified(

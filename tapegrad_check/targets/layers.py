@@ -54,6 +54,14 @@ class Wired(NamedTuple):
         """For each row what holds of its layer."""
         return np.repeat(of_layers, np.diff(self.bounds))
 
+    def begins(self) -> NDArray[np.int64]:
+        """For each row where the layer before its own begins."""
+        return self.of_layers(np.concatenate([[0], len(self.inputs) + self.bounds])[:-2])
+
+    def reads_before(self) -> bool:
+        """Whether no row reads an earlier layer than the one before it."""
+        return bool((self.places >= self.of_entries(self.begins())).all())
+
 
 def wired(graph: Graph) -> Wired:
     """The rows of the network, and what each of them reads."""

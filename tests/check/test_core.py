@@ -8,7 +8,7 @@ import pytest
 
 from tapegrad_check.arithmetic import FORMATS
 from tapegrad_check.core import functions as functions_of
-from tapegrad_check.core.functions import FALSE, TRUE, Functions
+from tapegrad_check.core.functions import FALSE, TRUE, Effort, Functions
 from tapegrad_check.core.lrat import refutes
 from tapegrad_check.core.places import BIT, NEGATED, Form, Numbers, Place
 from tapegrad_check.core.solver import Answer, solve
@@ -100,7 +100,7 @@ def test_literals_are_the_functions_they_stand_for(
     monkeypatch.setattr(functions_of, "PATTERNS", 32)  # so few that much looks alike
     random, every = np.random.default_rng(seed), (1 << 32) - 1
     own = Functions(seed)
-    own.asks = True
+    own.sweeps = True
     tables = dict(zip(own.variables(5), columns_of(5), strict=True)) | {FALSE: 0}
 
     def table_of(literal: int) -> int:
@@ -132,16 +132,16 @@ def test_literals_are_the_functions_they_stand_for(
     for _ in range(100):
         chosen = [int(one) ^ int(random.integers(2)) for one in random.choice(listed, 3)]
         both = table_of(chosen[0]) & table_of(chosen[1]) & table_of(chosen[2])
-        assert own.possible(chosen) == (both != 0)
-    assert own.possible([listed[1]] * 9)
-    assert not own.possible([*[listed[1]] * 9, listed[1] ^ 1])
+        assert own.possible(chosen, Effort.ASK) == (both != 0)
+    assert own.possible([listed[1]] * 9, Effort.ASK)
+    assert not own.possible([*[listed[1]] * 9, listed[1] ^ 1], Effort.ASK)
 
 
 def test_what_differs_rarely_is_told_apart() -> None:
     """A conjunction of 24 bits, half of them negated, is 0 on all inputs that were drawn."""
     own = Functions()
     bits = [bit ^ number & 1 for number, bit in enumerate(own.variables(24))]
-    own.asks = True
+    own.sweeps = True
     found = own.all_of(bits)
     assert own.questions
     assert found != FALSE
@@ -152,10 +152,10 @@ def test_what_differs_rarely_is_told_apart() -> None:
 def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(functions_of, "solve", lambda formula, conflicts: Answer(False))
     own = Functions()
-    own.asks = True
+    own.sweeps = True
     bits = [bit ^ number & 1 for number, bit in enumerate(own.variables(24))]
     assert own.all_of(bits) != FALSE
-    assert own.possible(bits)
+    assert own.possible(bits, Effort.ASK)
 
 
 def test_what_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_overflow_is_refused() -> None:
 def test_bits_that_exclude_each_other() -> None:
     """(a and b) + (not a and c) is a bit; without the negation it is none."""
     numbers = Numbers(Functions())
-    numbers.functions.asks = True
+    numbers.functions.sweeps = True
     single = FORMATS["float32"]
     a, b, c = closed_bits(numbers, 3)
     first = numbers.affine([1.0, 1.0], [a, b], -1.0, single, True)
