@@ -102,7 +102,7 @@ def rounding_of_few(terms: Sequence[Term], format: Format) -> NDArray[np.float64
     pairs = [np.abs(a.near + b.near) + off for a, b in combinations(terms, 2)]
     inner = format.u * np.maximum.reduce(pairs) if len(terms) == FEW else 0
     outer = format.u * (made + inner) if len(terms) > 1 else 0
-    return (sum(products) + inner + outer + 2 * (len(terms) + 1) * lost) * UP
+    return np.asarray((sum(products) + inner + outer + 2 * (len(terms) + 1) * lost) * UP)
 
 
 def product(*factors: Matrix) -> tuple[Matrix, Matrix]:
