@@ -47,7 +47,6 @@ class Form:
         self.values, self.factors, self.slack = values, factors, slack
         self.step = float(step_of(values)) if not factors and not slack.any() else 0.0
         """All numbers are multiples of this power of two; 0 where some are not exact."""
-        self.whole = bool(self.step >= 1)
 
     @property
     def exact(self) -> bool:

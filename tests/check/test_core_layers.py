@@ -172,8 +172,11 @@ def test_a_number_less_itself_is_not_one_less_another(
     x, y = (numbers.bit(literal) for literal in numbers.functions.variables(2))
     near = [numbers.bit(x.leaves[0], 1e-3) for _ in range(2)]
     first = [([0, 0], [1.0, -1.0], 0.0, 4), ([2, 2], [1.0, -1.0], 0.0, 5)]
+    both = [([2, 3], [1.0, 1.0], 0.0, 8)]
     second = [([a, b], [1.0, -1.0], 0.0, 6), ([2 + a, 2 + b], [1.0, -1.0], 0.0, 7)]
-    found = Layers(numbers, node_of([first, second], 8), SINGLE, [x, y, *near], None)
+    found = Layers(numbers, node_of([first, second, both], 9), SINGLE, [x, y, *near], None)
+    assert found.place(8).form.values.tolist() == [0, 2]
+    assert found.place(8).form.off(numbers.sizes_of(found.place(8))).max() == pytest.approx(2e-3, rel=1e-3)
     for same, place, other in ((True, 4, 5), (a == b, 6, 7)):
         plain, off = found.place(place), found.place(other)
         assert (set(plain.form.values) == {0.0}) == same

@@ -138,6 +138,11 @@ def test_what_is_asked_of_the_ports() -> None:
     with pytest.raises(CheckError, match="outputs have other names"):
         prove(graph_of(data, arrays), model(circuit))
     data, arrays = saved(circuit)
+    arrays["first"] = np.zeros((1, 1), np.float32)
+    data["state"]["more"] = {"shape": [1, 1], "dtype": "float32", "first": "first", "next": "more"}
+    with pytest.raises(CheckError, match="other ports"):
+        prove(graph_of(data, arrays), model(circuit))
+    data, arrays = saved(circuit)
     data["nodes"].append({"name": "more", "operation": "add", "reads": ["bits", "bits"]})
     with pytest.raises(CheckError, match="nothing reads the node 'more'"):
         prove(graph_of(data, arrays), model(circuit))

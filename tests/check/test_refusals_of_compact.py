@@ -73,9 +73,9 @@ def _first_hidden(net: Net) -> int:
     return int(np.flatnonzero(net.arrays["holds"] < 0)[0])
 
 
-def _large_twice(net: Net) -> None:
-    """The first output has a large weight twice, with either sign: only sums are larger."""
-    for name, values in ((COLUMNS, 2), (VALUES, (2.0**10, -(2.0**10)))):
+def _twice(net: Net, weight: float) -> None:
+    """The last output has one weight more, twice, with either sign."""
+    for name, values in ((COLUMNS, 2), (VALUES, (weight, -weight))):
         own = net.arrays[name]
         more = [own[-1]] * 2 if name == COLUMNS else values
         net.arrays[name] = np.append(own, np.array(more, own.dtype))
@@ -143,7 +143,8 @@ BAD: list[tuple[Change, str]] = [
     (put(VALUES, 0, 0.5), "what is held by unit '0' differs|the unit '0' is no bit"),
     (put(BIASES, 0, -0.5), "the unit '0' is no bit"),
     (put(VALUES, 0, 2.0**127), "may overflow"),
-    (_large_twice, "a sum can be 2,051, more than"),
+    (lambda net: _twice(net, 2.0**10), "a sum can be 2,051, more than"),
+    (lambda net: _twice(net, 1 / 3), "a sum of the network may be rounded"),
     (retype("holds", np.int64), "'holds' is not of type"),
     (cut("holds"), "'holds' has another shape"),
     (lambda net: net.arrays.update(holds=net.arrays["holds"][None]), "'holds' has another shape"),
@@ -253,6 +254,20 @@ def test_bits_that_a_unit_may_depend_on(inputs: int, right: bool) -> None:
     else:
         with pytest.raises(NotProved, match="more than 12 bits"):
             net.verdict("relu")
+
+
+def test_sums_of_outputs_are_not_counted() -> None:
+    """They come to 3; a unit's do to 5 here."""
+    circuit = _conjunction(3)
+    net = _by_hand(circuit, [([0, 1, 2], [1] * 3, -2, 2 * int(circuit.output_wires[0]))], 3)
+    net.claims["largest_sum"] = 5
+    assert net.verdict("relu") == COMPUTES_SOURCE
+    net.claims["largest_sum"] = 4
+    with pytest.raises(CheckError, match="a sum can be 5"):
+        net.verdict("relu")
+    net = _by_hand(_conjunction(1), [], 0)
+    net.claims["largest_sum"] = 1
+    assert net.verdict("relu") == COMPUTES_SOURCE
 
 
 def test_bits_that_exclude_each_other() -> None:
