@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.circuits import UInt, concat
 from tapegrad.circuits.clocked.model import SequentialCircuit, SequentialState
+from tapegrad.circuits.model import GATES
 from tapegrad.circuits.replay import replayed
 from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import IntValue
@@ -104,10 +105,4 @@ def clock_ports(data: Mapping[str, Any]) -> ClockPorts:
     return ClockPorts(source, int(data["cycles"]))
 
 
-_TYPES = {
-    "kinds": np.uint8,
-    "left": np.int32,
-    "right": np.int32,
-    "output_wires": np.int32,
-    "resets": np.uint8,
-}
+_TYPES = {**GATES, "resets": np.uint8}

@@ -19,13 +19,13 @@ from tapegrad._sources import source_from_json, source_to_json
 from tapegrad.attention.clocked import CLOCK, clock_ports
 from tapegrad.attention.memory import MemoryMachine
 from tapegrad.circuits import Bit, UInt, all_of, any_of, concat
+from tapegrad.circuits.model import GATES
 from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import BitValue, IntValue
 from tapegrad.errors import BrokenNet
 from tapegrad.machines.model import LEFT, RIGHT, Configuration, Rule, TuringMachine
 from tapegrad.programs.instruction_sets import machine_from_json, machine_to_json
 from tapegrad.programs.model import Contents, Effect, Machine, Memory, ProgramState, Read, Step, Write, either
-from tapegrad.programs.recording import GATES
 from tapegrad.source import State
 
 Words = list[int] | dict[int, int]

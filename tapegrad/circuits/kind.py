@@ -23,7 +23,7 @@ from tapegrad.circuits.inputs import (
 )
 from tapegrad.circuits.layered import LayeredCircuit, LayerState, layered_widths
 from tapegrad.circuits.library import FUNCTIONS, READY, ready
-from tapegrad.circuits.model import Bits, Circuit, Gate
+from tapegrad.circuits.model import GATES, Bits, Circuit, Gate
 from tapegrad.circuits.sampler import random_circuit, random_function
 from tapegrad.circuits.tracer import Traced
 from tapegrad.circuits.types import layout_from_json, layout_to_json
@@ -166,7 +166,7 @@ PATTERNS_OF_FUNCTIONS = 1 << 12
 """A function is called once for each pattern."""
 
 _ARRAYS = {
-    Circuit: ("kinds", "left", "right", "output_wires"),
+    Circuit: tuple(GATES),
     LayeredCircuit: ("kinds", "left", "right", "wires", "bounds"),
 }
 T = TypeVar("T", Circuit, LayeredCircuit)

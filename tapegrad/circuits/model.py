@@ -39,6 +39,10 @@ Bits = NDArray[np.bool_]
 """A batch of bit vectors, one per row."""
 
 
+GATES = {"kinds": np.uint8, "left": np.int32, "right": np.int32, "output_wires": np.int32}
+"""The arrays of a circuit, with their types."""
+
+
 @dataclass(frozen=True, eq=False)
 class Circuit:
     """A combinational circuit. Wires are numbered: first the inputs, then one wire for each gate, and a
@@ -56,12 +60,7 @@ class Circuit:
     name: str = "circuit"
 
     def __post_init__(self) -> None:
-        for field, dtype in (
-            ("kinds", np.uint8),
-            ("left", np.int32),
-            ("right", np.int32),
-            ("output_wires", np.int32),
-        ):
+        for field, dtype in GATES.items():
             array = np.array(getattr(self, field), dtype)
             array.setflags(write=False)
             object.__setattr__(self, field, array)

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tapegrad.circuits.model import GATES
 from tapegrad.errors import InputError, SourceError
 from tapegrad.programs.model import Machine
-from tapegrad.programs.recording import GATES, Recording, machine_of, record
+from tapegrad.programs.recording import Recording, machine_of, record
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad.source import Arrays

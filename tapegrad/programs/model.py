@@ -76,6 +76,11 @@ class Effect(NamedTuple):
     puts: tuple[BitValue, IntValue] | None = None
     """Of an instruction: whether a byte is put out, and which."""
 
+    def ends(self) -> tuple[BitValue, BitValue, IntValue]:
+        """Whether a byte is taken, whether one is put out, and which."""
+        emits, byte = (Bit(0), UInt(8)(0)) if self.puts is None else self.puts
+        return Bit(0) if self.takes is None else self.takes, emits, byte
+
 
 Step = Generator[tuple[Read, ...], tuple[IntValue, ...], Effect]
 Instruction = Generator[tuple[Read | Next, ...], tuple[IntValue, ...], Effect]
@@ -174,9 +179,9 @@ class Machine(ABC):
     def word(self) -> int:
         """Bits of a word of RAM."""
 
+    @abstractmethod
     def instruction(self, registers: Mapping[str, IntValue]) -> Instruction:
         """One instruction: what registers and words become, whether a byte is taken and one put out."""
-        raise NotImplementedError
 
     def step(self, registers: Mapping[str, IntValue]) -> Step:
         """One instruction, with its input and output as memories: the byte at `taken` is the next, and the
@@ -198,8 +203,7 @@ class Machine(ABC):
             effect: Effect = done.value
         if oldest is None:
             (oldest,) = yield (Read("output", ring),)
-        emits, byte = (Bit(0), UInt(8)(0)) if effect.puts is None else effect.puts
-        takes = Bit(0) if effect.takes is None else effect.takes
+        takes, emits, byte = effect.ends()
         return Effect(
             {**effect.registers, "taken": taken + takes, "written": written + emits},
             [*effect.writes, Write("output", ring, oldest, only(emits, oldest ^ byte))],
@@ -228,8 +232,8 @@ class Machine(ABC):
         for port in effect.writes:
             self.put(memories, port)
         registers |= {name: value.number for name, value in effect.registers.items()}
-        registers["taken"] += int(effect.takes.number) if effect.takes is not None else 0
-        emits, byte = (Bit(0), UInt(8)(0)) if effect.puts is None else effect.puts
+        takes, emits, byte = effect.ends()
+        registers["taken"] += int(takes.number)
         after = self.state(Contents(registers, memories))
         output = state.output + bytes([byte.number] if emits.number else [])
         return replace(

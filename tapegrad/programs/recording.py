@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 
 from tapegrad.circuits import UInt
 from tapegrad.circuits.builder import CircuitBuilder, Wire
-from tapegrad.circuits.model import Circuit
+from tapegrad.circuits.model import GATES, Circuit
 from tapegrad.circuits.replay import Replay
 from tapegrad.circuits.types import IntType
 from tapegrad.circuits.values import IntValue
 from tapegrad.errors import SourceError
 from tapegrad.programs.model import Effect, Instruction, Machine, Memory, Next, Read, Write, follow
 
-GATES = {"kinds": np.uint8, "left": np.int32, "right": np.int32, "output_wires": np.int32}
-"""The arrays of the circuit."""
 BYTE = 8
 
 

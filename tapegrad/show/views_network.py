@@ -42,16 +42,14 @@ class NetworkValues:
     network without state, those of the step that comes; of a large network none."""
 
     def __init__(self, compiled: Compiled, carry: Carry) -> None:
+        from tapegrad.networks.backends.numpy import NumPy  # brings scipy
+
         self.net, self._found = compiled.net, dict[str, Any]()
         self.network = network_of(compiled)
         self._small = self.network is not None and _numbers(self.network) <= MOST_NUMBERS
-        from tapegrad.networks.backends.numpy import NumPy  # which loads scipy
-
         self._backend = NumPy(self.network) if self.network is not None and self._small else None
-        self._first, self._changes = (
-            carry,
-            bool(self.network and (self.network.training or self.network.state)),
-        )
+        self._first = carry
+        self._changes = bool(self.network and (self.network.training or self.network.state))
 
     def at(self, carry: Carry, own: Values | None) -> Values | None:
         """Those of a frame; `own` are those that a view knows."""

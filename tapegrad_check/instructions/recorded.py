@@ -23,19 +23,15 @@ def step(own: Instruction, n: Nodes, layout: Layout, registers: Mapping[str, Wor
     addresses: list[Word] = []
     found: list[list[int]] = []
     slot = ring(layout, registers["written"])
-    oldest: list[int] = []
-    for number, group in enumerate(own.groups):
+    oldest = read("output", slot, 1)
+    for group in own.groups:
         asked = [wires.outputs(port.address) for port in group]
         for port, address in zip(group, asked, strict=True):
             arriving = port.memory == ""
             word = read("input", registers["taken"], 1) if arriving else read(port.memory, address, port.span)
             found.append(word)
-        if number == 0:
-            oldest = read("output", slot, 1)
         addresses += asked
         wires.know([bit for word in found[len(found) - len(group) :] for bit in word])
-    if not own.groups:
-        oldest = read("output", slot, 1)
     after = {name: wires.outputs(own.registers[name]) for name in own.changed}
     writes = []
     for number in own.writes:
