@@ -16,7 +16,6 @@ from tapegrad._alive import alive
 from tapegrad._sizing import SIGHT, for_own_run, left_open, suiting, typical, typical_inputs, way
 from tapegrad._sources import Found, as_source, example_of, kind_of, parse_inputs
 from tapegrad.errors import InputError, Refused, described
-from tapegrad.learners.data import labels_of
 from tapegrad.source import Call, Rewriting, Source, State, imported
 from tapegrad.targets import Carry, Counts, Estimate, Target, target_named, target_names
 
@@ -315,7 +314,8 @@ class Compiled:
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """The part of the rows of X whose class the trained net gets right."""
-        return float(np.mean(self.predict(X) == labels_of(y)))
+        labels = imported("tapegrad.learners.data:labels_of")(y)
+        return float(np.mean(self.predict(X) == labels))
 
     def explain(self, unit: str) -> str:
         """What a weight or unit stands for, in words; or a column, a value or a row of the network, by the

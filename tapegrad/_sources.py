@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from tapegrad._files import content_of
 from tapegrad._python import defined_in, named_in_python
-from tapegrad.circuits.clocked.model import SequentialCircuit
-from tapegrad.circuits.tracer import trace
 from tapegrad.errors import BrokenNet, FormatError, InputError, Refused, TapegradError, described
 from tapegrad.source import Arrays, Format, Lowering, Source, SourceKind, imported
 from tapegrad_check.folder import once
@@ -192,7 +190,7 @@ def as_source(given: Any) -> Source:
     if isinstance(given, str | os.PathLike):
         return read(given)
     if inspect.isroutine(given) or isinstance(given, partial):
-        return trace(given)
+        return imported("tapegrad.circuits.tracer:trace")(given)
     if any(isinstance(given, kind.type) for kind in all_kinds()):
         return given
     raise _no_source(type(given))
@@ -210,6 +208,8 @@ def example_of(given: Any, source: Source) -> tuple[Any, ...]:
 
 def _called(found: Found, name: str) -> Found:
     """With a name for its source; that of a circuit with a clock is the name of its logic."""
+    from tapegrad.circuits.clocked.model import SequentialCircuit  # brings all types of values
+
     source: Any = found.source
     if isinstance(source, SequentialCircuit):
         return replace(found, source=replace(source, logic=replace(source.logic, name=name)))

@@ -4,65 +4,84 @@ attach them."""
 import os
 import sys
 from importlib.metadata import entry_points
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 import tapegrad
 from tapegrad._kept import keep_compiled
-from tapegrad.commands import (
-    campaign,
-    conformance,
-    demo,
-    disguise,
-    listing,
-    nets,
-    player,
-    run,
-    search,
-    train,
-    vnn,
-    zoo,
-)
 from tapegrad.commands.output import BAD_INPUT, console
 from tapegrad.errors import InputError, TapegradError
+from tapegrad.source import imported
 from tapegrad_check.boundary import TRACEBACK, complain, guarded
 
 ATTACHED = "tapegrad.commands"
 """The entry point group through which installed packages attach commands: functions or Typer apps."""
 
 
+OWN = {
+    "run": "tapegrad.commands.run:run",
+    "compile": "tapegrad.commands.nets:compile",
+    "verify": "tapegrad.commands.nets:verify",
+    "check": "tapegrad.commands.nets:check",
+    "export": "tapegrad.commands.nets:export",
+    "disguise": "tapegrad.commands.disguise:disguise",
+    "show": "tapegrad.commands.listing:show",
+    "estimate": "tapegrad.commands.listing:estimate",
+    "explain": "tapegrad.commands.listing:explain",
+    "targets": "tapegrad.commands.listing:targets",
+    "formats": "tapegrad.commands.listing:formats",
+    "demo": "tapegrad.commands.demo:demo",
+    "train-with": "tapegrad.commands.train:train_with",
+    "search": "tapegrad.commands.search:search",
+    "campaign": "tapegrad.commands.campaign:campaign",
+    "zoo": "tapegrad.commands.zoo:zoo",
+    "studio": "tapegrad.commands.player:studio",
+    "vnn": "tapegrad.commands.vnn:app",
+    "conformance": "tapegrad.commands.conformance:app",
+}
+"""The compiler's own commands and their places: `run` loads nothing of `zoo`."""
+
+
 class PastTyper(BaseException):
     """Carries what Typer would end without a word, or with exit code 1, to the boundary."""
+
+
+def _command(name: str, found: Any):
+    """Of a function or a Typer app."""
+    if not isinstance(found, typer.Typer):
+        function, found = found, typer.Typer(add_completion=False)
+        found.command(name)(function)
+    command = get_command(found)
+    command.name = name
+    return command
 
 
 class Commands(TyperGroup):
     """The compiler's own commands, then the attached ones, loaded when one is called or all are listed."""
 
     def list_commands(self, ctx):
-        return [*super().list_commands(ctx), *(entry.name for entry in entry_points(group=ATTACHED))]
+        return [*OWN, *(entry.name for entry in entry_points(group=ATTACHED))]
 
     def get_command(self, ctx, cmd_name):
-        own = super().get_command(ctx, cmd_name)
-        if own is not None:
-            return own
+        if cmd_name in OWN:
+            return _command(cmd_name, imported(OWN[cmd_name]))
         attached = entry_points(group=ATTACHED)
         if cmd_name in attached.names:
-            found = attached[cmd_name].load()
-            if not isinstance(found, typer.Typer):
-                function, found = found, typer.Typer(add_completion=False)
-                found.command(cmd_name)(function)
-            command = get_command(found)
-            command.name = cmd_name
-            return command
+            return _command(cmd_name, attached[cmd_name].load())
         if not attached:
             raise InputError(
                 f"there is no command {cmd_name!r}, and no installed package attaches any",
                 advice="Entry points are read from the installed distribution: try `pip install -e .`.",
             )
         return None
+
+    def resolve_command(self, ctx, args):
+        # Typer suggests one of these names for one that does not exist.
+        self.commands = {name: TyperCommand(name) for name in self.list_commands(ctx)}
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx):
         try:
@@ -110,30 +129,6 @@ def _options(
     ] = False,
 ) -> None:
     """What can be said without a command."""
-
-
-for command in (
-    run.run,
-    nets.compile,
-    nets.verify,
-    nets.check,
-    nets.export,
-    disguise.disguise,
-    listing.show,
-    listing.estimate,
-    listing.explain,
-    listing.targets,
-    listing.formats,
-    demo.demo,
-    train.train_with,
-    search.search,
-    campaign.campaign,
-    zoo.zoo,
-    player.studio,
-):
-    app.command()(command)
-app.add_typer(vnn.app, name="vnn")
-app.add_typer(conformance.app, name="conformance")
 
 
 def main() -> None:

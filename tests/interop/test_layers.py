@@ -185,7 +185,8 @@ def test_a_model_with_a_layer_leaves_pytorch_as_any_other(target: str, way: str)
 
 @pytest.mark.parametrize("trainable", [False, True])
 def test_rows_are_added_up_in_two_ways(adder, trainable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values and derivatives, by inputs and by weights, are those of what other formats can hold."""
+    """Values and derivatives, by inputs and by weights, are those of what other formats can hold: bit for bit
+    where all numbers are whole, and up to rounding for the paper's thirds."""
     torch = pytest.importorskip("torch")
     from tapegrad.networks.backends import pytorch
 
@@ -198,7 +199,8 @@ def test_rows_are_added_up_in_two_ways(adder, trainable: bool, monkeypatch: pyte
         weights = [own for own in module.parameters() if own.requires_grad]
         found.append([outputs, *torch.autograd.grad((outputs * outputs).sum(), [rows, *weights])])
     assert len(found[0]) == 2 + 2 * trainable
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    off = 0 if adder.net.form == "compact" else 1e-5
+    assert all(torch.allclose(one, other, rtol=off, atol=off) for one, other in zip(*found, strict=True))
     assert all(own.any() for own in found[0])
 
 
