@@ -41,7 +41,7 @@ def sources() -> Iterator[tuple[str, Circuit | Traced, list[int]]]:
 def rows() -> list[dict[str, Any]]:
     """Both forms of `relu`."""
     found = []
-    for form in ("compact", "paper"):
+    for form in ("practical", "paper"):
         for what, source, widths in sources():
             found += [
                 _beside_the_engine(f"relu, {form}, {what}", source, widths, form, count) for count in PATTERNS

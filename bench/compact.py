@@ -196,7 +196,7 @@ def measured(name: str, circuit: Circuit) -> list[dict[str, Any]]:
     """Sizes, times and speeds of one circuit."""
     papers = estimate(circuit, "relu", form="paper")
     begin = time.process_time()
-    compiled = compile(circuit, "relu", form="compact")
+    compiled = compile(circuit, "relu", form="practical")
     built = time.process_time()
     with TemporaryDirectory() as folder:
         save(compiled, Path(folder, "net"))
@@ -205,7 +205,7 @@ def measured(name: str, circuit: Circuit) -> list[dict[str, Any]]:
         checked = time.process_time()
     net = compiled.net
     assert isinstance(net, CompactNet)
-    without = estimate(circuit, "relu", form="compact", skips=False).parameters
+    without = estimate(circuit, "relu", form="practical", skips=False).parameters
     title = f"{name}, {circuit.size:,} gates"
 
     def row(what: str, value: float, unit: str, beside: str = "", ratio: float = 1.0) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def in_pytorch(name: str, circuit: Circuit) -> list[dict[str, Any]]:
     found = []
     bits = np.random.default_rng(0).integers(0, 2, (PATTERNS, len(circuit.inputs))).astype(bool)
     rows = torch.tensor(bits, dtype=torch.float32)
-    for form, options in (("paper", {}), ("compact", {"skips": False})):
+    for form, options in (("paper", {}), ("practical", {"skips": False})):
         if estimate(circuit, "relu", form=form, **options).parameters > LARGEST_RIVAL:
             continue
         net = compile(circuit, "relu", form=form).net

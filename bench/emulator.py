@@ -133,7 +133,7 @@ def _noise() -> Iterator[dict]:
     for arithmetic, bound in NOISE.items():
         for power in range(12):
             options = {"samples": 5, "arithmetic": arithmetic, "noise": 10.0**power * float(bound)}
-            compiled = compile(parity(2), "emulator", memory="noise-tolerant", **options)
+            compiled = compile(parity(2), "emulator", form="noise-tolerant", **options)
             if not verify(compiled, [inputs]).agreed:
                 yield {
                     "what": f"noise that breaks the noise-tolerant network, {arithmetic}",

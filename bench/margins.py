@@ -31,7 +31,7 @@ def rows() -> list[dict[str, Any]]:
             found += bracket(
                 f"relu {name} {correction}", compiled, (patterns(circuit),), correction != "none"
             )
-    compiled = compile(find(MACHINE).source, "transformer", steps=STEPS)
+    compiled = compile(find(MACHINE).source, "transformer", form="paper", steps=STEPS)
     for corrections in (True, False):
         what = f"transformer {MACHINE} {WORD} T={STEPS} {'quarters' if corrections else 'none'}"
         found += bracket(what, compiled, (WORD,), corrections)

@@ -153,7 +153,7 @@ def traced(samples: int = 16) -> list[Row]:
         X = rng.integers(0, 2, (samples, learner.inputs))
         began = time.process_time()
         machine = grid_learner(learner)
-        network = RCNNClassifier(machine, encoding="ternary").fit(X, X[:, 1])
+        network = RCNNClassifier(machine, form="paper").fit(X, X[:, 1])
         trained = time.process_time()
         network.predict(X[:1])  # code is compiled here, once for all
         ready = time.process_time()

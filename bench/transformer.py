@@ -30,7 +30,7 @@ ALWAYS_NEW_CELLS = TuringMachine({("a", ("0",)): Rule(("1",), (1,), "a")}, "a", 
 
 def compiled(machine: TuringMachine, exponent: int, attention: str = "hardmax") -> TransformerNet:
     """The net for 2^exponent steps."""
-    net = tg.compile(machine, "transformer", steps=1 << exponent, attention=attention).net
+    net = tg.compile(machine, "transformer", form="paper", steps=1 << exponent, attention=attention).net
     assert isinstance(net, TransformerNet)
     return net
 
@@ -139,7 +139,7 @@ def _with_memories() -> list[dict]:
         ("an RV32IM loop", program, 12, "reference", 1 << 10),
         ("the champion by gates", CHAMPION, 24, "fast", MOST_STEPS),
     ):
-        net = tg.compile(source, "transformer", steps=1 << exponent, construction="ports").net
+        net = tg.compile(source, "transformer", steps=1 << exponent, form="practical").net
         begun = net.advance(net.start(source.start()), 1, engine)
         seconds = _seconds(lambda net=net, begun=begun, s=steps, e=engine: net.advance(begun, s, e))
         result.append(

@@ -169,7 +169,7 @@ def margins(
     from tapegrad_papers.wei.margins import attacked, lower_bounds, patterns
 
     found = find(source)
-    papers = {"form": "paper"} if target == "relu" else {}
+    papers = {"form": "paper"} if target in ("relu", "transformer") else {}
     compiled = compile(found.source, target, **(papers | parse_options(settings)))
     if input and not attack:
         raise InputError("only an attack needs an input", advice="Leave out --input or --no-attack.")
@@ -212,7 +212,7 @@ def restarts(
         typer.Option(min=1, max=MOST_RESTARTS, help="Restarts; default: as many as the corollary asks for."),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Draw every weight of the filter from U_s.")] = False,
-    encoding: Annotated[str, typer.Option(help="channels or ternary.")] = "channels",
+    form: Annotated[str, typer.Option(help="practical or paper.")] = "practical",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -227,11 +227,12 @@ def restarts(
     import numpy as np
 
     from tapegrad.search import task_named
+    from tapegrad.targets.rcnn.encoding import encoding_of
     from tapegrad_papers.goel.restarts import best_machine_filter, best_raw_filter, sizes
 
     chosen = task_named(task)
     family = family_of(states or 1, pairs or 0, writes)
-    if raw and (writes or pairs or exponent != 2 or encoding != "channels"):
+    if raw and (writes or pairs or exponent != 2 or form != "practical"):
         raise InputError("raw filters belong to no machine", advice="With --raw give --states alone.")
     asked = sizes(family, accuracy, failure)
     if asked.validation > MOST_EXAMPLES:
@@ -257,7 +258,13 @@ def restarts(
             about = _about_raw(family.states)
         else:
             best = best_machine_filter(
-                data, family, number, exponent=exponent, encoding=encoding, seed=seed, progress=report
+                data,
+                family,
+                number,
+                exponent=exponent,
+                encoding=encoding_of(form),
+                seed=seed,
+                progress=report,
             )
             about = _about_machine(best.filter.table, family, asked.chance)
             promise = f"within {accuracy:g} of the family's best machine with probability {1 - failure:g}"

@@ -25,10 +25,11 @@ SHORT = {
 COLUMNS = tuple(SHORT.values())
 ROWS = (
     "`relu`, compact", "`relu`, without skips", "`relu`, paper", "`transformer`, paper",
-    "`transformer`, paper, softmax", "`transformer`, circuit", "`transformer`, clock",
-    "`transformer`, program", "`decoder`, machine", "`decoder`, RASP", "`decoder`, RASP with means",
-    "`rcnn`, channels", "`rcnn`, ternary", "`simplex`", "`tape`", "`extended`", "`emulator`, practical",
-    "`emulator`, noise-tolerant", "`emulator`, exact", "`rcnn`, trained memory", "stock checkpoints",
+    "`transformer`, paper, softmax", "`transformer`, machine", "`transformer`, circuit",
+    "`transformer`, clock", "`transformer`, program", "`decoder`, machine", "`decoder`, RASP",
+    "`decoder`, RASP with means", "`rcnn`, channels", "`rcnn`, ternary", "`simplex`", "`tape`", "`extended`",
+    "`emulator`, practical", "`emulator`, noise-tolerant", "`emulator`, exact", "`rcnn`, trained memory",
+    "stock checkpoints",
 )  # fmt: skip
 
 DIGITS = "80 digits"

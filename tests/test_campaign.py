@@ -221,12 +221,12 @@ def test_a_value_that_is_no_number_is_a_mismatch(monkeypatch):
     monkeypatch.setattr(Numba, "between", lambda *a: true_between(*a) * np.float32("nan"))
     monkeypatch.setattr(Numba, "layers", lambda *a: true_layers(*a) * np.float32("nan"))
     drawn = programs("relu", 8)
-    assert {one.options["form"] for one in drawn} == {"paper", "compact"}
+    assert {one.options["form"] for one in drawn} == {"paper", "practical"}
     assert all(verdict.mismatch for verdict in judge(drawn, "fast"))
 
 
 @pytest.mark.parametrize(
-    ("target", "options"), [("transformer", {"construction": "ports"}), ("emulator", {"memory": "exact"})]
+    ("target", "options"), [("transformer", {"form": "practical"}), ("emulator", {"form": "paper"})]
 )
 def test_other_nets_of_a_target_are_followed_one_by_one(target, options):
     """Heads and gates in place of the paper's layers, and a memory of exact fractions."""

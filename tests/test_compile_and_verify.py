@@ -83,14 +83,14 @@ def test_verify_notices_a_net_of_another_circuit() -> None:
 
 
 def test_verify_notices_a_net_of_another_machine() -> None:
-    net = tg.compile(machines.ready("busy-beaver-3x2"), "transformer", steps=24)
-    wrong = tg.compile(machines.ready("busy-beaver-2x2"), "transformer", steps=24)
+    net = tg.compile(machines.ready("busy-beaver-3x2"), "transformer", form="paper", steps=24)
+    wrong = tg.compile(machines.ready("busy-beaver-2x2"), "transformer", form="paper", steps=24)
     report = tg.verify(dataclasses.replace(net, net=wrong.net), [()], engine="fast")
     assert not report.agreed
 
 
 def test_verify_notices_a_net_that_stops_early() -> None:
-    net = tg.compile(machines.ready("busy-beaver-3x2"), "transformer", steps=24)
+    net = tg.compile(machines.ready("busy-beaver-3x2"), "transformer", form="paper", steps=24)
     own = net.net
     assert isinstance(own, TransformerNet)
     pairs = np.flatnonzero([name.startswith("pair") for name in own.layout.names])

@@ -19,11 +19,11 @@ CASES = {
     "tape": [("busy-beaver-3x2", {"cells": 20}), ("busy-beaver-3x2", {"cells": 2000}), ("palindrome", {})],
     "emulator": [
         ("learn-parity8", {}),
-        ("learn-dictator8", {"memory": "exact"}),
-        ("learn-dictator8", {"memory": "noise-tolerant", "samples": 2}),
+        ("learn-dictator8", {"form": "paper"}),
+        ("learn-dictator8", {"form": "noise-tolerant", "samples": 2}),
         ("increment", {}),
     ],
-    "rcnn": [("increment", {}), ("adder2", {"encoding": "ternary"})],
+    "rcnn": [("increment", {}), ("adder2", {"form": "paper"})],
 }
 
 
@@ -116,7 +116,7 @@ def test_a_transformer_counted_by_hand_in_pytorch(source: str) -> None:
     which come embedded, and the first layer's rows for pairs at which the machine halts twice: it looks at
     them before the step that they belong to, to see whether there is one."""
     torch = pytest.importorskip("torch")
-    net = tg.compile(source, "transformer", steps=16)
+    net = tg.compile(source, "transformer", form="paper", steps=16)
     assert isinstance(net.net, TransformerNet)
     module, arrays = tg.to_torch(net), paper_arrays(net.net)
     halting = np.flatnonzero(arrays["theta_halt"])

@@ -116,7 +116,7 @@ def on_two_tapes(seed: int) -> TuringMachine:
 @pytest.mark.parametrize(
     ("target", "seed", "options"),
     [
-        ("transformer", 8, {"construction": "paper"}),
+        ("transformer", 8, {"form": "paper"}),
         ("transformer", 9, {}),
         ("rcnn", 31, {}),
     ],
@@ -137,7 +137,7 @@ def test_a_missing_rule_on_two_tapes_leaves_the_last_state(
 
 @pytest.mark.parametrize("every", [1, 5])
 def test_a_run_that_ends_without_a_state_of_the_source_is_a_mismatch(every: int) -> None:
-    net = tg.compile(on_two_tapes(9), "transformer", construction="paper")
+    net = tg.compile(on_two_tapes(9), "transformer", form="paper")
     assert tg.verify(net, [()], every=every).agreed
     (rewriting,) = net.passes
     lost = dataclasses.replace(net, passes=(dataclasses.replace(rewriting, halted=None),))

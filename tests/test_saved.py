@@ -393,17 +393,17 @@ def test_an_option_that_no_net_is_compiled_with(value: int, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("value", [-1, 10**9, 2**63 - 1])
 @pytest.mark.parametrize(
-    ("encoding", "name"),
+    ("form", "name"),
     [
-        ("ternary", "filter.0.columns"),
-        ("ternary", "filter.3.rows"),
-        ("ternary", "rules.index"),
-        ("channels", "rules.index"),
+        ("paper", "filter.0.columns"),
+        ("paper", "filter.3.rows"),
+        ("paper", "rules.index"),
+        ("practical", "rules.index"),
     ],
 )
-def test_filters_read_nothing_beyond_their_ends(encoding: str, name: str, value: int, tmp_path: Path) -> None:
+def test_filters_read_nothing_beyond_their_ends(form: str, name: str, value: int, tmp_path: Path) -> None:
     """Loops in compiled code check no bounds, nor does NumPy's bincount at 2^63 - 1: it wrote beyond them."""
-    tg.save(tg.compile(tg.read("1RB1LB_1LA1RZ"), "rcnn", encoding=encoding), tmp_path / "net")
+    tg.save(tg.compile(tg.read("1RB1LB_1LA1RZ"), "rcnn", form=form), tmp_path / "net")
     saved = Saved.of(tmp_path / "net")
     saved.arrays[f"network.{name}"] = saved.arrays[f"network.{name}"].copy()
     saved.arrays[f"network.{name}"][-1] = value

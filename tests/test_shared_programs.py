@@ -62,7 +62,7 @@ def test_compact_nets_share_the_compiled_engine(compiled):
         return [len(loop.signatures) for loop in own]
 
     nets: list[Any] = [
-        tg.compile(random_circuit(seed, inputs=inputs, size=size), "relu", form="compact").net
+        tg.compile(random_circuit(seed, inputs=inputs, size=size), "relu", form="practical").net
         for seed, inputs, size in ((0, 5, 30), (1, 5, 35), (2, 9, 400))
     ]
     before, rng, seen = len(compiled), np.random.default_rng(0), []

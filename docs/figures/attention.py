@@ -17,7 +17,7 @@ def main() -> None:
     """The attention of the copying layer over time, as a picture."""
     machine = tg.read(MACHINE)
     assert isinstance(machine, tg.TuringMachine)
-    net = tg.compile(machine, "transformer", steps=128).net
+    net = tg.compile(machine, "transformer", form="paper", steps=128).net
     assert isinstance(net, TransformerNet)
     watching = Watching(net.network, net.reading, net.given(net.start(machine.start())))
     steps = sum(1 for _ in machine.run(machine.start()))

@@ -96,7 +96,7 @@ def _machine(target: str, seed: int, draws: Draws) -> Program:
     if target == "decoder":
         return Program(target, machine, inputs, {"tokens": _horizon(draws)})
     attention = "softmax" if draws.chance(1 / 4) else "hardmax"
-    options = {"steps": length - 1, "attention": attention, "construction": "paper"}
+    options = {"steps": length - 1, "attention": attention, "form": "paper"}
     return Program(target, machine, inputs, options)
 
 
@@ -129,8 +129,8 @@ def _grid_machine(target: str, seed: int, draws: Draws) -> Program:
         )
         for _ in range(2)
     )
-    encoding = "ternary" if draws.chance(1 / 32) else "channels"
-    return Program(target, machine, inputs, {"margin": LENGTHS[target], "encoding": encoding})
+    form = "paper" if draws.chance(1 / 32) else "practical"
+    return Program(target, machine, inputs, {"margin": LENGTHS[target], "form": form})
 
 
 def _learner(target: str, seed: int, draws: Draws) -> Program:
@@ -156,7 +156,7 @@ def _patterns(seed: int, bits: int) -> tuple[tuple[Any, ...], ...]:
 def _relu_options(draws: Draws) -> dict[str, Any]:
     """Either precision; three of four in the paper's form, whose states are compared layer by layer."""
     chosen = {"dtype": ("float32", "float64")[draws.one_below(2)]}
-    return chosen | {"form": "compact" if draws.chance(1 / 4) else "paper"}
+    return chosen | {"form": "practical" if draws.chance(1 / 4) else "paper"}
 
 
 def _circuit(target: str, seed: int, draws: Draws) -> Program:

@@ -162,10 +162,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "adder": lambda: relu_case(adder(), form="paper", correction="quarters"),
     "adder-ternary": lambda: relu_case(adder(), signs=False, form="paper", correction="none"),
     "sha256": lambda: relu_case(sha256_round(), form="paper", correction="none"),
-    "sha256-compact": lambda: relu_case(sha256_round(), written=False, form="compact", skips=False),
+    "sha256-compact": lambda: relu_case(sha256_round(), written=False, form="practical", skips=False),
     "number": number_case,
     "convolution": convolution_case,
-    "attention": lambda: decoder_case("increment", WORD, steps=32),
+    "attention": lambda: decoder_case("increment", WORD, form="paper", steps=32),
     "clock": lambda: decoder_case("counter8", TRACE, steps=len(TRACE)),
     "program": lambda: decoder_case("subleq-hello", far=512.0, written=False, steps=64, input=1, output=4),
 }

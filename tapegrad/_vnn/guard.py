@@ -60,7 +60,7 @@ THRESHOLD = Fraction(1, 2)
 MARGIN = Fraction(1, 2)
 RADIUS = CUTS[0]
 """Y is 1 within this distance of a witness of bits."""
-PAPER, COMPACT = FORMS = "paper", "compact"
+PAPER, COMPACT = FORMS = "paper", "practical"
 LARGEST_VALUE = 2.0**120
 """Bounds of values may not exceed this; float32 ends at 2^128."""
 

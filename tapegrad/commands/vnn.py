@@ -38,7 +38,7 @@ def make_instances(
     ] = 8,
     seed: Annotated[int, typer.Option(min=0, max=(1 << 31) - 1, help="Of all that is drawn.")] = 0,
     seconds: Annotated[int, typer.Option(min=1, max=86_400, help="The time in instances.csv.")] = 60,
-    form: Annotated[str, typer.Option(help="Of the networks: paper, or compact.")] = "paper",
+    form: Annotated[str, typer.Option(help="Of the networks: paper, or practical.")] = "paper",
     cnf: Annotated[
         list[Path] | None, typer.Option(help="A formula in DIMACS format; repeatable. Needs python-sat.")
     ] = None,

@@ -129,7 +129,7 @@ def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any
         case NoisyNet(arithmetic="decimal"):
             raise Refused(
                 "PyTorch has no decimals, in which this net computes",
-                advice="Compile with arithmetic=double, or memory=practical.",
+                advice="Compile with arithmetic=double, or form=practical.",
             )
         case DescentNet() | PracticalNet() | NoisyNet():
             module: nn.Module = TrainedModule(net)

@@ -179,9 +179,10 @@ class Machine(ABC):
     def word(self) -> int:
         """Bits of a word of RAM."""
 
-    @abstractmethod
     def instruction(self, registers: Mapping[str, IntValue]) -> Instruction:
-        """One instruction: what registers and words become, whether a byte is taken and one put out."""
+        """One instruction: what registers and words become, whether a byte is taken and one put out. A machine
+        whose ports are others writes its `step` instead."""
+        raise NotImplementedError
 
     def step(self, registers: Mapping[str, IntValue]) -> Step:
         """One instruction, with its input and output as memories: the byte at `taken` is the next, and the

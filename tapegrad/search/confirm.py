@@ -10,6 +10,7 @@ from tapegrad.machines.compiled import run as run_machine
 from tapegrad.machines.model import GridConfiguration, GridMachine
 from tapegrad.search.run import SearchResult
 from tapegrad.search.tasks import task_named
+from tapegrad.targets.rcnn.encoding import encoding_of
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.predicting import configuration, predict_many, roll_out
 from tapegrad.targets.rcnn.training import memorise
@@ -44,15 +45,13 @@ class Confirmation:
         return asdict(self) | {"agrees": self.agrees}
 
 
-def confirm(
-    result: SearchResult, *, encoding: str = "ternary", points: int = 32, seed: int = 1
-) -> Confirmation:
+def confirm(result: SearchResult, *, form: str = "paper", points: int = 32, seed: int = 1) -> Confirmation:
     """Draws a problem of the task, trains the network of the winner on it, and runs it on test points."""
     rng = np.random.default_rng(seed)
     problem = task_named(result.task).draw(rng)
     X, y = problem.X, problem.y
     machine = result.machine
-    network = Rcnn.of(machine, len(X), X.shape[1], MOST_LAYERS, encoding=encoding)
+    network = Rcnn.of(machine, len(X), X.shape[1], MOST_LAYERS, encoding=encoding_of(form))
     steps = list(memorise(network, X.astype(float), y.astype(float), engine="fast"))
     memory = steps[-1].memory
     lemma_2 = np.vstack([np.column_stack([X, np.ones(len(X))]) * y[:, None], np.ones(X.shape[1] + 1)]) / 3

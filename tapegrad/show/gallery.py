@@ -37,7 +37,9 @@ BEGIN = (
     Entry(IDEAS, "a busy beaver, run by gradient descent", "1RB1LB_1LA0LC_1RZ1LD_1RD0RA", "tape"),
     Entry(IDEAS, "a loss that falls step by step", "increment", "simplex", "101", "longest=3"),
     Entry(IDEAS, "200 + 55 by a ReLU network", "adder8", "relu", "a=200 b=55"),
-    Entry(IDEAS, "a transformer that remembers by attention", "palindrome", "transformer", "abba"),
+    Entry(
+        IDEAS, "a transformer that remembers by attention", "palindrome", "transformer", "abba", "form=paper"
+    ),
     Entry(IDEAS, "a language model that runs a machine", "increment", "decoder", "1011"),
     Entry(IDEAS, "sorting in one pass of attention", "rasp-sort", "decoder", "c a d a"),
     Entry(IDEAS, "SGD that carries out a learning algorithm", EXAMPLE, "emulator"),

@@ -14,6 +14,7 @@ from tapegrad.learners.on_grid import GridLearner
 from tapegrad.machines.many_heads import ManyHeadMachine
 from tapegrad.machines.model import GridMachine
 from tapegrad.sklearn.common import CompiledClassifier, Points, read_classifier
+from tapegrad.targets.rcnn.encoding import encoding_of
 from tapegrad.targets.rcnn.fast import Roller
 from tapegrad.targets.rcnn.network import Frame, Rcnn
 from tapegrad.targets.rcnn.predicting import predict
@@ -35,7 +36,7 @@ class RCNNClassifier(CompiledClassifier):
     `layers` is the L of Definition 5, an upper limit: a machine that needs more is reported.
     """
 
-    SETTINGS = {"frame": list | None, "layers": int, "encoding": str, "engine": str}  # noqa: RUF012
+    SETTINGS = {"frame": list | None, "layers": int, "form": str, "engine": str}  # noqa: RUF012
 
     def __init__(
         self,
@@ -44,14 +45,14 @@ class RCNNClassifier(CompiledClassifier):
         threshold: float | str | None = None,
         frame: tuple[int, ...] | None = None,
         layers: int = 10_000_000,
-        encoding: str = "channels",
+        form: str = "practical",
         engine: str = "fast",
     ) -> None:
         self.machine = machine
         self.threshold = threshold
         self.frame = frame
         self.layers = layers
-        self.encoding = encoding
+        self.form = form
         self.engine = engine
 
     def __sklearn_clone__(self) -> "RCNNClassifier":
@@ -92,7 +93,7 @@ class RCNNClassifier(CompiledClassifier):
                 "samples": learner.samples,
             },
         }
-        net = compile(learner.machine, "rcnn", encoding=self.encoding).net
+        net = compile(learner.machine, "rcnn", form=self.form).net
         self._write(path, net, learner.machine, {"memory": self.memory_}, settings)
 
     @classmethod
@@ -123,6 +124,11 @@ class RCNNClassifier(CompiledClassifier):
     def _begin(self, learner: AnyLearner, samples: int) -> None:
         frame = learner.frame if self.frame is None else Frame(*self.frame)
         self.network_ = Rcnn.of(
-            learner.machine, samples, self.n_features_in_, self.layers, encoding=self.encoding, frame=frame
+            learner.machine,
+            samples,
+            self.n_features_in_,
+            self.layers,
+            encoding=encoding_of(self.form),
+            frame=frame,
         )
         self._roller = Roller(self.network_.filter, self.network_.encoding)

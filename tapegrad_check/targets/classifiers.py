@@ -18,6 +18,8 @@ from tapegrad_check.targets.emulator import TRAINED
 from tapegrad_check.targets.filters import CLOSE
 from tapegrad_check.targets.rcnn import MEMORY
 
+FORMS = {"practical": "channels", "paper": "ternary"}
+"""How a filter of each form encodes a cell."""
 NOT_COMPARED = "not compared: class names, thresholds, settings, trained memory"
 
 
@@ -71,7 +73,7 @@ def _emulated(settings: dict[str, Any], row: int, arrays: Arrays) -> int:
 def _on_grid(settings: dict[str, Any], net: dict[str, Any], arrays: Arrays) -> int:
     """The number of features. A sample is written as thirds of signs, its label last; then comes the sample
     that ends training, which consists of ones."""
-    require(settings["encoding"] == net["encoding"], "the classifier has another encoding than the net")
+    require(FORMS.get(settings["form"]) == net["encoding"], "the classifier has another form than the net")
     memory = arrays[MEMORY].astype(np.float64)
     require(min(memory.shape) > 0 and len(memory) > 1, "nothing has been memorised")
     thirds = (np.abs(np.abs(memory) - 1 / 3) <= CLOSE).all() and (memory[-1] > 0).all()

@@ -35,7 +35,7 @@ def check(
     config: dict[str, Any], own: Arrays, certificate: dict[str, Any], source: Model | None, graph: Graph
 ) -> Checked:
     """What was proved, in sentences; `CheckError` names the first thing that does not hold."""
-    require(config.keys() == ENTRIES and config["form"] == "compact", "the net is of no known form")
+    require(config.keys() == ENTRIES and config["form"] == "practical", "the net is of no known form")
     require(own.keys() == ARRAYS, "arrays are others")
     net, skips = wired(graph), config["skips"]
     require(type(skips) is bool, "it is not said whether there are skip connections")

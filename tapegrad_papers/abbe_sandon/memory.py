@@ -203,7 +203,7 @@ def _near(a: Decimal, b: Decimal) -> bool:
 
 
 def _exact(learner: Learner, p: str = "3") -> ExactNet:
-    net = compile(learner, "emulator", memory="exact", exponent=p).net
+    net = compile(learner, "emulator", form="paper", exponent=p).net
     assert isinstance(net, ExactNet)
     return net
 
@@ -262,7 +262,7 @@ def lemma_3(long: bool) -> Outcome:
     spare = ExactConstants.of(Fraction(3), learners[0].cells).field.m0
     for learner in learners:
         x = np.random.default_rng(1).integers(0, 2, (10, learner.inputs))
-        compiled = compile(learner, "emulator", memory="exact")
+        compiled = compile(learner, "emulator", form="paper")
         report = verify(compiled, [(x, x[:, 0], 3)])
         agreed &= report.agreed
         states += report.states

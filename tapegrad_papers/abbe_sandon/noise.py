@@ -269,7 +269,7 @@ CASE = ([[1, 0], [1, 1], [0, 1], [0, 0], [1, 1], [1, 0]], [1, 1, 0, 0, 1, 1])
 def lemma_6(long: bool) -> Outcome:
     noise, bits, samples = float(NOISE["decimal"]), 2, 3
     compiled = compile(
-        parity(bits), "emulator", memory="noise-tolerant", samples=samples, arithmetic="decimal", noise=noise
+        parity(bits), "emulator", form="noise-tolerant", samples=samples, arithmetic="decimal", noise=noise
     )
     report = verify(compiled, [(*CASE, 1, False)])
     carry = compiled.start(*CASE, 1, False)
@@ -308,7 +308,7 @@ def lemma_6(long: bool) -> Outcome:
 
 @PAPER.claim("Remark 13", "No weight ever exceeds the constant 2^242 3^25")
 def remark_13(long: bool) -> Outcome:
-    compiled = compile(parity(2), "emulator", memory="noise-tolerant", samples=3, arithmetic="decimal")
+    compiled = compile(parity(2), "emulator", form="noise-tolerant", samples=3, arithmetic="decimal")
     carry, largest = compiled.start(*CASE, 1, False), Decimal(0)
     first = max(abs(w) for w in carry.weights)
     with localcontext(prec=DIGITS):

@@ -140,7 +140,7 @@ def remark_12(long: bool) -> Outcome:
     states = list(learner.run(learner.start(x, x[:, 1], 1, False)))
     refused = ""
     try:
-        compile(learner, "emulator", memory="noise-tolerant")
+        compile(learner, "emulator", form="noise-tolerant")
     except Refused as refusal:
         refused = refusal.what
     checks = {

@@ -96,7 +96,7 @@ def decoded_runs(long: bool) -> list[DecodedRun]:
 
 def transformer(machine: TuringMachine, steps: int) -> TransformerNet:
     """The net of the machine for runs of at most so many steps."""
-    net = compile(machine, "transformer", steps=steps).net
+    net = compile(machine, "transformer", form="paper", steps=steps).net
     assert isinstance(net, TransformerNet)
     return net
 

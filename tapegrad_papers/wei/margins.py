@@ -316,8 +316,8 @@ def chain_of(net: Any) -> Chain:
     if isinstance(net, TransformerNet):
         return transformer_chain(net)
     raise Refused(
-        "margins are defined for the target relu in the paper's form and for the target transformer",
-        advice="Choose one of these; for relu, compile with form=paper.",
+        "margins are defined for the targets relu and transformer in the paper's form",
+        advice="Choose one of these, with form=paper.",
     )
 
 
@@ -330,8 +330,8 @@ def problem_of(compiled: Compiled, *inputs: Any, corrections: bool = True) -> Pr
     if isinstance(net, TransformerNet):
         return transformer_problem(net, compiled.start(*inputs), corrections)
     raise Refused(
-        "margins are defined for the target relu in the paper's form and for the target transformer",
-        advice="Choose one of these; for relu, compile with form=paper.",
+        "margins are defined for the targets relu and transformer in the paper's form",
+        advice="Choose one of these, with form=paper.",
     )
 
 

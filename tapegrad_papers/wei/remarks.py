@@ -100,7 +100,7 @@ def softmax(long: bool) -> Outcome:
     machine, palindrome = there_and_back(), ready("palindrome")
     steps = 2 * TURNS + 4
     hard, soft, deciding = (
-        compile(own, "transformer", steps=T, attention=kind).net
+        compile(own, "transformer", form="paper", steps=T, attention=kind).net
         for own, T, kind in (
             (machine, steps, "hardmax"),
             (machine, steps, "softmax"),
@@ -119,7 +119,7 @@ def softmax(long: bool) -> Outcome:
     exponents = range(4, 13, 1 if long else 4)
     betas, bounds = [], []
     for e in exponents:
-        net = compile(ready("increment"), "transformer", steps=1 << e, attention="softmax").net
+        net = compile(ready("increment"), "transformer", form="paper", steps=1 << e, attention="softmax").net
         assert isinstance(net, TransformerNet)
         betas.append(net.temperature)
         chain = transformer_chain(net)

@@ -52,7 +52,7 @@ def even_ones() -> Compiled:
         ("odd", ("_",)): Rule(("_",), (1,), "no"),
     }
     machine = TuringMachine(rules, "even", accept=frozenset({"yes"}), reject=frozenset({"no"}), name="even")
-    return compile(machine, "transformer", steps=4)
+    return compile(machine, "transformer", form="paper", steps=4)
 
 
 @PAPER.claim("Lemma D.7", "Noise within (D.6) on the first layer is within reach of the first correction")

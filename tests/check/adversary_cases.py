@@ -146,20 +146,20 @@ TARGETS: dict[str, dict[str, Case]] = {
         "relu of a RASP program": (SORT, COUNT, {"count": 2}),
     }),
     "relu, compact": _nets("relu", {
-        "relu, compact": ("adder2", "multiplier2", {"form": "compact"}),
-        "relu, compact, of a machine": (BB2, OTHER, {"form": "compact", "steps": 2, "cells": 4}),
-        "relu, without skips": ("parity4", "majority5", {"form": "compact", "skips": False}),
-        "relu, compact, of wires": (WIRES, "multiplier2", {"form": "compact"}),
+        "relu, compact": ("adder2", "multiplier2", {"form": "practical"}),
+        "relu, compact, of a machine": (BB2, OTHER, {"form": "practical", "steps": 2, "cells": 4}),
+        "relu, without skips": ("parity4", "majority5", {"form": "practical", "skips": False}),
+        "relu, compact, of wires": (WIRES, "multiplier2", {"form": "practical"}),
     }),
     "transformer": _nets("transformer", {
-        "transformer": (BB2, OTHER, {"steps": 16}),
+        "transformer": (BB2, OTHER, {"form": "paper", "steps": 16}),
         "transformer, softmax": (BB2, OTHER, {"steps": 16, "correction": "thirds", **SOFT}),
     }),
     "heads and gates": _nets("transformer", {
         "transformer of a clock": (COUNTER, SHIFTER, {"steps": 12}),
         "transformer of a clock, softmax": (COUNTER, SHIFTER, {"steps": 12, **SOFT}),
         "transformer of two tapes": (two_tapes("1"), two_tapes("0"), {"steps": 30}),
-        "transformer in memory": (BB2, OTHER, {"steps": 16, "construction": "ports", **SOFT}),
+        "transformer in memory": (BB2, OTHER, {"steps": 16, **SOFT}),
         "transformer of a circuit": ("adder2", "multiplier2", {}),
         "transformer of a program": (ECHO, COUNTING, ROOM),
     }),
@@ -187,13 +187,13 @@ TARGETS: dict[str, dict[str, Case]] = {
         "emulator, with noise": (parity(1), conjunction(1, 2), {"noise": 1e-12, "steps": 64}),
     }),
     "exact memory": _nets("emulator", {
-        "exact memory": (parity(1), conjunction(1, 2), {"memory": "exact"}),
-        "exact memory of a guess": (GUESSES, ONES, {"memory": "exact"}),
-        "exact memory of a constant": (ONES, GUESSES, {"memory": "exact"}),
+        "exact memory": (parity(1), conjunction(1, 2), {"form": "paper"}),
+        "exact memory of a guess": (GUESSES, ONES, {"form": "paper"}),
+        "exact memory of a constant": (ONES, GUESSES, {"form": "paper"}),
     }),
     "noise-tolerant memory": _nets("emulator", {
-        "noise-tolerant memory": (parity(1), conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2}),
-        "noise-tolerant memory of a constant": (ONES, GUESSES, {"memory": "noise-tolerant", "samples": 2}),
+        "noise-tolerant memory": (parity(1), conjunction(1, 2), {"form": "noise-tolerant", "samples": 2}),
+        "noise-tolerant memory of a constant": (ONES, GUESSES, {"form": "noise-tolerant", "samples": 2}),
     }),
     "simplex": _nets("simplex", {
         "simplex": (BB2, OTHER, {"inputs": [[]]}),
@@ -210,7 +210,7 @@ TARGETS: dict[str, dict[str, Case]] = {
     "extended": {"extended": _of("extended", _trained, (-1.0,), (1.0,))},
     "rcnn": _nets("rcnn", {
         "rcnn": (BB2, OTHER, {"margin": 4}),
-        "rcnn, ternary": (BB2, OTHER, {"margin": 4, "encoding": "ternary"}),
+        "rcnn, ternary": (BB2, OTHER, {"margin": 4, "form": "paper"}),
         "rcnn of a circuit": ("parity4", "majority5", {"margin": 8}),
     }),
     "disguised": {

@@ -191,7 +191,7 @@ def test_bounds_on_a_filter_are_where_they_should_be() -> None:
 @cache
 def traced(bits: int = 2) -> Net:
     """A learner traced from Python, as a machine on the grid: 637 states for 2 bits."""
-    return net_of(grid_learner(parity(bits)).machine, "rcnn", {"encoding": "ternary"})
+    return net_of(grid_learner(parity(bits)).machine, "rcnn", {"form": "paper"})
 
 
 def last_digit(net: Net) -> None:
@@ -327,7 +327,7 @@ def test_large_filters_pass_and_forged_ones_are_refused(reason: str, change: Cha
 
 @pytest.mark.parametrize("change", [leak, same_at_the_ends, constant_question])
 def test_small_filters_let_nothing_through(change: Change) -> None:
-    net = net_of(random_grid_machine(3, states=5, symbols=3), "rcnn", {"encoding": "ternary"})
+    net = net_of(random_grid_machine(3, states=5, symbols=3), "rcnn", {"form": "paper"})
     assert net.verdict("rcnn") == COMPUTES_SOURCE
     change(net)
     assert "off by" in refusal(net)
@@ -335,7 +335,7 @@ def test_small_filters_let_nothing_through(change: Change) -> None:
 
 @pytest.mark.slow
 def test_a_perceptron_of_9654_states_is_checked() -> None:
-    net = net_of(grid_learner(perceptron(3, 16)).machine, "rcnn", {"encoding": "ternary"})
+    net = net_of(grid_learner(perceptron(3, 16)).machine, "rcnn", {"form": "paper"})
     assert len(net.config["states"]) == 9654
     assert net.verdict("rcnn") == COMPUTES_SOURCE
     for change in (last_digit, other_machine):
@@ -345,7 +345,7 @@ def test_a_perceptron_of_9654_states_is_checked() -> None:
 
 
 def test_a_channel_filter_of_more_states_than_a_full_table_has_room_for_is_checked() -> None:
-    net = net_of(random_grid_machine(5, states=640, symbols=2), "rcnn", {"encoding": "channels"})
+    net = net_of(random_grid_machine(5, states=640, symbols=2), "rcnn", {"form": "practical"})
     assert net.verdict("rcnn") == COMPUTES_SOURCE
     other_machine(net)
     assert "off by" in refusal(net)

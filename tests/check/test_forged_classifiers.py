@@ -36,7 +36,7 @@ MADE: dict[str, Callable[[], Any]] = {
         *data(3)
     ),
     "on the grid": lambda: RCNNClassifier(on_grid.parity(), threshold=0.8, frame=(1, 1, 2, 1)).fit(*data(2)),
-    "ternary": lambda: RCNNClassifier(on_grid.parity(), threshold=0.8, encoding="ternary").fit(*data(2)),
+    "ternary": lambda: RCNNClassifier(on_grid.parity(), threshold=0.8, form="paper").fit(*data(2)),
 }
 
 
@@ -127,7 +127,7 @@ EMULATED: list[tuple[str, dict[str, Any]]] = [
     ("no step, and changed", {"steps": 0}),
 ]
 ON_GRID: list[tuple[str, dict[str, Any]]] = [
-    ("another encoding", {"encoding": "ternary"}),
+    ("another form", {"form": "paper"}),
     *(
         (
             "made for other data",

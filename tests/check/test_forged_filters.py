@@ -28,7 +28,7 @@ def answer(net: Saved, question: int, value: float) -> float:
 def test_kinks_so_far_away_that_a_value_is_rounded(tmp_path: Path) -> None:
     """v + 2^48 has steps of 1/16 and, just below, of 1/32. What they differ by, 32 times and less a constant,
     is 0 where the checker looks, at the ends of a piece, and 1 in between."""
-    save(compile(read("1RB1LB_1LA1RZ"), "rcnn", margin=4, encoding="ternary"), tmp_path / "own")
+    save(compile(read("1RB1LB_1LA1RZ"), "rcnn", margin=4, form="paper"), tmp_path / "own")
     genuine, question, value = Saved.of(tmp_path / "own"), 6, 13 / 27
     forged = genuine.copy()
     own = forged.arrays

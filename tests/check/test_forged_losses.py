@@ -16,7 +16,7 @@ SOURCES: dict[str, tuple[str, dict[str, Any]]] = {
     "simplex": ("1RB1LB_1LA1RZ", {"inputs": [[]]}),
     "tape": ("1RB1LB_1LA1RZ", {"cells": 8}),
     "emulator": ("learn-parity2", {}),
-    "emulator, noise-tolerant": ("learn-parity2", {"memory": "noise-tolerant", "samples": 2}),
+    "emulator, noise-tolerant": ("learn-parity2", {"form": "noise-tolerant", "samples": 2}),
 }
 
 

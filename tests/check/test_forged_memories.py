@@ -163,7 +163,7 @@ def test_noise_is_borne_for_so_many_samples_only(tmp_path: Path) -> None:
 
 def test_a_noise_tolerant_memory_has_room_for_so_many_samples_only(tmp_path: Path) -> None:
     """The learner learns from later ones as well, and the net does not."""
-    save(compile(parity(2), "emulator", memory="noise-tolerant", samples=1), tmp_path / "net")
+    save(compile(parity(2), "emulator", form="noise-tolerant", samples=1), tmp_path / "net")
     assert check(tmp_path / "net").verdict == "computes this source, for the first sample"
     x, y = np.array([[1, 1], [1, 0], [0, 0]]), np.array([1, 1, 1])
     assert not verify(load(tmp_path / "net"), [(x, y, 0, False)]).agreed

@@ -173,7 +173,7 @@ def test_a_temperature_at_which_softmax_overflows(tmp_path: Path) -> None:
 
 def test_sums_of_a_filter_that_double_precision_loses(tmp_path: Path) -> None:
     """What V4 makes of a unit, 2^50 times, is added in V5 first and taken away last."""
-    net = Forge(BB2, "rcnn", tmp_path / "net", margin=4, encoding="ternary")
+    net = Forge(BB2, "rcnn", tmp_path / "net", margin=4, form="paper")
     genuine = net.saved.arrays
     before = len(genuine["network.filter.3.bias"])
 

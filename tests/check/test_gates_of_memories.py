@@ -16,10 +16,10 @@ TURNED = {(1, 1, -2): 2, (1, 1, 2): -2, (-1, -1, 2): -2, (-1, -1, -2): 2}
 """AND, OR, NAND, NOR by their weights; another weight of the constant turns AND into OR and back."""
 FEW_BITS = 12
 NETS = {
-    "exact, parity": (parity(2), {"memory": "exact"}),
-    "exact, majority": (majority(2, 3), {"memory": "exact"}),
-    "noise-tolerant, conjunction": (conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2}),
-    "noise-tolerant, parity": (parity(1), {"memory": "noise-tolerant", "samples": 2}),
+    "exact, parity": (parity(2), {"form": "paper"}),
+    "exact, majority": (majority(2, 3), {"form": "paper"}),
+    "noise-tolerant, conjunction": (conjunction(1, 2), {"form": "noise-tolerant", "samples": 2}),
+    "noise-tolerant, parity": (parity(1), {"form": "noise-tolerant", "samples": 2}),
 }
 
 

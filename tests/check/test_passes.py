@@ -138,7 +138,7 @@ def test_no_plan_is_that_of_a_learner_with_another_gate() -> None:
         assert not believed(with_source(folder, other))
 
 
-ON_ONE_TAPE = {"transformer": {"construction": "paper"}}
+ON_ONE_TAPE = {"transformer": {"form": "paper"}}
 """Options with which several tapes are put on one."""
 
 

@@ -288,7 +288,7 @@ def test_what_is_followed_is_in_proportion_to_the_files(
 
 
 def test_numbers_that_would_fill_the_memory(tmp_path: Path) -> None:
-    genuine = saved(parity(1), "emulator", tmp_path / "net", memory="exact")
+    genuine = saved(parity(1), "emulator", tmp_path / "net", form="paper")
     for key, hostile in (("p", "1e999999"), ("p", "9" * 5000), ("m0", "1e999999")):
         forged = genuine.copy()
         forged.config["net"][key] = hostile

@@ -46,7 +46,7 @@ def others(rule: Any) -> list[Any]:
 
 
 def test_no_net_is_that_of_a_machine_with_another_rule() -> None:
-    net = net_of(LETTERS, "transformer", {"steps": 2, "construction": "ports"})
+    net = net_of(LETTERS, "transformer", {"steps": 2, "form": "practical"})
     assert net.verdict("transformer") == COMPUTES_SOURCE
     for case, rule in LETTERS.rules.items():
         rest = {key: own for key, own in LETTERS.rules.items() if key != case}
@@ -64,7 +64,7 @@ def test_machines_of_every_size_pass() -> None:
         if symbols**count > 30:
             continue
         machine = random_machine(seed, tapes=count, symbols=symbols, states=2, stay=bool(seed % 2))
-        net = net_of(machine, "transformer", {"steps": 1 + seed, "construction": "ports"})
+        net = net_of(machine, "transformer", {"steps": 1 + seed, "form": "practical"})
         found = net.checked("transformer")
         assert found.verdict == COMPUTES_SOURCE
         said = f"for all of {len(machine.rules):,} rules"

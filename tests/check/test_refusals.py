@@ -38,11 +38,11 @@ from tests.check.altering import (
 NETS: dict[str, dict[str, Any]] = {
     "tape": {"cells": 16},
     "simplex": {"inputs": [[], ["1"]]},
-    "transformer": {"steps": 4},
+    "transformer": {"form": "paper", "steps": 4},
     "transformer thirds": {"steps": 4, "correction": "thirds"},
-    "transformer softmax": {"steps": 4, "attention": "softmax"},
+    "transformer softmax": {"form": "paper", "steps": 4, "attention": "softmax"},
     "rcnn": {"margin": 3},
-    "rcnn ternary": {"margin": 3, "encoding": "ternary"},
+    "rcnn ternary": {"margin": 3, "form": "paper"},
 }
 
 
@@ -55,7 +55,7 @@ def genuine(name: str) -> Net:
 @cache
 def deciding() -> Net:
     """A net with verdicts."""
-    return net_of(read("palindrome"), "transformer", {"steps": 4})
+    return net_of(read("palindrome"), "transformer", {"form": "paper", "steps": 4})
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -64,7 +64,7 @@ def test_genuine_nets_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("symbols", [2, 4, 5])
-@pytest.mark.parametrize("options", [{}, {"encoding": "ternary"}], ids=["channels", "ternary"])
+@pytest.mark.parametrize("options", [{}, {"form": "paper"}], ids=["channels", "ternary"])
 def test_filters_for_more_symbols_pass_and_no_others(options: dict[str, Any], symbols: int) -> None:
     net = net_of(random_grid_machine(symbols, states=2, symbols=symbols), "rcnn", options)
     assert net.verdict("rcnn") == COMPUTES_SOURCE
@@ -496,7 +496,12 @@ def test_a_simplex_of_another_unit_falls_by_three_of_them() -> None:
 
 @pytest.mark.parametrize(
     ("target", "options"),
-    [("tape", {"cells": 8}), ("simplex", {"inputs": [[]]}), ("transformer", {"steps": 1}), ("rcnn", {})],
+    [
+        ("tape", {"cells": 8}),
+        ("simplex", {"inputs": [[]]}),
+        ("transformer", {"form": "paper", "steps": 1}),
+        ("rcnn", {}),
+    ],
 )
 def test_a_machine_that_halts_at_once_is_one(target: str, options: dict[str, Any]) -> None:
     """One state, no rule, one vertex where vertices are configurations."""

@@ -47,7 +47,7 @@ CIRCUIT = ready("multiplier3")
 
 @cache
 def genuine(skips: bool = True) -> Net:
-    return net_of(CIRCUIT, "relu", {"form": "compact", "skips": skips})
+    return net_of(CIRCUIT, "relu", {"form": "practical", "skips": skips})
 
 
 def copied(net: Net) -> Net:
@@ -228,7 +228,7 @@ def _by_hand(
     holds = np.array([holds for *_, holds in units], np.int32)
     said = {"statement": checker.STATEMENT, "units": len(units), "held": int((holds >= 0).sum())}
     graph, arrays = graph_arrays(network)
-    config = {"form": "compact", "skips": True}
+    config = {"form": "practical", "skips": True}
     claims = said | {"largest_sum": 1000, "at_outputs": 0.0}
     return Net(config, arrays | {"holds": holds}, claims, model_of(*source_to_json(circuit)), graph)
 
@@ -334,7 +334,7 @@ def test_what_is_not_near_by_is_merged_node_by_node() -> None:
     make.output("y", make.and_(late, make.not_(a)))
     make.output("z", early)
     circuit = make.circuit()
-    net = net_of(circuit, "relu", {"form": "compact"})
+    net = net_of(circuit, "relu", {"form": "practical"})
     assert net.verdict("relu") == COMPUTES_SOURCE
     source = net.source
     assert isinstance(source, CheckersCircuit)

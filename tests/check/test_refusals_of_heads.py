@@ -40,7 +40,7 @@ NETS: dict[str, dict[str, Any]] = {
 
 @cache
 def genuine(name: str) -> Net:
-    return net_of(two_tapes("1"), "transformer", {**NETS[name], "construction": "ports"})
+    return net_of(two_tapes("1"), "transformer", {**NETS[name], "form": "practical"})
 
 
 @pytest.mark.parametrize("name", NETS)

@@ -36,8 +36,8 @@ from tests.check.altering import (
 
 NETS: dict[str, tuple[Any, dict[str, Any]]] = {
     "emulator": (parity(2), {}),
-    "emulator exact": (parity(2), {"memory": "exact"}),
-    "emulator noisy": (conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2}),
+    "emulator exact": (parity(2), {"form": "paper"}),
+    "emulator noisy": (conjunction(1, 2), {"form": "noise-tolerant", "samples": 2}),
 }
 
 
@@ -401,7 +401,7 @@ def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Cha
     ("arithmetic", "most"), [("double", 2.0**-85 / 3**9), ("decimal", 2.0**-134 / 3**11)]
 )
 def test_more_noise_than_the_lemma_allows_leaves_nothing_proved(arithmetic: str, most: float) -> None:
-    net = net_of(parity(1), "emulator", {"memory": "noise-tolerant", "samples": 1, "arithmetic": arithmetic})
+    net = net_of(parity(1), "emulator", {"form": "noise-tolerant", "samples": 1, "arithmetic": arithmetic})
     for noise, verdict in ((most * (1 - 1e-9), for_the_first(1)), (most * (1 + 1e-9), OWN_TABLE)):
         net.config["noise"] = noise
         assert net.verdict("emulator") == verdict

@@ -21,10 +21,10 @@ Change = Callable[[Net], Any]
 def genuine(name: str) -> Net:
     """Nets as their graphs."""
     if name == "paper":
-        own = net_of(two_tapes("1"), "transformer", {"steps": 3, "construction": "paper"})
+        own = net_of(two_tapes("1"), "transformer", {"steps": 3, "form": "paper"})
         config, arrays, (network, more) = of_heads.put_together_as_in_the_paper(own.config, own.arrays)
         return Net(config, arrays | more, own.claims, own.source, network)
-    options = {"steps": 3, "construction": "ports", "attention": name}
+    options = {"steps": 3, "form": "practical", "attention": name}
     own = net_of(two_tapes("1"), "transformer", options)
     config, (network, arrays) = of_heads.put_together(own.config, own.arrays)
     return Net(config, arrays, own.claims, own.source, network)

@@ -175,7 +175,7 @@ def test_the_convolution_is_the_machine(cases):
 def test_attention_follows_the_machine(cases):
     """Row by row: state and head of the interpreter, and each row is what the next one starts from."""
     machine, case = ready("increment"), cases["attention"]
-    net: Any = tg.compile(machine, "transformer", steps=32).net
+    net: Any = tg.compile(machine, "transformer", form="paper", steps=32).net
     layout, out = net.layout, output(case)
     states = list(machine.run(machine.start("10110111")))
     assert len(states) == len(out)

@@ -18,7 +18,7 @@ from tapegrad.machines.library import ready
 from tests.interop.cases import all_patterns, random_circuit
 from tests.networks.altered import net_with
 
-COMPACT = {"form": "compact"}
+COMPACT = {"form": "practical"}
 FORMS = (*({"correction": c} for c in ("thirds", "quarters", "none")), COMPACT, COMPACT | {"skips": False})
 
 
@@ -27,8 +27,8 @@ def outputs(circuit, bits):
 
 
 @settings(deadline=None, max_examples=40)
-@example(67, {"form": "compact"})  # a bit only over bits that lie two levels below
-@example(125773, {"form": "compact", "skips": False})  # reads bits together with later copies of them
+@example(67, {"form": "practical"})  # a bit only over bits that lie two levels below
+@example(125773, {"form": "practical", "skips": False})  # reads bits together with later copies of them
 @given(st.integers(0, 10**6), st.sampled_from(FORMS))
 def test_same_function_on_every_pattern(seed, options):
     circuit = random_circuit(seed)
@@ -39,7 +39,7 @@ def test_same_function_on_every_pattern(seed, options):
     assert not (found.kinds == Gate.ID).any()
 
 
-@pytest.mark.parametrize("form", ["paper", "compact"])
+@pytest.mark.parametrize("form", ["paper", "practical"])
 def test_provenance_is_not_looked_at(form):
     """With every gate that the net remembers changed to FALSE, the weights still say adder."""
     circuit = ready_circuit("adder8")

@@ -38,7 +38,7 @@ def slopes_of_the_extension(x: np.ndarray) -> np.ndarray:
     return np.array([extension(x + own) - extension(x - own) for own in step])
 
 
-@pytest.fixture(scope="module", params=["compact", pytest.param("paper", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["practical", pytest.param("paper", marks=pytest.mark.slow)])
 def adder(request: pytest.FixtureRequest) -> tg.Compiled:
     return tg.compile("adder2", "relu", form=request.param)
 
@@ -199,7 +199,7 @@ def test_rows_are_added_up_in_two_ways(adder, trainable: bool, monkeypatch: pyte
         weights = [own for own in module.parameters() if own.requires_grad]
         found.append([outputs, *torch.autograd.grad((outputs * outputs).sum(), [rows, *weights])])
     assert len(found[0]) == 2 + 2 * trainable
-    off = 0 if adder.net.form == "compact" else 1e-5
+    off = 0 if adder.net.form == "practical" else 1e-5
     assert all(torch.allclose(one, other, rtol=off, atol=off) for one, other in zip(*found, strict=True))
     assert all(own.any() for own in found[0])
 

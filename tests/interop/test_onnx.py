@@ -37,7 +37,7 @@ def session(compiled):
 @settings(deadline=None, max_examples=10)
 @given(
     st.integers(0, 10**6),
-    st.sampled_from([{"correction": "thirds"}, {"correction": "none"}, {"form": "compact"}]),
+    st.sampled_from([{"correction": "thirds"}, {"correction": "none"}, {"form": "practical"}]),
 )
 def test_relu_outputs_on_every_pattern(seed, options):
     circuit = random_circuit(seed)
@@ -54,7 +54,7 @@ def test_relu_without_inputs_that_matter():
     make = CircuitBuilder(simplify=False)
     make.input("unused")
     make.output("one", make.constant(True))
-    for options in ({"correction": "quarters"}, {"form": "compact"}):
+    for options in ({"correction": "quarters"}, {"form": "practical"}):
         model, run = session(tapegrad.compile(make.circuit(), "relu", **options))
         assert run.run(None, {"bits": np.zeros((2, 1), np.float32)})[0].tolist() == [[1.0], [1.0]]
         assert json.loads(notes_of(model)["outputs"]) == ["one"]
@@ -63,9 +63,9 @@ def test_relu_without_inputs_that_matter():
 @pytest.mark.parametrize(
     ("name", "word", "options"),
     [
-        ("palindrome", "abba", {"steps": 64}),
-        ("increment", "1011", {"steps": 32, "attention": "softmax"}),
-        ("increment", "", {"steps": 32}),
+        ("palindrome", "abba", {"form": "paper", "steps": 64}),
+        ("increment", "1011", {"form": "paper", "steps": 32, "attention": "softmax"}),
+        ("increment", "", {"form": "paper", "steps": 32}),
     ],
 )
 def test_transformer_outputs_at_every_step(name, word, options):
@@ -93,10 +93,10 @@ def test_transformer_outputs_at_every_step(name, word, options):
         assert bool(found["halted"]) == (step == len(states) - 1)
 
 
-@pytest.mark.parametrize("encoding", ["channels", "ternary"])
-def test_rcnn_filter_at_every_step(encoding):
+@pytest.mark.parametrize("form", ["practical", "paper"])
+def test_rcnn_filter_at_every_step(form):
     example: Any = target_named("rcnn").examples()[0]
-    compiled: Any = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=5)
+    compiled: Any = tapegrad.compile(example.source, "rcnn", form=form, margin=5)
     _, run = session(compiled)
     carry = first = compiled.start(*example.inputs)
     grid, states = carry.grid, list(example.source.run(example.source.start(*example.inputs)))
@@ -104,13 +104,13 @@ def test_rcnn_filter_at_every_step(encoding):
         running, grid = run.run(None, {"grid": grid})
         assert bool(running.any()) is not compiled.net.done(carry)
         carry = compiled.net.advance(carry, 1, "fast")
-        assert np.abs(grid - carry.grid).max() <= (0 if encoding == "channels" else 1e-12)
+        assert np.abs(grid - carry.grid).max() <= (0 if form == "practical" else 1e-12)
         assert compiled.net.decode(first._replace(grid=grid)) == state
     assert len(states) > 4
 
 
 def test_what_has_no_network_is_refused():
-    compiled: Any = tapegrad.compile("learn-parity2", "emulator", memory="exact")
+    compiled: Any = tapegrad.compile("learn-parity2", "emulator", form="paper")
     with pytest.raises(Refused, match="80 digits"):
         to_onnx(compiled)
 

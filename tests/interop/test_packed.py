@@ -17,7 +17,7 @@ def product(a, b):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"correction": "none"}, {"correction": "thirds"}, {"form": "compact"}]
+    "options", [{}, {"correction": "none"}, {"correction": "thirds"}, {"form": "practical"}]
 )
 def test_products_on_words_are_those_of_python(options):
     net: Any = tg.compile(trace(product, UInt(6), UInt(6)).circuit, "relu", **options).net

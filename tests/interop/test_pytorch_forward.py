@@ -21,7 +21,7 @@ from tapegrad.interop import pytorch as interop  # noqa: E402
 from tapegrad.interop.pytorch import to_torch  # noqa: E402
 
 written_out: Any = interop.plain_layers
-COMPACT = {"form": "compact"}
+COMPACT = {"form": "practical"}
 FORMS = (*({"correction": c} for c in ("thirds", "quarters", "none")), COMPACT, COMPACT | {"skips": False})
 
 
@@ -95,9 +95,9 @@ def test_relu_in_double_precision_and_a_constant_circuit():
 @pytest.mark.parametrize(
     ("name", "word", "options"),
     [
-        ("palindrome", "abba", {"steps": 64}),
+        ("palindrome", "abba", {"form": "paper", "steps": 64}),
         ("increment", "111", {"steps": 32, "attention": "softmax", "correction": "thirds"}),
-        ("increment", "", {"steps": 32}),
+        ("increment", "", {"form": "paper", "steps": 32}),
     ],
 )
 def test_transformer_outputs_at_every_step(name, word, options):
@@ -117,10 +117,10 @@ def test_transformer_outputs_at_every_step(name, word, options):
     assert steps == len(outputs)
 
 
-@pytest.mark.parametrize("encoding", ["channels", "ternary"])
-def test_rcnn_filter_at_every_step(encoding):
+@pytest.mark.parametrize("form", ["practical", "paper"])
+def test_rcnn_filter_at_every_step(form):
     example = target_named("rcnn").examples()[0]
-    compiled: Any = tapegrad.compile(example.source, "rcnn", encoding=encoding, margin=4)
+    compiled: Any = tapegrad.compile(example.source, "rcnn", form=form, margin=4)
     carry = first = compiled.start(*example.inputs)
     module, grid = to_torch(compiled), torch.tensor(np.asarray(carry.grid))
     states = list(example.source.run(example.source.start(*example.inputs)))
@@ -130,6 +130,6 @@ def test_rcnn_filter_at_every_step(encoding):
             running, grid = module(grid)
         assert bool(running.any()) is not compiled.net.done(before)
         # Channels hold small integers; ternary numbers are summed in another order.
-        assert np.abs(grid.numpy() - carry.grid).max() <= (0 if encoding == "channels" else 1e-12)
+        assert np.abs(grid.numpy() - carry.grid).max() <= (0 if form == "practical" else 1e-12)
         assert compiled.net.decode(first._replace(grid=grid.numpy())) == state
     assert len(states) > 4

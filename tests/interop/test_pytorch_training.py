@@ -132,7 +132,7 @@ def test_a_thousand_instructions_by_sgd():
 def test_memories_beyond_floats_are_refused():
     example = target_named("emulator").examples()[0]
     with pytest.raises(Refused, match="practical"):
-        to_torch(tapegrad.compile(example.source, "emulator", memory="exact"))
+        to_torch(tapegrad.compile(example.source, "emulator", form="paper"))
 
 
 @pytest.mark.parametrize("encoding", ["channels", "ternary"])

@@ -34,7 +34,7 @@ def run_recipe(name: str, folder: Path, *lines: str, page: str = "exports.md") -
 
 
 @pytest.mark.parametrize(
-    "options", [{"correction": "thirds"}, {"correction": "none"}, {"form": "compact"}, {"skips": False}]
+    "options", [{"correction": "thirds"}, {"correction": "none"}, {"form": "practical"}, {"skips": False}]
 )
 def test_relu_with_numpy(tmp_path, options):
     tapegrad.save(tapegrad.compile(ready_circuit("adder8"), "relu", **options), tmp_path / "net")
@@ -50,7 +50,7 @@ def test_relu_with_numpy(tmp_path, options):
 
 def test_transformer_with_numpy(tmp_path):
     machine = ready("increment")
-    tapegrad.save(tapegrad.compile(machine, "transformer", steps=32), tmp_path / "net")
+    tapegrad.save(tapegrad.compile(machine, "transformer", form="paper", steps=32), tmp_path / "net")
     reader = [recipe("transformer"), "for one in run('1011'): print(*one)"]
     found = run_recipe("network", tmp_path / "net", *reader, page="format.md")
     states = list(machine.run(machine.start("1011")))

@@ -101,7 +101,7 @@ def test_targets(target: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("target", "options"),
     [("tape", {"cells": 400}), ("decoder", {"tokens": 40_000}), ("simplex", {"inputs": [([[1], [0]],)]}),
-     ("emulator", {"memory": "exact"})],
+     ("emulator", {"form": "paper"})],
 )  # fmt: skip
 def test_targets_for_machines(target: str, options: dict) -> None:
     source = random_sequential(3, inputs=1, latches=2, outputs=1, size=4)

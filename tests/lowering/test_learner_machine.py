@@ -124,7 +124,7 @@ def test_verify_notices_a_net_of_another_learner():
 
 def test_what_cannot_be_built_is_refused():
     with pytest.raises(Refused, match="GiB"):
-        tg.compile(parity(3), "transformer", construction="paper")
+        tg.compile(parity(3), "transformer", form="paper")
     with pytest.raises(Refused, match="weights"):
         tg.compile(parity(4), "rcnn")
     with pytest.raises(InputError, match="at least one wire"):

@@ -28,10 +28,11 @@ CASES = {
     "relu, compact": Case("adder2", "relu", {}, ([[1, 0, 1, 1], [1, 1, 1, 1]],)),
     "relu, without skips": Case("adder2", "relu", {"skips": False}, ([[1, 0, 1, 1], [1, 1, 1, 1]],)),
     "relu, paper": Case("adder2", "relu", {"form": "paper", "correction": "quarters"}, ([[1, 0, 1, 1]],)),
-    "transformer, paper": Case("increment", "transformer", {"steps": 16}, ("11",)),
+    "transformer, paper": Case("increment", "transformer", {"form": "paper", "steps": 16}, ("11",)),
     "transformer, paper, softmax": Case(
-        "increment", "transformer", {"steps": 16, "attention": "softmax", "correction": "quarters"}, ("11",)
+        "increment", "transformer", {"form": "paper", "steps": 16, "attention": "softmax"}, ("11",)
     ),
+    "transformer, machine": Case("increment", "transformer", {"steps": 16}, ("11",)),
     "transformer, circuit": Case("adder2", "transformer", {}, ([[1, 0, 1, 1]],)),
     "transformer, clock": Case("counter8", "transformer", {"steps": 8}, (TRACE,)),
     "transformer, program": Case("subleq-hello", "transformer", {"steps": 32, "input": 1, "output": 4}, ()),
@@ -39,7 +40,7 @@ CASES = {
     "decoder, RASP": Case("rasp-reverse", "decoder", {}, ("abc",)),
     "decoder, RASP with means": Case("rasp-fraction", "decoder", {}, ("aba",)),
     "rcnn, channels": Case("increment", "rcnn", {"margin": 2}, ("1",)),
-    "rcnn, ternary": Case("increment", "rcnn", {"margin": 2, "encoding": "ternary"}, ("1",)),
+    "rcnn, ternary": Case("increment", "rcnn", {"margin": 2, "form": "paper"}, ("1",)),
 }
 
 
@@ -49,14 +50,14 @@ TRAINED = {
     "tape": Case("increment", "tape", {"cells": 8}, ("11",)),
     "emulator, practical": Case("dictator", "emulator", {}, SAMPLES),
     "emulator, noise-tolerant": Case(
-        "dictator", "emulator", {"memory": "noise-tolerant", "samples": 3}, (*SAMPLES[:2], 3, False)
+        "dictator", "emulator", {"form": "noise-tolerant", "samples": 3}, (*SAMPLES[:2], 3, False)
     ),
 }
 """Nets that run while they are trained."""
 BEGUN = {"emulator, noise-tolerant": 1}
 """Steps of training that were taken, if not three."""
 EXACT_MEMORY = "emulator, exact"
-COMPILED = {**CASES, **TRAINED, EXACT_MEMORY: Case("dictator", "emulator", {"memory": "exact"}, SAMPLES)}
+COMPILED = {**CASES, **TRAINED, EXACT_MEMORY: Case("dictator", "emulator", {"form": "paper"}, SAMPLES)}
 """Whatever compiles."""
 
 

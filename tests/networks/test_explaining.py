@@ -156,7 +156,7 @@ def test_the_names_of_the_network_are_known_to_the_command() -> None:
 
 
 def test_a_net_without_a_network_has_its_own_names_alone() -> None:
-    net = tg.compile(dictator(2, 2), "emulator", memory="exact")
+    net = tg.compile(dictator(2, 2), "emulator", form="paper")
     assert list(net.units()) == list(net.net.units())
     with pytest.raises(InputError):
         net.explain("loss")

@@ -31,12 +31,17 @@ def copying(count: int) -> TuringMachine:
 NETS = {
     "relu": (circuits.ready("adder2"), "relu", {}),
     "relu-of-machine": (tg.read(BB2), "relu", {"steps": 2, "cells": 4}),
+    "relu-paper": (circuits.ready("adder2"), "relu", {"form": "paper"}),
     "transformer": (tg.read("1RZ1RZ"), "transformer", {"steps": 1}),
+    "transformer-paper": (tg.read("1RZ1RZ"), "transformer", {"form": "paper", "steps": 1}),
+    "transformer-of-clock": (tg.read("counter8"), "transformer", {"steps": 4}),
     "decoder": (machines.ready("increment"), "decoder", {"tokens": 500}),
     "simplex": (machines.ready("increment"), "simplex", {"inputs": [["11"], ["0"]]}),
     "tape": (machines.ready("increment"), "tape", {"cells": 16}),
     "tape-of-circuit": (circuits.ready("parity4"), "tape", {"cells": 64}),
     "emulator": (tg.read(BB2), "emulator", {"steps": 8, "cells": 5}),
+    "emulator-exact": (tg.read("learn-parity1"), "emulator", {"form": "paper"}),
+    "emulator-tolerant": (tg.read("learn-parity1"), "emulator", {"form": "noise-tolerant", "samples": 2}),
     "rcnn": (tg.read(BB2), "rcnn", {"margin": 4}),
 }
 

@@ -63,7 +63,7 @@ def test_finds_a_machine_by_search_alone(task):
 
 @pytest.mark.slow
 def test_the_winner_learns_in_the_network_trained_by_sgd():
-    found = confirm(run("single-coordinate", HARD), encoding="ternary", points=16)
+    found = confirm(run("single-coordinate", HARD), form="paper", points=16)
     assert found.memory_error < 1e-10
     assert found.output < 1e-10
     assert found.agreed == found.points == 16

@@ -35,7 +35,7 @@ def near(image: np.ndarray, colour: tuple[int, int, int]) -> int:
 
 def test_every_step_is_a_picture_in_its_colours():
     bits = np.array([[3 >> i & 1 for i in range(2)] + [1, 0]])
-    recording = record(tg.compile(read("adder2"), "relu", form="compact"), bits)
+    recording = record(tg.compile(read("adder2"), "relu", form="practical"), bits)
     found = frames(gif(recording))
     assert len(found) == len(recording.frames)
     assert all(image.shape == (animation.HEIGHT, animation.WIDTH, 3) for image in found)

@@ -91,7 +91,7 @@ def test_every_target_draws_its_own_example_in_words_for_everybody(target):
     assert not re.search(r"(src|href)=", text.split("</style>")[0])
 
 
-@pytest.mark.parametrize("form", ["paper", "compact"])
+@pytest.mark.parametrize("form", ["paper", "practical"])
 def test_a_circuit_is_drawn_with_the_values_that_its_wires_have(form):
     circuit = read("adder8")
     bits = np.array([[200 >> i & 1 for i in range(8)] + [100 >> i & 1 for i in range(8)]])
@@ -108,7 +108,7 @@ def test_a_circuit_is_drawn_with_the_values_that_its_wires_have(form):
             assert (values.get(node, 0) > 0) == (wires[int(held[2])] != bool(held[1]))
 
 
-@pytest.mark.parametrize("form", [pytest.param("paper", marks=pytest.mark.slow), "compact"])
+@pytest.mark.parametrize("form", [pytest.param("paper", marks=pytest.mark.slow), "practical"])
 def test_a_larger_net_is_drawn_by_its_layers(form):
     circuit = read("multiplier12")
     recording = record(tg.compile(circuit, "relu", form=form), np.ones((1, 24), int))
@@ -164,7 +164,7 @@ def test_the_ring_has_a_dot_for_every_configuration_and_labels_that_can_be_read(
 def test_attention_copies_from_the_last_write():
     machine = find("busy-beaver-3x2").source
     assert isinstance(machine, TuringMachine)
-    panel, frames = drawing(record(tg.compile(machine, "transformer", steps=32)))
+    panel, frames = drawing(record(tg.compile(machine, "transformer", form="paper", steps=32)))
     states = list(machine.run(machine.start()))
     for now, frame in enumerate(frames[1:]):
         writers = [step for step in range(1, now + 1) if states[step - 1].heads[0] == states[now].heads[0]]

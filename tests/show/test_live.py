@@ -100,10 +100,10 @@ def test_the_loss_of_a_simplex_falls_in_the_page_as_in_the_engine():
 
 
 @node
-@pytest.mark.parametrize("encoding", ["channels", "ternary"])
-def test_a_convolution_in_the_page_is_that_of_the_engine(encoding):
+@pytest.mark.parametrize("form", ["practical", "paper"])
+def test_a_convolution_in_the_page_is_that_of_the_engine(form):
     """Every number of every cell after every layer, and the layer after which no rule applies any more."""
-    compiled = tg.compile(find("increment").source, "rcnn", margin=3, encoding=encoding)
+    compiled = tg.compile(find("increment").source, "rcnn", margin=3, form=form)
     live, net = record(compiled, "1011").live, compiled.net
     assert live is not None
     for word in ("110", "11"):
@@ -159,7 +159,7 @@ def test_what_does_not_fit_a_convolution_is_said():
 def test_a_relu_network_in_the_page_is_that_of_the_engine(name):
     circuit = read(name)
     assert isinstance(circuit, Circuit)
-    compiled = tg.compile(circuit, "relu", form="compact")
+    compiled = tg.compile(circuit, "relu", form="practical")
     net = compiled.net
     assert isinstance(net, CompactNet)
     rows = np.random.default_rng(0).integers(0, 2, (6, len(circuit.inputs)))
@@ -172,7 +172,7 @@ def test_a_relu_network_in_the_page_is_that_of_the_engine(name):
 
 @node
 def test_numbers_are_read_as_bits_and_bad_ones_refused():
-    live = record(tg.compile(read("adder8"), "relu", form="compact"), np.zeros((1, 16), int)).live
+    live = record(tg.compile(read("adder8"), "relu", form="practical"), np.zeros((1, 16), int)).live
     assert live is not None
     wanted = [200 >> i & 1 for i in range(8)] + [100 >> i & 1 for i in range(8)]
     for typed in ("a=200 b=100", "200 100", "b=100, a=200"):

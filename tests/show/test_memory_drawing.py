@@ -124,7 +124,7 @@ def test_tokens_that_are_looked_at_are_always_in_view():
 
 def test_a_machine_with_two_tapes_is_drawn():
     machine = find("copying").source
-    recording = record(tg.compile(machine, "transformer", construction="ports", steps=64), "ab")
+    recording = record(tg.compile(machine, "transformer", form="practical", steps=64), "ab")
     panel, frames = drawing(recording)
     check(panel, frames)
     assert recording.agreed

@@ -42,11 +42,11 @@ def multiplier(bits: int) -> Circuit:
 @given(st.integers(0, 1 << 30), st.integers(1, 8), st.integers(1, 120), st.booleans())
 def test_random_circuits_on_all_inputs(seed: int, inputs: int, size: int, skips: bool) -> None:
     circuit = random_circuit(seed, inputs=inputs, size=size, outputs=4, kinds=tuple(Gate))
-    compiled = compile(circuit, "relu", form="compact", skips=skips)
+    compiled = compile(circuit, "relu", form="practical", skips=skips)
     report = verify(compiled, engine="fast")
     assert report.agreed
     assert report.exhaustive
-    said = estimate(circuit, "relu", form="compact", skips=skips)
+    said = estimate(circuit, "relu", form="practical", skips=skips)
     assert (said.parameters, said.depth) == (compiled.net.parameters, compact(compiled).depth)
 
 
@@ -55,7 +55,7 @@ def test_both_engines_in_both_precisions() -> None:
     numbers = np.arange(1 << 12)
     bits = numbers[:, None] >> np.arange(12) & 1
     for dtype in ("float32", "float64"):
-        net = compact(compile(circuit, "relu", form="compact", dtype=dtype))
+        net = compact(compile(circuit, "relu", form="practical", dtype=dtype))
         for engine in net.engines:
             found = net.outputs(bits, engine)
             assert found.dtype == dtype
@@ -98,7 +98,7 @@ def test_a_full_adder_shares_its_majority() -> None:
     half = make.xor(a, b)
     make.output("carry", make.or_(make.and_(a, b), make.and_(half, c)))
     make.output("sum", make.xor(half, c))
-    net = compact(compile(make.circuit(), "relu", form="compact"))
+    net = compact(compile(make.circuit(), "relu", form="practical"))
     assert len(net.holds) == 3
     entries, rows = len(net.wiring.places), len(net.wiring.biases)
     assert 2 * (entries - 2) + 3 * len(net.holds) == 25  # but for the outputs, the cost of the recipe
@@ -128,7 +128,7 @@ def test_simplification() -> None:
     assert (literals["constant"], literals["nothing"], literals["a"]) == (0, 0, 2)
     assert literals["xor"] == literals["same"]
     assert len(graph.left) == 3 + 3  # the constant, two inputs, AND, AND NOT, XOR
-    assert verify(compile(make.circuit(), "relu", form="compact")).agreed
+    assert verify(compile(make.circuit(), "relu", form="practical")).agreed
 
 
 def test_circuits_without_gates_or_outputs_or_inputs() -> None:
@@ -138,28 +138,28 @@ def test_circuits_without_gates_or_outputs_or_inputs() -> None:
     make.output("not a", make.not_(a))
     make.output("one", make.constant(True))
     for skips in (True, False):
-        assert verify(compile(make.circuit(), "relu", form="compact", skips=skips)).agreed
+        assert verify(compile(make.circuit(), "relu", form="practical", skips=skips)).agreed
     nothing = CircuitBuilder()
     nothing.output("zero", nothing.constant(False))
-    net = compact(compile(nothing.circuit(), "relu", form="compact"))
+    net = compact(compile(nothing.circuit(), "relu", form="practical"))
     assert net.outputs(np.zeros((2, 0))).tolist() == [[-1], [-1]]
-    empty = compact(compile(CircuitBuilder().circuit(), "relu", form="compact"))
+    empty = compact(compile(CircuitBuilder().circuit(), "relu", form="practical"))
     assert empty.outputs(np.zeros((2, 0))).shape == (2, 0)
 
 
 def test_without_skips_every_layer_reads_the_one_before() -> None:
-    net = compact(compile(multiplier(5), "relu", form="compact", **WITHOUT))
+    net = compact(compile(multiplier(5), "relu", form="practical", **WITHOUT))
     wiring = net.wiring
     layer = wiring.layer_of_place
     reader = np.repeat(layer[wiring.inputs :], np.diff(wiring.starts))
     assert (layer[wiring.places] == reader - 1).all()
-    with_skips = compact(compile(multiplier(5), "relu", form="compact"))
+    with_skips = compact(compile(multiplier(5), "relu", form="practical"))
     assert net.depth == with_skips.depth
     assert len(with_skips.holds) < len(net.holds) / 3
 
 
 def test_slots_are_free_only_after_the_last_reader() -> None:
-    net = compact(compile(multiplier(5), "relu", form="compact"))
+    net = compact(compile(multiplier(5), "relu", form="practical"))
     (of_place, slots), last, layer = net.wiring.slots(), net.wiring.last_read, net.wiring.layer_of_place
     for slot in range(slots):
         places = np.flatnonzero(of_place == slot)
@@ -172,7 +172,7 @@ def test_what_is_read_is_found_again_from_slots(skips: bool) -> None:
     """The builder's places, and those that a network of slots is read back as."""
     circuit = multiplier(5)
     wiring, holds = made(circuit, skips=skips)
-    net = compact(compile(circuit, "relu", form="compact", skips=skips))
+    net = compact(compile(circuit, "relu", form="practical", skips=skips))
     for own, found in zip(wiring[1:], net.wiring[1:], strict=True):
         assert np.array_equal(own, found)
     assert np.array_equal(holds, net.holds)
@@ -180,7 +180,7 @@ def test_what_is_read_is_found_again_from_slots(skips: bool) -> None:
 
 def test_sums_too_large_for_bytes_are_taken_in_floating_point() -> None:
     """A net whose weights were changed so that values grow: both engines still agree."""
-    net = compact(compile(multiplier(3), "relu", form="compact"))
+    net = compact(compile(multiplier(3), "relu", form="practical"))
     ends = int(net.wiring.starts[len(net.holds)])
     grown = net_with(net, "values", slice(0, ends), net.wiring.values[:ends] * 5)
     bits = np.arange(64)[:, None] >> np.arange(6) & 1
@@ -191,19 +191,19 @@ def test_sums_too_large_for_bytes_are_taken_in_floating_point() -> None:
 
 def test_forms_and_options() -> None:
     circuit = multiplier(2)
-    assert isinstance(compile(circuit, "relu", form="compact").net, CompactNet)
+    assert isinstance(compile(circuit, "relu", form="practical").net, CompactNet)
     assert isinstance(compile(circuit, "relu").net, CompactNet)
     assert isinstance(compile(circuit, "relu", form="paper").net, ReluNet)
     assert isinstance(compile(circuit, "relu", correction="none").net, ReluNet)
     with pytest.raises(Refused, match="the compact form has no correction or depth"):
-        compile(circuit, "relu", form="compact", correction="none", depth=400)
+        compile(circuit, "relu", form="practical", correction="none", depth=400)
     with pytest.raises(Refused, match="no skip connections to leave out"):
         compile(circuit, "relu", form="paper", skips=False)
 
 
 def test_saved_checked_and_loaded(tmp_path: Path) -> None:
     for name, options in (("with", {}), ("without", WITHOUT)):
-        compiled = compile(multiplier(4), "relu", form="compact", **options)
+        compiled = compile(multiplier(4), "relu", form="practical", **options)
         save(compiled, tmp_path / name)
         assert check(tmp_path / name).verdict == COMPUTES_SOURCE
         again = load(tmp_path / name)
@@ -213,7 +213,7 @@ def test_saved_checked_and_loaded(tmp_path: Path) -> None:
 
 
 def test_explanations() -> None:
-    net = compact(compile(multiplier(3), "relu", form="compact"))
+    net = compact(compile(multiplier(3), "relu", form="practical"))
     said = [net.explain(unit) for unit in net.units()]
     assert len(said) == len(net.holds) + len(net.output_names)
     assert said[0].startswith("Unit 0 of ReLU layer 0: relu(a[")
@@ -228,7 +228,7 @@ def test_explanations() -> None:
 
 @pytest.mark.parametrize("change", [lambda own: own[:-1], lambda own: own[None], lambda own: own * 1.0])
 def test_nets_that_do_not_say_what_their_units_hold_are_not_loaded(change: Any) -> None:
-    net = compact(compile(multiplier(2), "relu", form="compact"))
+    net = compact(compile(multiplier(2), "relu", form="practical"))
     with pytest.raises(BrokenNet, match="what it holds"):
         CompactNet.from_saved(net.config(), {"holds": change(net.holds)}, net.network)
 
@@ -237,7 +237,7 @@ def test_nets_that_do_not_say_what_their_units_hold_are_not_loaded(change: Any) 
 def test_sha256_as_a_compact_network(tmp_path: Path) -> None:
     """The traced compression against hashlib, and proved."""
     traced = trace(sha256.compress, Array(UInt(32), 8), Array(UInt(32), 16))
-    compiled = compile(traced.circuit, "relu", form="compact")
+    compiled = compile(traced.circuit, "relu", form="practical")
     assert compiled.net.counts.fixed < 400_000
     messages = [b"", b"abc", b"tapegrad" * 6]
     bits = [traced.encode(sha256.FIRST_STATE, sha256.blocks(message)[0]) for message in messages]

@@ -126,7 +126,7 @@ def test_softmax_is_sharp_enough_and_rounds_little_enough(radius: float) -> None
 
 
 def test_softmax_that_corrections_do_not_absorb_is_refused() -> None:
-    net = compile(read("1RB1LB_1LA1RZ"), "transformer", steps=3, attention="softmax").net
+    net = compile(read("1RB1LB_1LA1RZ"), "transformer", form="paper", steps=3, attention="softmax").net
     assert isinstance(net, TransformerNet)
     layers, steps, beta = net.layers, net.layout.steps, net.temperature
     require_absorbed(layers, steps, beta)

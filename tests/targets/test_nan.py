@@ -75,7 +75,7 @@ def loaded_with(net: Net, arrays: dict[str, Any]) -> Net:
 
 
 NETS = (
-    ("busy-beaver-2x2", "transformer", {"steps": 16}),
+    ("busy-beaver-2x2", "transformer", {"form": "paper", "steps": 16}),
     ("busy-beaver-2x2", "tape", {"cells": 16}),
     ("busy-beaver-2x2", "simplex", {"inputs": [[]]}),
     ("busy-beaver-2x2", "decoder", {"tokens": 100}),
@@ -125,7 +125,7 @@ POISONED: list[tuple[str, str, dict[str, Any], str, int, Any]] = [
     ),
     ("parity2", "emulator", {}, "weights", 13, None),  # into the gate that says whether it has finished
     ("parity2", "emulator", {}, "weights", -7, None),  # into the output
-    ("busy-beaver-2x2", "transformer", {"steps": 16}, "network.first_output", 0, None),
+    ("busy-beaver-2x2", "transformer", {"form": "paper", "steps": 16}, "network.first_output", 0, None),
 ]
 
 
@@ -179,7 +179,7 @@ def test_any_weight_of_a_tape_may_be_the_one_that_is_no_number(part: str) -> Non
 
 
 def test_a_net_that_runs_is_said_to_be_poisoned() -> None:
-    net = tg.compile(tg.read("busy-beaver-2x2"), "transformer", steps=16)
+    net = tg.compile(tg.read("busy-beaver-2x2"), "transformer", form="paper", steps=16)
     arrays = {name: np.array(array) for name, array in net.net.arrays().items()}
     arrays["theta_cls"][0] = np.nan
     loaded = target_named("transformer").loaded(net.net.config(), arrays, net.net.network)

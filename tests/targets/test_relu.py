@@ -199,7 +199,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         assert np.array_equal(array, again.net.all_arrays()[name])
 
 
-@pytest.mark.parametrize("form", ["paper", "compact"])
+@pytest.mark.parametrize("form", ["paper", "practical"])
 @pytest.mark.parametrize(
     ("part", "place", "value", "what"),
     [

@@ -29,7 +29,7 @@ STEPS = 24
 
 def random_net(seed: int, **options) -> tg.Compiled:
     machine = random_machine(seed, states=4, symbols=3, stay=True)
-    return tg.compile(machine, "transformer", **{"steps": STEPS, **options})
+    return tg.compile(machine, "transformer", form="paper", **{"steps": STEPS, **options})
 
 
 @pytest.mark.parametrize("attention", ["hardmax", "softmax"])
@@ -48,7 +48,7 @@ def test_random_machines_agree_at_every_step(attention: str, correction: str) ->
 
 def test_advancing_many_steps_equals_advancing_one_by_one() -> None:
     machine = ready("busy-beaver-4x2")
-    net = tg.compile(machine, "transformer", steps=107).net
+    net = tg.compile(machine, "transformer", form="paper", steps=107).net
     at_once = net.advance(net.start(machine.start()), 1000)
     *_, last = machine.run(machine.start())
     assert at_once.steps == 108
@@ -59,13 +59,13 @@ def test_the_head_may_start_anywhere_and_the_tape_may_hold_blanks() -> None:
     machine = random_machine(3, states=4, symbols=3)
     letter = machine.alphabet[1]
     first = Configuration(machine.start_state, ({-3: letter, 2: letter},), (-2,))
-    net = tg.compile(machine, "transformer", steps=STEPS)
+    net = tg.compile(machine, "transformer", form="paper", steps=STEPS)
     assert tg.verify(net, [(first,)], steps=STEPS).agreed
 
 
 def test_theta_cls_tells_accept_from_reject() -> None:
     machine = ready("palindrome")
-    net = tg.compile(machine, "transformer", steps=64)
+    net = tg.compile(machine, "transformer", form="paper", steps=64)
     for word, verdict in (("abba", 1), ("abb", -1)):
         run = net.run(word)
         assert run.halted
@@ -81,14 +81,14 @@ def test_several_tapes_are_put_on_one() -> None:
             first.move("right")
             second.move("right")
     build.halt()
-    net = tg.compile(build.machine(), "transformer", steps=400, construction="paper")
+    net = tg.compile(build.machine(), "transformer", form="paper", steps=400)
     assert [rewriting.name for rewriting in net.passes]
     assert tg.verify(net, [("ab",)], steps=401).agreed
 
 
 def test_layers_and_norm_grow_with_the_logarithm_of_the_steps() -> None:
     machine = ready("increment")
-    nets = [tg.compile(machine, "transformer", steps=1 << e).net for e in (4, 8, 16)]
+    nets = [tg.compile(machine, "transformer", form="paper", steps=1 << e).net for e in (4, 8, 16)]
     for net, exponent in zip(nets, (4, 8, 16), strict=True):
         assert isinstance(net, TransformerNet)
         assert len(net.layers) == (exponent + 2) + (exponent + 1) + 7
@@ -98,8 +98,8 @@ def test_layers_and_norm_grow_with_the_logarithm_of_the_steps() -> None:
 
 def test_estimate_equals_the_net() -> None:
     machine = ready("addition")
-    cost = tg.estimate(machine, "transformer", steps=100)
-    net = tg.compile(machine, "transformer", steps=100).net
+    cost = tg.estimate(machine, "transformer", form="paper", steps=100)
+    net = tg.compile(machine, "transformer", form="paper", steps=100).net
     assert isinstance(net, TransformerNet)
     assert (cost.width, cost.depth) == (net.layout.width, len(net.layers))
     assert cost.parameters == net.parameters
@@ -109,7 +109,7 @@ def test_estimate_equals_the_net() -> None:
 def test_softmax_without_its_temperature_goes_wrong() -> None:
     """The derived temperature is needed: at a tenth of it the attention blurs and a step fails."""
     machine = ready("busy-beaver-4x2")
-    net = tg.compile(machine, "transformer", steps=107, attention="softmax")
+    net = tg.compile(machine, "transformer", form="paper", steps=107, attention="softmax")
     assert tg.verify(net, [()]).agreed
     own = net.net
     assert isinstance(own, TransformerNet)
@@ -119,13 +119,15 @@ def test_softmax_without_its_temperature_goes_wrong() -> None:
 
 
 def test_temperature_follows_from_the_gap() -> None:
-    claims = tg.compile(ready("increment"), "transformer", steps=100, attention="softmax").net.certificate()
+    claims = tg.compile(
+        ready("increment"), "transformer", form="paper", steps=100, attention="softmax"
+    ).net.certificate()
     assert math.isclose(claims["temperature"], math.log(2 * 102 / 0.25))
     assert claims["softmax_error"] + claims["rounding_error"] <= 0.25
 
 
 def test_explanations_are_words_and_formulas() -> None:
-    net = tg.compile(ready("increment"), "transformer", steps=16).net
+    net = tg.compile(ready("increment"), "transformer", form="paper", steps=16).net
     assert net.explain("layer 4: carry").endswith("carry = relu(pos2[2] + carry - 1)")
     assert "search for the last write" in net.explain("layer 11")
     assert "Claim C.4" in net.explain("found")
@@ -135,13 +137,13 @@ def test_explanations_are_words_and_formulas() -> None:
 
 
 def test_a_net_that_runs_out_of_steps_says_so() -> None:
-    net = tg.compile(ready("busy-beaver-4x2"), "transformer", steps=50)
+    net = tg.compile(ready("busy-beaver-4x2"), "transformer", form="paper", steps=50)
     with pytest.raises(Refused, match="not halted after 50 steps"):
         net.run(steps=1000)
 
 
 def test_an_input_longer_than_the_steps_is_refused() -> None:
-    net = tg.compile(ready("palindrome"), "transformer", steps=STEPS)
+    net = tg.compile(ready("palindrome"), "transformer", form="paper", steps=STEPS)
     with pytest.raises(InputError, match="25 cells"):
         net.run("a" * 25)
 
@@ -161,7 +163,7 @@ def of_the_paper_net(net: Net) -> altering.Net:
 
 
 def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
-    compiled = tg.compile(ready("increment"), "transformer", steps=STEPS)
+    compiled = tg.compile(ready("increment"), "transformer", form="paper", steps=STEPS)
     net = compiled.net
     assert isinstance(net, TransformerNet)
     small = dataclasses.replace(compiled, net=perturbed(net, 2, "carry", "carry", 0.2))
@@ -184,7 +186,7 @@ def test_small_noise_is_corrected_and_large_noise_is_noticed() -> None:
 )
 def test_the_checker_notices_a_changed_weight(array: str, place: tuple[int, ...]) -> None:
     source = ready("increment")
-    net = net_of(source, "transformer", {"steps": 16})
+    net = net_of(source, "transformer", {"form": "paper", "steps": 16})
     assert net.verdict("transformer") == COMPUTES_SOURCE
     net.add(array, place, 1)
     with pytest.raises(CheckError):
@@ -194,13 +196,16 @@ def test_the_checker_notices_a_changed_weight(array: str, place: tuple[int, ...]
 def test_awkward_names_keep_coordinates_apart() -> None:
     rules = {("a,b", ("c",)): Rule(("c",), (1,), "a"), ("a", ("b,c",)): Rule(("c",), (1,), "a,b")}
     machine = TuringMachine(rules, "a", blank="b,c")
-    compiled = tg.compile(machine, "transformer", steps=8)
-    assert net_of(machine, "transformer", {"steps": 8}).verdict("transformer") == COMPUTES_SOURCE
+    compiled = tg.compile(machine, "transformer", form="paper", steps=8)
+    assert (
+        net_of(machine, "transformer", {"form": "paper", "steps": 8}).verdict("transformer")
+        == COMPUTES_SOURCE
+    )
     assert tg.verify(compiled, [(), (["c", "c"],)]).agreed
 
 
 def test_saved_net_runs_without_the_source(tmp_path) -> None:
-    compiled = tg.compile(ready("palindrome"), "transformer", steps=64)
+    compiled = tg.compile(ready("palindrome"), "transformer", form="paper", steps=64)
     tg.save(compiled, tmp_path / "net")
     loaded = tg.load(tmp_path / "net")
     assert tg.verify(loaded, [("abba",)]).agreed
@@ -211,7 +216,7 @@ def test_saved_net_runs_without_the_source(tmp_path) -> None:
 def test_attention_finds_the_last_write(attention: str) -> None:
     """The plain decoder attends where the machine's own run says that the cell was written last."""
     machine = ready("busy-beaver-3x2")
-    net = tg.compile(machine, "transformer", steps=STEPS, attention=attention).net
+    net = tg.compile(machine, "transformer", form="paper", steps=STEPS, attention=attention).net
     assert isinstance(net, TransformerNet)
     heads = [configuration.heads[0] for configuration in machine.run(machine.start())]
     carry = net.start(machine.start())

@@ -26,7 +26,7 @@ WORD = "1220112"
 def compiled(seed: int, **options) -> tuple[TransformerNet, Configuration]:
     """The net of a random machine, and a start on a word."""
     machine = random_machine(seed, states=4, symbols=3, stay=True)
-    net = tg.compile(machine, "transformer", **{"steps": STEPS, **options}).net
+    net = tg.compile(machine, "transformer", form="paper", **{"steps": STEPS, **options}).net
     assert isinstance(net, TransformerNet)
     return net, machine.start([machine.alphabet[int(c)] for c in WORD])
 
@@ -50,7 +50,7 @@ def test_outputs_equal_reference_bit_for_bit(seed: int, attention: str) -> None:
 def test_words_longer_than_an_entry(attention: str) -> None:
     """A symbol of 70 is a word of 70 bits, in two parts of a table, for what is written and for the input."""
     machine = random_machine(5, states=6, symbols=70, halt=0)
-    net = tg.compile(machine, "transformer", steps=STEPS, attention=attention).net
+    net = tg.compile(machine, "transformer", form="paper", steps=STEPS, attention=attention).net
     assert isinstance(net, TransformerNet)
     assert_engines_agree(
         net, machine.start([machine.alphabet[own] for own in (65, 1, 62, 63, 64, 69, 0, 66)])
@@ -72,7 +72,7 @@ def test_outputs_equal_the_plain_decoder_while_the_index_grows(seed: int) -> Non
 @pytest.mark.parametrize("attention", ["hardmax", "softmax"])
 def test_long_runs_beside_the_interpreter(attention: str) -> None:
     machine = ready("busy-beaver-5x2")
-    net = tg.compile(machine, "transformer", steps=1 << 17, attention=attention).net
+    net = tg.compile(machine, "transformer", form="paper", steps=1 << 17, attention=attention).net
     carry, expected = net.start(machine.start()), machine.start()
     carry = net.advance(carry, 1, "fast")
     for _ in range(5):
@@ -206,7 +206,7 @@ def test_the_correction_in_thirds_is_refused() -> None:
 
 def test_too_many_places_for_the_index_are_refused() -> None:
     machine = ready("busy-beaver-3x2")
-    net = tg.compile(machine, "transformer", steps=1 << 27).net
+    net = tg.compile(machine, "transformer", form="paper", steps=1 << 27).net
     with pytest.raises(Refused, match="29 bits"):
         net.advance(net.start(machine.start()), 1, "fast")
 

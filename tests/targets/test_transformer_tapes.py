@@ -22,7 +22,7 @@ STEPS = 40
 
 
 def by_ports(machine: TuringMachine, **options) -> tg.Compiled:
-    compiled = tg.compile(machine, "transformer", **({"steps": STEPS, "construction": "ports"} | options))
+    compiled = tg.compile(machine, "transformer", **({"steps": STEPS, "form": "practical"} | options))
     assert isinstance(compiled.net, MemoryNet)
     return compiled
 
@@ -57,22 +57,24 @@ def test_from_anywhere():
     assert tg.verify(by_ports(machine, steps=8), [(first,)]).agreed
 
 
-def test_which_construction():
+def test_which_form():
     one, two = ready("palindrome"), random_machine(0, tapes=2)
     kinds = [
         type(tg.compile(machine, "transformer", steps=16, **options).net)
         for machine in (one, two)
-        for options in ({}, {"construction": "paper"}, {"construction": "ports"})
+        for options in ({}, {"form": "paper"}, {"correction": "thirds"})
     ]
-    assert kinds == [TransformerNet, TransformerNet, MemoryNet, MemoryNet, TransformerNet, MemoryNet]
+    assert kinds == [MemoryNet, TransformerNet, TransformerNet] * 2
+    with pytest.raises(Refused, match="rounds with quarters"):
+        tg.compile(one, "transformer", steps=16, form="practical", correction="thirds")
 
 
 def test_large_tables(monkeypatch):
-    """Where dense matrices are too large, the table is built of gates."""
+    """Where the paper's matrices are too large, gates are not."""
     monkeypatch.setattr("tapegrad.targets.transformer.target.LARGEST", 1 << 24)
     machine = random_machine(1, states=80, symbols=4, halt=0.01)
     with pytest.raises(Refused, match="GiB"):
-        tg.compile(machine, "transformer", steps=64, construction="paper")
+        tg.compile(machine, "transformer", steps=64, form="paper")
     compiled = tg.compile(machine, "transformer", steps=64)
     assert sum(array.nbytes for array in compiled.net.all_arrays().values()) < 1 << 20
     assert tg.verify(compiled, [("",)], steps=64, engine="fast").agreed

@@ -71,7 +71,7 @@ class Onnx(Backend[str]):
             if len(bias) * width * bias.itemsize > LARGEST:
                 raise Refused(
                     f"a map of {len(bias):,} x {width:,} entries is too large for a file",
-                    advice="For target rcnn, compile with encoding=channels.",
+                    advice="For target rcnn, compile with form=practical.",
                 )
             weight = np.zeros((width, len(bias)), values.dtype)
             np.add.at(weight, (columns, rows), values)

@@ -153,7 +153,7 @@ def build_exact(learner: Learner, constants: ExactConstants) -> ExactParts:
     if cells > LARGEST_MEMORY:
         raise Refused(
             f"{cells:,} bits of memory are too many for exact arithmetic, which takes {LARGEST_MEMORY}",
-            advice='Use memory="practical".',
+            advice="Use form=practical.",
         )
     inputs = learner.inputs + 2
     build = GraphBuilder(1 + inputs)

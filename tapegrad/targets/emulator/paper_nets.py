@@ -75,7 +75,7 @@ class ExactNet(EmulatorNet):
         raise Refused(
             "the network with exact memory computes with powers and with numbers of 80 digits, for which "
             "networks have no operations and no arrays",
-            advice="Compile with memory=practical, or memory=noise-tolerant.",
+            advice="Compile with form=practical, or form=noise-tolerant.",
         )
 
     def start(self, state: LearnerState) -> EmulatorCarry:

@@ -17,7 +17,8 @@ from tapegrad.targets.emulator.net import EmulatorNet, PracticalNet
 from tapegrad.targets.emulator.paper_nets import DEAD, ExactNet, NoisyNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
-MEMORIES = tuple(net.memory for net in (PracticalNet, ExactNet, NoisyNet))
+FORMS = {"practical": PracticalNet.memory, "paper": ExactNet.memory, NoisyNet.memory: NoisyNet.memory}
+"""How the weights of each form remember bits."""
 
 
 class Size(NamedTuple):
@@ -62,30 +63,36 @@ def noisy_size(learner: Learner, samples: int) -> Size:
 
 
 OPTIONS: dict[str, Option] = {
-    "memory": Option("practical", "how weights remember bits", MEMORIES),
-    "precision": Option("float64", "of a practical network", tuple(PRECISIONS)),
+    "form": Option(
+        "practical",
+        "practical; paper: its exact memory, in rationals; or noise-tolerant, the paper's other one",
+        tuple(FORMS),
+    ),
+    "precision": Option("float64", "of the practical form", tuple(PRECISIONS)),
     "steps": Option(1_000_000, "steps for which a practical network would do even without rounding"),
-    "exponent": Option("3", "of the activation of an exact network, a fraction such as 11/9"),
-    "samples": Option(None, "how many samples a noise-tolerant network memorises"),
-    "arithmetic": Option("double", "of a noise-tolerant network", ("double", "decimal")),
-    "noise": Option(0.0, "sum, over all steps, of the noise on each weight (not of an exact network)"),
-    "relative_noise": Option(0.0, "the same relative to the weight, for a practical network"),
+    "exponent": Option("3", "paper: of the activation, a fraction such as 11/9"),
+    "samples": Option(None, "noise-tolerant: how many samples it memorises"),
+    "arithmetic": Option("double", "noise-tolerant: of its numbers", ("double", "decimal")),
+    "noise": Option(0.0, "sum, over all steps, of the noise on each weight (not of the form paper)"),
+    "relative_noise": Option(0.0, "practical: the same relative to the weight"),
 }
 
 
-def build(source: Learner, *, memory: str, **options: Any) -> EmulatorNet:
+def build(source: Learner, *, form: str, **options: Any) -> EmulatorNet:
     """The network of a learner."""
+    memory = FORMS[form]
     _check_numbers(options)
     for name, memories in (("noise", ("exact",)), ("relative_noise", ("exact", "noise-tolerant"))):
         if options[name] and memory in memories:
             what = name.replace("_", " ")
-            raise Refused(f"there is no {what} for {memory} memory", advice='Use memory="practical".')
+            raise Refused(f"there is no {what} for {memory} memory", advice="Use form=practical.")
     return EmulatorNet.kinds[memory].compiled(source, **options)
 
 
-def estimate(source: Learner, *, memory: str, **options: Any) -> Estimate:
+def estimate(source: Learner, *, form: str, **options: Any) -> Estimate:
     """The size of the network, counted from the learner's circuit."""
     _check_numbers(options)
+    memory = FORMS[form]
     cells, samples = source.cells, options["samples"] or 1
     depth = 2 * source.circuit.depth  # XOR takes two levels
     if memory == "practical":
@@ -144,8 +151,8 @@ def examples() -> Sequence[Example]:
     return [
         Example(parity(8), (x, x[:, [1, 4, 5]].sum(axis=1) % 2, 1)),
         Example(conjunction(8, 20), (x, x[:, 2] * (1 - x[:, 6]), 2)),
-        Example(parity(2), (few, few.sum(axis=1) % 2, 1), {"memory": "exact"}),
-        Example(parity(2), (few, few[:, 0], 1, False), {"memory": "noise-tolerant", "samples": 6}),
+        Example(parity(2), (few, few.sum(axis=1) % 2, 1), {"form": "paper"}),
+        Example(parity(2), (few, few[:, 0], 1, False), {"form": "noise-tolerant", "samples": 6}),
     ]
 
 

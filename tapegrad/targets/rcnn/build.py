@@ -272,7 +272,7 @@ class Questions:
             raise Refused(
                 f"{self.cells.symbols:,} symbols and {self.cells.states:,} states need numbers that differ "
                 f"by {gap:.3g}, too little for double precision",
-                advice='Take encoding="channels", or use fewer states.',
+                advice="Choose form=practical, or use fewer states.",
             )
 
 
@@ -290,7 +290,7 @@ def channel_filter(cells: Cells, clauses: Sequence[Clause]) -> tuple[Filter, dic
         raise Refused(
             f"the filter would have {units:,} units for {len(channels):,} channels, and as a whole more than "
             f"{LARGEST_FILTER:,} weights",
-            advice='Use fewer states, or take encoding="ternary", which keeps only weights that are not 0.',
+            advice="Use fewer states, or choose form=paper, which keeps only weights that are not 0.",
         )
     first, second, rule_units = Rows(), Rows(len(channels)), list[int]()
     for clause in clauses:

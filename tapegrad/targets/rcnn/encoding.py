@@ -288,8 +288,17 @@ def cell_vectors(cells: Cells) -> NDArray[np.float32]:
 Grid = Float[np.ndarray, "channels rows columns"]
 
 ENCODINGS = ("ternary", "channels")
+FORMS = {"practical": "channels", "paper": "ternary"}
+"""How a filter of each form encodes a cell."""
 CLOSE = 1e-3
 """How far a number may be from the one it stands for: far above rounding, far below a slip."""
+
+
+def encoding_of(form: str) -> str:
+    """How a filter of this form encodes a cell."""
+    if form not in FORMS:
+        raise InputError(f"a filter has no form {form!r}", advice=f"Choose one of {', '.join(FORMS)}.")
+    return FORMS[form]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from tapegrad.errors import Refused
 from tapegrad.machines.model import GridConfiguration, GridMachine, GridRule
 from tapegrad.machines.room import look_ahead_on_grid
 from tapegrad.targets.rcnn.build import LARGEST_FILTER
-from tapegrad.targets.rcnn.encoding import ENCODINGS
+from tapegrad.targets.rcnn.encoding import FORMS
 from tapegrad.targets.rcnn.exactness import filter_size
 from tapegrad.targets.rcnn.net import RcnnNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
@@ -16,23 +16,24 @@ from tapegrad.targets.target import Estimate, Example, Option, Target
 MARGIN = 16
 
 
-def build(machine: GridMachine, *, encoding: str, margin: int) -> RcnnNet:
+def build(machine: GridMachine, *, form: str, margin: int) -> RcnnNet:
     """The filter of a machine, on grids with this many blank cells around the input."""
-    estimate(machine, encoding=encoding, margin=margin)
-    return RcnnNet.of(machine, encoding, margin)
+    estimate(machine, form=form, margin=margin)
+    return RcnnNet.of(machine, FORMS[form], margin)
 
 
-def estimate(machine: GridMachine, *, encoding: str, margin: int) -> Estimate:
+def estimate(machine: GridMachine, *, form: str, margin: int) -> Estimate:
     """Width and weights of the filter, counted from the machine's table alone."""
     if not isinstance(margin, int) or margin < 1:
         raise Refused(f"the margin must be a whole number of at least 1, not {margin!r}")
+    encoding = FORMS[form]
     size = filter_size(machine, encoding)
     if size.largest > LARGEST_FILTER:
         ternary = filter_size(machine, "ternary").largest
         raise Refused(
             f"the filter would have {size.largest:,} weights for {len(machine.states):,} states and "
             f"{len(machine.alphabet):,} symbols; at most {LARGEST_FILTER:,} are built",
-            advice=f"Use encoding=ternary, which takes {ternary:,}."
+            advice=f"Use form=paper, which takes {ternary:,}."
             if ternary <= LARGEST_FILTER
             else "Use fewer states.",
         )
@@ -78,8 +79,8 @@ TARGET = Target(
     estimate=estimate,
     examples=examples,
     options={
-        "encoding": Option(
-            "channels", "one channel for each fact, or the paper's ternary numbers", ENCODINGS
+        "form": Option(
+            "practical", "practical: one channel for each fact; paper: its ternary numbers", tuple(FORMS)
         ),
         "margin": Option(
             MARGIN, "blank cells on each side of the input; `run` and `show` take more if they must"

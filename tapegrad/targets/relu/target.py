@@ -22,7 +22,7 @@ from tapegrad.targets.relu.layered import LayeredNet
 from tapegrad.targets.relu.net import Gates, ReluNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
 
-FORMS = ("paper", "compact")
+FORMS = ("paper", "practical")
 PAPERS_CORRECTION = "thirds"
 
 
@@ -30,15 +30,17 @@ def _form(form: str | None, correction: str | None, width: int | None, depth: in
     """The form asked for, by its name or by an option that only the paper's has; else the compact one."""
     own = {"correction": correction, "width": width, "depth": depth}
     given = [name for name, value in own.items() if value is not None]
-    form = form or ("paper" if given else "compact")
-    if form == "compact" and given:
+    form = form or ("paper" if given else "practical")
+    if form == "practical" and given:
         raise Refused(
             f"the compact form has no {' or '.join(given)}: its arithmetic is that of small whole numbers, "
             "and nothing is rounded or padded",
             advice="Leave that out, or choose form=paper.",
         )
     if form == "paper" and not skips:
-        raise Refused("the paper's form has no skip connections to leave out", advice="Choose form=compact.")
+        raise Refused(
+            "the paper's form has no skip connections to leave out", advice="Choose form=practical."
+        )
     return form
 
 
@@ -115,7 +117,7 @@ def passes(
     depth: int | None,
 ) -> Sequence[Rewriting]:
     """In the paper's form, layers first, then identity layers up to the depth asked for."""
-    if _form(form, correction, width, depth, skips) == "compact":
+    if _form(form, correction, width, depth, skips) == "practical":
         return []
     steps = [layered(circuit)]
     if depth is not None:

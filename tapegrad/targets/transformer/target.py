@@ -29,43 +29,49 @@ from tapegrad.targets.transformer.net import TransformerNet
 Taken = TuringMachine | Program | SequentialCircuit
 """What is built without a lowering."""
 USUAL_STEPS = 4096
+FORMS = ("practical", "paper")
+QUARTERS = "quarters"
 LARGEST = 4 << 30
-"""Dense nets of more bytes than this are refused, or built of gates and heads."""
+"""Nets of the paper's layers of more bytes than this are refused."""
 MOST_RULES = 1 << 16
-"""Of a machine that is built of gates and heads."""
+"""Of a machine in the practical form."""
 
 
 def build(source: Taken, **options: Any) -> Net:
     """The net, if it fits."""
-    steps, attention, correction = options["steps"], options["attention"], options["correction"]
+    steps, attention = options["steps"], options["attention"]
     if (ports := ports_for(source, **options)) is not None:
-        if correction != "quarters":
-            raise Refused("nets of gates round with quarters", advice="Leave out `correction`.")
         return MemoryNet.build(ports, source.name, steps, attention)
     assert isinstance(source, TuringMachine)
     cost = estimate_machine(source, steps)
     if cost.bytes > LARGEST:
         raise Refused(
             f"the net would need {cost.bytes / 2**30:.1f} GiB: width {cost.width:,}, {cost.depth} layers",
-            advice="The width grows with states x symbols; leave out `construction`, or use target tape.",
+            advice="The width grows with states x symbols; choose form=practical, or use target tape.",
         )
-    return TransformerNet.build(source, steps, attention, correction)
+    return TransformerNet.build(source, steps, attention, options["correction"] or QUARTERS)
 
 
 def ports_for(source: Taken, **options: Any) -> Ports | None:
-    """The source as a machine with memories, where its net is to be made of heads and gates; None for the
-    paper's layers, whose matrices are dense."""
-    construction, steps = options["construction"], options["steps"]
-    if construction == "paper" and not isinstance(source, TuringMachine):
+    """The source as a machine with memories, of which the practical net is made, by heads that look words up
+    and by gates. None for the paper's layers."""
+    form, steps, correction = options["form"], options["steps"], options["correction"]
+    form = form or ("practical" if correction is None else "paper")
+    if form == "paper" and not isinstance(source, TuringMachine):
         raise Refused(
-            "the paper has a construction for Turing machines alone", advice="Leave out `construction`."
+            "the paper has a construction for Turing machines alone",
+            advice="Leave out `form` and `correction`.",
+        )
+    if form == "practical" and correction is not None:
+        raise Refused(
+            "the practical form rounds with quarters, which are exact",
+            advice="Leave out `correction`, or choose form=paper.",
         )
     if isinstance(source, SequentialCircuit):
         return ClockPorts(source, _cycles(source, steps))
     if isinstance(source, Program):
         return ProgramPorts(source.with_room(input=options["input"], output=options["output"]).machine)
-    large = source.tapes > 1 or estimate_machine(source, steps).bytes > LARGEST
-    if construction == "paper" or (construction == "auto" and not large):
+    if form == "paper":
         return None
     if len(source.rules) > MOST_RULES:
         raise Refused(
@@ -92,7 +98,7 @@ def estimate(source: Taken, **options: Any) -> Estimate:
     cost = estimate_machine(source, steps)
     if cost.bytes > LARGEST or source.tapes > 1:
         return cost
-    built = TransformerNet.build(source, steps, "hardmax", options["correction"])
+    built = TransformerNet.build(source, steps, "hardmax", options["correction"] or QUARTERS)
     return replace(cost, bytes=built.counts.bytes)
 
 
@@ -153,7 +159,7 @@ def examples() -> Sequence[Example]:
     """A word accepted, a number incremented, and a program on a machine with memory."""
     hello = READY["subleq-hello"]
     return [
-        Example(ready("palindrome"), ("abba",), {"steps": 64}),
+        Example(ready("palindrome"), ("abba",), {"form": "paper", "steps": 64}),
         Example(ready("increment"), ("1011",), {"steps": 32, "attention": "softmax"}),
         Example(hello.build(), (hello.example,), {"steps": 32, "input": 1, "output": 4}),
     ]
@@ -174,14 +180,16 @@ TARGET = Target(
         "attention": Option(
             "hardmax", "hardmax, or softmax at a derived temperature", ("hardmax", "softmax")
         ),
-        "correction": Option(
-            "quarters", "quarters (exact in binary) or thirds (the paper's)", tuple(CORRECTIONS)
+        "form": Option(
+            None,
+            "practical: heads that look words up, and gates; or paper: its layers, for one tape, which are "
+            "taken where an option of their own is given",
+            (None, *FORMS),
         ),
-        "construction": Option(
-            "auto",
-            "paper (one tape), or ports: heads and gates, for tapes, programs and circuits with state",
-            ("auto", "paper", "ports"),
-            was="paper",
+        "correction": Option(
+            None,
+            f"paper: {QUARTERS} (exact in binary) or thirds (the paper's); {QUARTERS} if not given",
+            (None, *CORRECTIONS),
         ),
         "input": Option(64, "bytes of input that a program has room for"),
         "output": Option(64, "bytes of output of a program that are kept, the last ones; a power of two"),

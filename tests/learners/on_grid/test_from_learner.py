@@ -104,14 +104,14 @@ def test_never_leaves_its_frame(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["channels", "ternary"])
-def test_network_trained_by_sgd_predicts_what_the_learner_answers(encoding):
+@pytest.mark.parametrize("form", ["practical", "paper"])
+def test_network_trained_by_sgd_predicts_what_the_learner_answers(form):
     pytest.importorskip("sklearn")
     from tapegrad.sklearn import RCNNClassifier
 
     learner, made = CASES["parity"], BUILT["parity"]
     X, y = np.array([[1, 1], [0, 0], [1, 0], [0, 1]]), np.array([0, 0, 1, 1])
-    network: Any = RCNNClassifier(made, encoding=encoding).fit(X, y)
+    network: Any = RCNNClassifier(made, form=form).fit(X, y)
     expected = [interpreted(learner, X, y, x) for x in points(2)]
     assert network.predict(points(2)).tolist() == expected == [0, 1, 1, 0]
 

@@ -69,11 +69,11 @@ def test_claims_come_out(claim):
 def test_m_gates_choose_the_spare_components_as_well_as_m_squared(monkeypatch):
     """Remark 10: spare component i flips iff bit i of the memory does not, so that m of both do."""
     x = np.random.default_rng(3).integers(0, 2, (12, 2))
-    counted: Any = compile(parity(2), "emulator", memory="exact").net
+    counted: Any = compile(parity(2), "emulator", form="paper").net
     monkeypatch.setattr(
         build, "_spare_flips", lambda compute, flips: [compute.gate(Gate.NOT, one) for one in flips]
     )
-    compiled = compile(parity(2), "emulator", memory="exact")
+    compiled = compile(parity(2), "emulator", form="paper")
     m, net = parity(2).cells, cast(Any, compiled.net)
     assert counted.graph.vertices - net.graph.vertices == m * m - m
     assert verify(compiled, [(x, x[:, 0] ^ x[:, 1], 5)]).agreed

@@ -119,7 +119,7 @@ def test_noise_below_the_bound_changes_nothing_and_noise_above_the_attack_does(k
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", ["hardmax", "softmax"])
 def test_a_transformer_is_bracketed_and_bears_noise(attention):
-    compiled = compile(first_symbol_machine(), "transformer", steps=2, attention=attention)
+    compiled = compile(first_symbol_machine(), "transformer", form="paper", steps=2, attention=attention)
     problem = problem_of(compiled, "ab")
     lower = layerwise_bound(chain_of(compiled.net))
     # The problem's function is the net: same outputs at every decoder step as the reference engine.
@@ -136,7 +136,7 @@ def test_a_transformer_is_bracketed_and_bears_noise(attention):
 
 @pytest.mark.slow
 def test_without_corrections_a_transformer_bears_less():
-    compiled = compile(first_symbol_machine(), "transformer", steps=2)
+    compiled = compile(first_symbol_machine(), "transformer", form="paper", steps=2)
     with_corrections, without = (
         attack(problem_of(compiled, "ab", corrections=corrections)).radius for corrections in (True, False)
     )
@@ -157,4 +157,4 @@ def test_bad_requests():
         start_state="go", rules={("go", (s,)): Rule((s,), (RIGHT,), "go") for s in "_a"}, name="loops"
     )
     with pytest.raises(InputError, match="does not halt"):
-        problem_of(compile(loops, "transformer", steps=4), "a")
+        problem_of(compile(loops, "transformer", form="paper", steps=4), "a")

@@ -40,7 +40,7 @@ def chain(name_or_circuit, target="relu", **options):
 
 @pytest.fixture(scope="module")
 def palindrome():
-    return compile(ready("palindrome"), "transformer", steps=16)
+    return compile(ready("palindrome"), "transformer", form="paper", steps=16)
 
 
 def test_norms_are_upper_bounds_of_the_true_ones():
@@ -73,7 +73,7 @@ def test_theorem_d_6_for_one_gate_by_hand():
 
 
 def test_radii_are_where_the_terms_meet():
-    constants = margin_constants(chain("palindrome", "transformer", steps=16))
+    constants = margin_constants(chain("palindrome", "transformer", form="paper", steps=16))
     others = [v for n, v in constants.terms.items() if n not in ("sigma_theta", "sigma_xi")]
     assert constants.bound == pytest.approx(min(others), rel=1e-6)
     assert constants.sigma_theta == pytest.approx(min(others), rel=1e-6)
@@ -104,9 +104,12 @@ def test_padding_to_a_width_changes_no_bound():
 
 
 def test_time_enters_the_margin_of_a_transformer_through_its_logarithm_only():
-    margins = [margin_constants(chain("palindrome", "transformer", steps=1 << e)).bound for e in (4, 8, 12)]
+    margins = [
+        margin_constants(chain("palindrome", "transformer", form="paper", steps=1 << e)).bound
+        for e in (4, 8, 12)
+    ]
     assert margins[0] > margins[1] > margins[2] > margins[0] / 2
-    product = uncorrected_log10(chain("palindrome", "transformer", steps=64))
+    product = uncorrected_log10(chain("palindrome", "transformer", form="paper", steps=64))
     assert product < -64
 
 
@@ -118,12 +121,14 @@ def test_without_corrections_theorem_d_6_says_nothing():
 
 
 def test_other_targets_are_refused():
-    with pytest.raises(Refused, match="relu in the paper's form and for the target transformer"):
+    with pytest.raises(Refused, match="targets relu and transformer in the paper's form"):
         chain_of(compile(ready("increment"), "simplex").net)
 
 
 def test_softmax_bears_less_noise_than_hard_max():
-    hard, soft = (chain("increment", "transformer", steps=8, attention=a) for a in ("hardmax", "softmax"))
+    hard, soft = (
+        chain("increment", "transformer", form="paper", steps=8, attention=a) for a in ("hardmax", "softmax")
+    )
     assert 0 < margin_constants(soft).bound < layerwise_bound(soft) < layerwise_bound(hard)
     assert margin_constants(soft).sigma_zeta == pytest.approx(0.25 * (1 - 1.5 / 2))
     with pytest.raises(Refused, match="add up"):
@@ -131,7 +136,7 @@ def test_softmax_bears_less_noise_than_hard_max():
 
 
 def test_softmax_that_is_not_sharp_enough_has_no_bound():
-    net = compile(ready("increment"), "transformer", steps=8, attention="softmax").net
+    net = compile(ready("increment"), "transformer", form="paper", steps=8, attention="softmax").net
     assert isinstance(net, TransformerNet)
     with pytest.raises(Refused, match="do not absorb"):
         chain_of(with_decoder(net, dataclasses.replace(net.decoder, temperature=net.temperature - 0.1)))
@@ -188,7 +193,7 @@ def test_weight_that_goes_astray_under_noise_is_as_claimed():
     """Softmax over as many keys as there can be, all of which just miss, and noise of the size allowed in
     matrices and vectors: what is not on the null key stays below the softness that the correction bears."""
     random, steps = np.random.default_rng(4), 30
-    net = compile(ready("palindrome"), "transformer", steps=steps, attention="softmax").net
+    net = compile(ready("palindrome"), "transformer", form="paper", steps=steps, attention="softmax").net
     assert isinstance(net, TransformerNet)
     correction = chain_of(net).correction
     assert correction is not None

@@ -95,7 +95,7 @@ def adder() -> ReluNet:
 
 
 def transformer(name: str, steps: int) -> TransformerNet:
-    net = compile(ready(name), "transformer", steps=steps).net
+    net = compile(ready(name), "transformer", form="paper", steps=steps).net
     assert isinstance(net, TransformerNet)
     return net
 

@@ -60,7 +60,7 @@ def test_remark_9() -> None:
 @pytest.mark.sampled(4)
 def test_memory_and_answers_are_the_learners_after_every_step(learner, concept, exponent: str) -> None:
     x = np.random.default_rng(2).integers(0, 2, (10, learner.inputs))
-    report = verify(compile(learner, "emulator", memory="exact", exponent=exponent), [(x, concept(x), 3)])
+    report = verify(compile(learner, "emulator", form="paper", exponent=exponent), [(x, concept(x), 3)])
     assert report.agreed, report
     assert report.deviation == 0
 
@@ -72,12 +72,12 @@ def test_random_learners(seed: int) -> None:
     generator = np.random.default_rng(seed)
     learner = CircuitLearner(circuit, 2, tuple(generator.integers(0, 2, 3).tolist()))
     x, y = generator.integers(0, 2, (8, 2)), generator.integers(0, 2, 8)
-    assert verify(compile(learner, "emulator", memory="exact"), [(x, y, seed)]).agreed
+    assert verify(compile(learner, "emulator", form="paper"), [(x, y, seed)]).agreed
 
 
 def test_the_output_is_one_and_weights_only_change_sign() -> None:
     learner = parity(2)
-    net = compile(learner, "emulator", memory="exact").net
+    net = compile(learner, "emulator", form="paper").net
     assert isinstance(net, ExactNet)
     x = np.random.default_rng(0).integers(0, 2, (12, 2))
     carry = net.start(learner.start(x, x[:, 1], 4))
@@ -223,8 +223,8 @@ def test_numbers() -> None:
 
 def test_the_estimate_is_the_size() -> None:
     for learner, _ in LEARNERS:
-        net = compile(learner, "emulator", memory="exact").net
-        guess = estimate(learner, "emulator", memory="exact")
+        net = compile(learner, "emulator", form="paper").net
+        guess = estimate(learner, "emulator", form="paper")
         assert guess.parameters == net.parameters
         assert guess.bytes == sum(array.nbytes for array in net.arrays().values())
 
@@ -232,9 +232,9 @@ def test_the_estimate_is_the_size() -> None:
 @pytest.mark.parametrize("exponent", ["1", "1/2", "5", "x", "1/0"])
 def test_exponents_that_do_not_work(exponent: str) -> None:
     with pytest.raises(Refused, match="exponent"):
-        compile(parity(2), "emulator", memory="exact", exponent=exponent)
+        compile(parity(2), "emulator", form="paper", exponent=exponent)
 
 
 def test_large_memories_are_refused() -> None:
     with pytest.raises(Refused, match="too many for exact"):
-        compile(parity(40), "emulator", memory="exact")
+        compile(parity(40), "emulator", form="paper")

@@ -123,9 +123,9 @@ def test_what_is_not_proved_is_refused() -> None:
     with pytest.raises(Refused, match="relative noise must be"):
         compile(parity(3), "emulator", relative_noise=-1.0)
     with pytest.raises(Refused, match="no noise for exact memory"):
-        compile(parity(2), "emulator", memory="exact", noise=1e-9)
+        compile(parity(2), "emulator", form="paper", noise=1e-9)
     with pytest.raises(Refused, match="no relative noise for noise-tolerant memory"):
-        compile(parity(2), "emulator", memory="noise-tolerant", samples=2, relative_noise=1e-9)
+        compile(parity(2), "emulator", form="noise-tolerant", samples=2, relative_noise=1e-9)
     compiled = compile(parity(3), "emulator", steps=10, relative_noise=1e-7)
     with pytest.raises(InputError, match="too many"):
         compiled.start([[0, 0, 0]] * 11, [0] * 11)

@@ -25,7 +25,7 @@ CASES = [
 
 
 def checked(learner: Learner, samples: int, x: list, y: list, **options) -> Report:
-    compiled = compile(learner, "emulator", memory="noise-tolerant", samples=samples, **options)
+    compiled = compile(learner, "emulator", form="noise-tolerant", samples=samples, **options)
     return verify(compiled, [(x, y, 1, False)])
 
 
@@ -183,19 +183,19 @@ def test_the_activation_is_smooth_and_nondecreasing(dead: Decimal) -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(Refused, match="fixed number of samples"):
-        compile(parity(2), "emulator", memory="noise-tolerant")
+        compile(parity(2), "emulator", form="noise-tolerant")
     with pytest.raises(Refused, match="too many"):
-        compile(parity(20), "emulator", memory="noise-tolerant", samples=10_000)
+        compile(parity(20), "emulator", form="noise-tolerant", samples=10_000)
     with pytest.raises(Refused, match="noise"):
-        compile(parity(2), "emulator", memory="noise-tolerant", samples=2, noise=-1.0)
-    net = compile(parity(2), "emulator", memory="noise-tolerant", samples=8).net
+        compile(parity(2), "emulator", form="noise-tolerant", samples=2, noise=-1.0)
+    net = compile(parity(2), "emulator", form="noise-tolerant", samples=8).net
     with pytest.raises(InputError, match="guessing=False"):
         net.start(parity(2).start([[0, 1]] * 9, [0] * 9))
 
 
 def test_the_estimate_is_the_size() -> None:
     for learner, samples, _, _ in CASES:
-        options = {"memory": "noise-tolerant", "samples": samples}
+        options = {"form": "noise-tolerant", "samples": samples}
         net = compile(learner, "emulator", **options).net
         guess = estimate(learner, "emulator", **options)
         assert guess.parameters == net.parameters

@@ -48,10 +48,10 @@ def test_the_checker_agrees(case: Case, tmp_path: Path) -> None:
 
 
 PAPER = [
-    (parity(3), {"memory": "exact"}),
-    (conjunction(2, 3), {"memory": "exact", "exponent": "11/9"}),
-    (parity(2), {"memory": "noise-tolerant", "samples": 3}),
-    (conjunction(1, 2), {"memory": "noise-tolerant", "samples": 2, "arithmetic": "decimal"}),
+    (parity(3), {"form": "paper"}),
+    (conjunction(2, 3), {"form": "paper", "exponent": "11/9"}),
+    (parity(2), {"form": "noise-tolerant", "samples": 3}),
+    (conjunction(1, 2), {"form": "noise-tolerant", "samples": 2, "arithmetic": "decimal"}),
 ]
 
 

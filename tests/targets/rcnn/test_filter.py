@@ -22,7 +22,7 @@ from tapegrad.targets.net import Net
 from tapegrad.targets.rcnn import TARGET, RcnnNet, Sheet
 from tapegrad.targets.rcnn import net as net_module
 from tapegrad.targets.rcnn import target as target_module
-from tapegrad.targets.rcnn.encoding import ENCODINGS
+from tapegrad.targets.rcnn.encoding import FORMS
 from tapegrad.targets.rcnn.exactness import filter_size
 from tapegrad_check import CheckError
 from tapegrad_check.folder import Checked
@@ -31,6 +31,7 @@ from tapegrad_check.sources import Model, model_of
 from tapegrad_check.targets.rcnn import check
 
 STEPS = 12
+FORM_OF = {encoding: form for form, encoding in FORMS.items()}
 
 
 def sampled(seed, states, symbols=3):
@@ -81,7 +82,7 @@ def test_any_number_of_symbols_in_both_encodings(encoding, symbols):
         assert net.decode(net.advance(net.start(first), i, "fast")) == configuration
         assert net.deviation(carry) < 1e-6
         carry = net.step(carry)
-    assert TARGET.estimate(machine, encoding=encoding, margin=STEPS).parameters == net.parameters
+    assert TARGET.estimate(machine, form=FORM_OF[encoding], margin=STEPS).parameters == net.parameters
     statements = checked(net, model(machine)).statements
     assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)
 
@@ -132,17 +133,17 @@ def test_a_long_run_on_a_large_grid_is_compared_less_often(monkeypatch: pytest.M
     assert net.looks(start) == 10
 
 
-def test_the_other_encoding_is_named_where_it_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_form_is_named_where_it_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = sampled(1, 2)
-    sizes = {name: filter_size(machine, name).largest for name in ENCODINGS}
+    sizes = {name: filter_size(machine, name).largest for name in FORM_OF}
     small, large = sorted(sizes, key=sizes.__getitem__)
     monkeypatch.setattr(target_module, "LARGEST_FILTER", sizes[large] - 1)
-    advice = f"encoding=ternary, which takes {sizes['ternary']:,}" if small == "ternary" else "fewer states"
+    advice = f"form=paper, which takes {sizes['ternary']:,}" if small == "ternary" else "fewer states"
     with pytest.raises(Refused, match=advice):
-        TARGET.estimate(machine, encoding=large, margin=1)
+        TARGET.estimate(machine, form=FORM_OF[large], margin=1)
     monkeypatch.setattr(target_module, "LARGEST_FILTER", sizes[small] - 1)
     with pytest.raises(Refused, match="fewer states"):
-        TARGET.estimate(machine, encoding=large, margin=1)
+        TARGET.estimate(machine, form=FORM_OF[large], margin=1)
 
 
 def test_bad_starts_and_options_are_refused():
@@ -153,7 +154,7 @@ def test_bad_starts_and_options_are_refused():
     with pytest.raises(Refused, match="too large"):
         net.start(machine.start([], (0, 0)).__class__(machine.start_state, {(10**6, 10**6): "1"}, (0, 0)))
     with pytest.raises(Refused, match="margin"):
-        TARGET.estimate(machine, encoding="channels", margin=0)
+        TARGET.estimate(machine, form="practical", margin=0)
     with pytest.raises(InputError, match="no unit"):
         net.explain("units[99999]")
 
@@ -171,7 +172,7 @@ def test_registered_and_every_unit_explains_itself():
 def test_the_estimate_is_the_net_and_the_checker_agrees_with_the_saved_arrays(encoding):
     machine = sampled(5, 7)
     net = RcnnNet.of(machine, encoding, 3)
-    assert TARGET.estimate(machine, encoding=encoding, margin=3).parameters == net.parameters
+    assert TARGET.estimate(machine, form=FORM_OF[encoding], margin=3).parameters == net.parameters
     again = RcnnNet.from_saved(net.config(), net.arrays(), net.network)
     statements = checked(again, model(machine)).statements
     assert any(f"all {len(machine.rules)} rules" in statement for statement in statements)

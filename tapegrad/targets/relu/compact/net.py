@@ -16,7 +16,7 @@ from tapegrad.targets.relu.compact.build import with_identities
 from tapegrad.targets.relu.compact.exactness import STATEMENT, largest_sum
 from tapegrad.targets.relu.layered import Activations, LayeredNet, checked
 
-FORM = "compact"
+FORM = "practical"
 MOST_READERS = 4
 """Readers of a unit that are named."""
 
