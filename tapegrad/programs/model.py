@@ -180,8 +180,8 @@ class Machine(ABC):
         """Bits of a word of RAM."""
 
     def instruction(self, registers: Mapping[str, IntValue]) -> Instruction:
-        """One instruction: what registers and words become, whether a byte is taken and one put out. A machine
-        whose ports are others writes its `step` instead."""
+        """One instruction: what registers and words become, whether a byte is taken and one put out. With
+        other ports a machine writes its `step` instead."""
         raise NotImplementedError
 
     def step(self, registers: Mapping[str, IntValue]) -> Step:

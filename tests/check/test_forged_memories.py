@@ -43,8 +43,8 @@ def echo(answer: str, cells: int = 1) -> CircuitLearner:
     return CircuitLearner(circuit, 1)
 
 
-def saved(folder: Path, answer: str, memory: str, cells: int = 1) -> Saved:
-    save(compile(echo(answer, cells), "emulator", memory=memory), folder)
+def saved(folder: Path, answer: str, form: str, cells: int = 1) -> Saved:
+    save(compile(echo(answer, cells), "emulator", form=form), folder)
     assert check(folder).verdict == COMPUTES_SOURCE
     return Saved.of(folder)
 
@@ -101,7 +101,7 @@ def test_an_answer_at_half_the_value_in_practical_memory(answer: str, cells: int
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_an_answer_at_half_the_value_in_exact_memory(answer: str, tmp_path: Path) -> None:
-    net = saved(tmp_path / "own", answer, "exact")
+    net = saved(tmp_path / "own", answer, "paper")
     offsets, sources, given = vertices(net)
     last, components = given + len(offsets) - 2, 2 * len(net.arrays["cells"]) + 1
     for component in range(components):
@@ -117,7 +117,7 @@ def test_an_answer_at_half_the_value_in_exact_memory(answer: str, tmp_path: Path
 @pytest.mark.parametrize("weight", ["1", "1/2"])
 def test_a_weight_that_is_no_double_in_exact_memory(weight: str, tmp_path: Path) -> None:
     """The net computes in fractions: 1/2 and a little is not 1/2, and closes no control."""
-    net = saved(tmp_path / "own", "x", "exact")
+    net = saved(tmp_path / "own", "x", "paper")
     row = [weight, "0", "0", "0"]
     sizes = net.config["net"]["sizes"]
     sizes[sizes.index(row)] = [str(Fraction(weight) + Fraction(1, 10**30)), *row[1:]]

@@ -65,7 +65,7 @@ def saved(name: str) -> Saved:
     learner, options = NETS[name]
     net = net_of(learner, "emulator", options)
     arrays = net.arrays
-    if options["memory"] == "exact":
+    if options["form"] == "paper":
         given, m = 1 + net.config["inputs"] + 2, len(arrays["cells"])
         plain = [
             float(Fraction(r)) if (a, b, c) == ("0", "0", "0") else np.nan
