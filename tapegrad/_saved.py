@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 import tapegrad_check
 from tapegrad._compile import Compiled, check_compiled, defaults, prepare
 from tapegrad._files import EXTENDED, read_net, what_is_broken, write_net
-from tapegrad._sources import source_from_json, source_to_json
+from tapegrad._sources import as_source, source_from_json, source_to_json
 from tapegrad._witness import compare, digest, witnesses
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.saving import from_json, to_json
-from tapegrad.source import Arrays, Rewriting
+from tapegrad.source import Arrays, Rewriting, Source
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
-from tapegrad_check.folder import BESIDE_THE_NET, DISGUISED, OF_NETWORK
+from tapegrad_check.folder import BESIDE_THE_NET, DISGUISED, OF_NETWORK, Folder
 
 _SOURCE, _LOWERED, _PASS = BESIDE_THE_NET
 """Prefixes of the arrays that belong to the source, to what it was lowered to, and to the passes in between,
@@ -53,13 +53,16 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
     write_net(path, config, arrays, compiled.net.certificate(), network)
 
 
-def load(path: str | os.PathLike[str]) -> Compiled:
+def load(path: str | os.PathLike[str], *, proved: bool = False) -> Compiled:
     """The compiled net again. The net itself comes from its arrays alone; the passes, which translate the
     user's inputs and states, are derived from the saved source, and a net for which they would be others than
-    they were is refused."""
+    they were is refused. With `proved`, so is one that is not proved to compute its source for all inputs;
+    the bytes that are checked are those that are loaded."""
     from tapegrad_check.passes import bound_source  # with all that proves; who saves does without
 
     folder = read_net(path)
+    if proved:
+        _require_proof(folder, path)
     config, arrays = folder.config, folder.arrays
     if config["target"] == EXTENDED:
         raise BrokenNet(
@@ -87,12 +90,32 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         return replace(loaded, passes=_passes(loaded, config, arrays))
 
 
-def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
+def _require_proof(folder: Folder, path: str | os.PathLike[str]) -> None:
+    with what_is_broken(path):
+        report = tapegrad_check.check_folder(folder, path)
+    if report.code:
+        raise BrokenNet(
+            f"the net is not proved in full: it {report.verdict}",
+            where=str(path),
+            advice="Load it without `proved`, if that is enough.",
+        )
+
+
+def check(
+    path: str | os.PathLike[str],
+    of: str | os.PathLike[str] | None = None,
+    *,
+    source: Source | None = None,
+) -> CheckReport:
     """Re-derives every claim of the certificate from the arrays, without the compiler (`tapegrad_check`);
     `BrokenNet` says what does not hold. With `of`, a saved net, the path is that of a stock checkpoint that
-    was exported from it, and compared with it."""
+    was exported from it, and compared with it. With `source`, the source in the folder must be this one, but
+    for its name."""
     with what_is_broken(path):
-        return tapegrad_check.check(path, of)
+        report = tapegrad_check.check(path, of)
+        if source is not None:
+            report.require_source(digest(*source_to_json(as_source(source))))
+        return report
 
 
 def _passes(loaded: Compiled, config: Mapping[str, Any], arrays: Arrays) -> tuple[Rewriting, ...]:

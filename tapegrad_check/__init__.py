@@ -36,14 +36,44 @@ if TYPE_CHECKING:
     from tapegrad_check.passes import Bound
     from tapegrad_check.sources import Model
 
-__all__ = ["CheckError", "CheckReport", "Unchecked", "check", "read_folder"]
+__all__ = ["CheckError", "CheckReport", "SourceSaved", "Unchecked", "check", "check_folder", "read_folder"]
 
 TARGETS = "simplex", "tape", "emulator", "extended", "decoder", "rcnn", "relu", "transformer"
 """Those that have a checker."""
 
+SOURCE = "source."
+SIZES = {"gates": "kinds", "rules": "rules", "bytes": "image", "operations": "nodes"}
+"""What a source is measured in, by the array or list that holds as many."""
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7
 """Exit codes of verdicts that are weaker than a proof of everything for all inputs. Those of refusals are in
 `__main__`."""
+
+
+@dataclass(frozen=True)
+class SourceSaved:
+    """The source in a folder, by which a reader knows what the verdict is about."""
+
+    kind: str
+    name: str
+    size: str
+    sha256: str
+    """The sum of all of it but its name (`sources.digest_of`)."""
+
+    @classmethod
+    def of(cls, folder: Folder) -> "SourceSaved | None":
+        """None of a net in disguise, whose source stands in its answer key."""
+        from tapegrad_check.sources import digest_of
+
+        data = folder.config.get("source")
+        if not data:
+            return None
+        arrays = folder.part(SOURCE)
+        parts = {what: arrays.get(part, data.get(part)) for what, part in SIZES.items()}
+        size = next((f"{len(part):,} {what}" for what, part in parts.items() if part is not None), "")
+        return cls(str(data["kind"]), str(data.get("name", "")), size, digest_of(data, arrays))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}, {self.size}, sha256 {self.sha256}"
 
 
 @dataclass(frozen=True)
@@ -56,6 +86,7 @@ class CheckReport:
     """"computes this source, for all inputs", or less: "computes this source, for the first n samples",
     "computes its own table; source not checked", "tested on n inputs"; and what was "not compared"."""
     statements: tuple[str, ...]
+    source: SourceSaved | None = None
 
     @property
     def code(self) -> int:
@@ -70,13 +101,24 @@ class CheckReport:
             return BOUNDED
         return TESTED if self.verdict.startswith("tested on") else NOT_PROVED
 
+    def require_source(self, sha256: str) -> None:
+        """`CheckError` unless the source in the folder has this sum."""
+        if self.source is None or self.source.sha256 != sha256.strip().lower():
+            own = "no source" if self.source is None else f"a {self.source}"
+            raise CheckError(
+                f"the folder holds another source than yours: it holds {own}; yours has the sum {sha256}",
+                where=self.folder,
+                advice="Compile your source, or give the one that the net was compiled from.",
+            )
+
     def to_json(self) -> dict[str, Any]:
         """The report as plain JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
         first = f"{self.folder} ({self.target}): {self.verdict}"
-        return "\n".join([first, *(f"  - {statement}" for statement in self.statements)])
+        of = [] if self.source is None else [f"  source: {self.source}"]
+        return "\n".join([first, *of, *(f"  - {statement}" for statement in self.statements)])
 
 
 def checked_by(
@@ -103,12 +145,18 @@ def checked_by(
 def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None) -> CheckReport:
     """Proves what can be proved of a saved net; `CheckError` says what does not hold. With `of`, the path is
     that of a stock checkpoint, which must be the net that is saved there."""
+    return check_folder(read_folder(path if of is None else of), path, of)
+
+
+def check_folder(
+    folder: Folder, path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
+) -> CheckReport:
+    """The same of a folder that has been read."""
     from tapegrad_check.passes import Bound
     from tapegrad_check.rasp import answer_key
     from tapegrad_check.targets import classifiers, emulator, stock
 
     exported, path = path, path if of is None else of
-    folder = read_folder(path)
     target = folder.config["target"]
     if target not in (*TARGETS, DISGUISED):
         raise Unchecked(
@@ -120,12 +168,13 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
         # Numbers of a genuine net never overflow here, so that one which does is a reason to refuse it.
         with np.errstate(over="raise", invalid="raise", divide="raise"):
             if target == DISGUISED:
-                source, checked = answer_key.check_folder(path, folder)
-                bound = Bound(source, "", ())
+                own, checked = answer_key.check_folder(path, folder)
+                bound = Bound(own, "", ())
             else:
                 bound, checked = _checked(folder)
             same = [] if of is None else stock.compare(exported, folder)
             beside = classifiers.check(folder)
+            source = SourceSaved.of(folder)
     except NotProved as error:
         raise Unchecked(f"this version has no proof of it: {error}", where=str(path)) from error
     except FloatingPointError as error:
@@ -148,7 +197,7 @@ def check(path: str | os.PathLike[str], of: str | os.PathLike[str] | None = None
     statements += [*bound.statements, *checked.statements, *same, *beside]
     if beside:
         verdict += f"; {classifiers.NOT_COMPARED}"
-    return CheckReport(str(exported), target, verdict, tuple(statements))
+    return CheckReport(str(exported), target, verdict, tuple(statements), source)
 
 
 def _checked(folder: Folder) -> "tuple[Bound, Checked]":

@@ -50,18 +50,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--of", metavar="NET", help="FOLDER is a stock model that `tapegrad export` wrote of this saved net"
     )
+    parser.add_argument(
+        "--sha256", metavar="SUM", help="of the source that it must be, as the report of a check says it"
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--traceback", action="store_true", help=f"show tracebacks, as {TRACEBACK}=1 does")
     given = parser.parse_args(arguments)
     if given.traceback:
         os.environ[TRACEBACK] = "1"
-    return guarded(lambda: checked(given.folder, given.of, given.json), as_json=given.json)
+    return guarded(lambda: checked(given.folder, given.of, given.json, given.sha256), as_json=given.json)
 
 
-def checked(folder: str, of: str | None, as_json: bool) -> int:
+def checked(folder: str, of: str | None, as_json: bool, sha256: str | None = None) -> int:
     """Checks a folder, says what holds or what does not, and gives the exit code."""
     try:
         report = check(folder, of)
+        if sha256 is not None:
+            report.require_source(sha256)
     except CheckError as error:
         complain(error, as_json=as_json)
         return BAD_INPUT if isinstance(error, Unchecked) else FAILED

@@ -12,8 +12,9 @@ from tapegrad._compile import Compiled, compile_for
 from tapegrad._compile import compile as compile_source
 from tapegrad._files import read_net, what_is_broken, write_atomically, write_folder
 from tapegrad._saved import load, save
-from tapegrad._sources import find, parse_inputs, parse_options
+from tapegrad._sources import find, parse_inputs, parse_options, source_to_json
 from tapegrad._verify import verify as verify_net
+from tapegrad._witness import digest
 from tapegrad.commands.output import (
     DISAGREED,
     AsJson,
@@ -163,17 +164,27 @@ def check(
             "--of", help="A saved net of target decoder: FOLDER is the stock model exported from it."
         ),
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="A source of your own, as `compile` takes it: the network must be of this one, but for its "
+            "name."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove that a saved network computes its source, from its files alone, without the compiler.
 
-    Example: tapegrad check adder8.net
+    Examples: tapegrad check adder8.net
+
+    tapegrad check my.net --source my.yaml
 
     Exit code: 0 proved that it computes this source, for all inputs; 1 something does not hold; 2 bad input;
     4 it computes its own table, source not checked; 5 it was tested, not proved; 6 it computes this source
     for so many samples; 7 it does, but what a classifier was trained to was not compared.
     """
-    raise typer.Exit(checked(str(folder), None if of is None else str(of), as_json))
+    own = None if source is None else digest(*source_to_json(find(source).source))
+    raise typer.Exit(checked(str(folder), None if of is None else str(of), as_json, own))
 
 
 # `tapegrad export`: a net, circuit or machine in the form of another tool.
