@@ -9,7 +9,7 @@ import numpy as np
 
 import tapegrad as tg
 from tapegrad.networks.backends.numpy import NumPy
-from tapegrad.networks.saving import arrays_of, to_json
+from tapegrad.networks.saving import arrays_of, same_network, to_json
 from tapegrad.show.recorder import Recording, record
 from tapegrad.show.views_network import shown_of
 from tapegrad.targets.extended import FixedPoint, linear, load, save
@@ -62,7 +62,7 @@ def extended() -> Any:
     return training(linear(2), copy_bits(12), x, y, data_format=FixedPoint(4, 1), cells=64)
 
 
-@fills_row("`extended`", folder="own arrays", check="run again")
+@fills_row("`extended`", folder="graph", check="run again")
 def test_an_extended_network_in_a_folder(tmp_path: Path) -> None:
     own = extended()
     run = own.train()
@@ -70,6 +70,8 @@ def test_an_extended_network_in_a_folder(tmp_path: Path) -> None:
     again, found = load(tmp_path / "net")
     assert np.array_equal(found.theta, run.theta)
     assert np.array_equal(again.primary_output(found.theta), run.output)
+    assert (tmp_path / "net" / "network.json").exists()
+    assert same_network(again.net.network, own.net.network)
     assert tg.check(tmp_path / "net").verdict == "tested on 1 input"
 
 

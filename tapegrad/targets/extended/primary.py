@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError
 from tapegrad.networks.builder import Value
+from tapegrad.networks.network import Network
 from tapegrad.networks.tiles import depths
 from tapegrad.targets.descent.loss import Trained
 from tapegrad.targets.extended.build import Algorithm, tape_signs
@@ -153,7 +154,7 @@ class Connection(ABC):
     data_format: NumberFormat
     weight_format: NumberFormat
 
-    def data_bits(self, x: Value, z: Value) -> Value:
+    def bits(self, x: Value, z: Value) -> Value:
         """x, then z, row by row, in bits: a column of them."""
         counts = [math.prod(own.sizes) for own in (x, z)]
         columns = (own.reshape(2, count, 1) for own, count in zip((x, z), counts, strict=True))
@@ -161,14 +162,12 @@ class Connection(ABC):
         return bits.reshape(2, sum(counts) * self.data_format.width, 1)
 
     @abstractmethod
-    def result_signs(self, weights: Trained) -> Value:
+    def signs(self, weights: Trained) -> Value:
         """The bits of theta in a row: -1 is 0, +1 is 1."""
 
     def theta(self, weights: Trained) -> Value:
         """The weights of the primary network."""
-        bits = (1 - (self.result_signs(weights) < 0)).reshape(
-            1, self.network.weights, self.weight_format.width
-        )
+        bits = (1 - (self.signs(weights) < 0)).reshape(1, self.network.weights, self.weight_format.width)
         return self.weight_format.dequantise(bits).reshape(2, self.network.weights)
 
     def output(self, x: Value, theta: Value) -> Value:
@@ -185,27 +184,28 @@ class OfVertices(Connection):
 
     def read_only_tapes(self, x: Value, z: Value) -> Value:
         """One row for each bit."""
-        return 2 * self.data_bits(x, z) - 1
+        return 2 * self.bits(x, z) - 1
 
-    def result_signs(self, weights: Trained) -> Value:
+    def signs(self, weights: Trained) -> Value:
         """What lies on the result tape of the configuration that s stands at."""
         return weights.s @ self.results
 
 
 @dataclass(frozen=True, eq=False)
 class Connected(Connection):
-    """Where tapes are weights: the data lie on the read-only tapes, the result on a tape."""
+    """Where tapes are weights: the data lie on the read-only tapes, the result on a tape. Cells are counted
+    from the first of a tape."""
 
-    blank_tapes: Float[np.ndarray, "cells given"]
+    blank_tapes: Float[np.ndarray, "given cells"]
     """The read-only tapes where every data bit is 0."""
-    data_row: Int[np.ndarray, " places"]
-    data_column: Int[np.ndarray, " places"]
-    data_bit: Int[np.ndarray, " places"]
-    data_change: Float[np.ndarray, " places"]
-    """By how much the cell at this row and column changes if the bit is 1."""
-    result_row: Int[np.ndarray, " bits"]
-    result_column: Int[np.ndarray, " bits"]
-    result_sign: Float[np.ndarray, " bits"]
+    data_bits: Int[np.ndarray, " places"]
+    """The bit that lies at each place of the data."""
+    data_cells: Int[np.ndarray, " places"]
+    data_changes: Float[np.ndarray, "given places"]
+    """By how much the cell changes, on its tape, if the bit is 1."""
+    result_cells: Int[np.ndarray, " bits"]
+    result_signs: Float[np.ndarray, "written bits"]
+    """What shows, on the tape of the bit, that it is 1."""
 
     @classmethod
     def of(
@@ -216,45 +216,40 @@ class Connected(Connection):
         weight_format: NumberFormat,
         cells: int,
     ) -> Self:
-        """Tables of places, for tapes of this many cells with cell 0 in the middle."""
-        first = -(cells // 2)
-        tapes = [tape_signs(algorithm.start, tape, first, cells) for tape in range(algorithm.read_only)]
-        data = [
-            (cell - first, tape, bit, 2 * sign)
-            for bit, places in enumerate(algorithm.data)
-            for (tape, cell), sign in places
-        ]
-        result = [(cell - first, tape - algorithm.read_only, sign) for (tape, cell), sign in algorithm.result]
-        rows, columns, bits, changes = (np.array(column) for column in zip(*data, strict=True))
-        result_rows, result_columns, signs = (np.array(column) for column in zip(*result, strict=True))
-        return cls(
-            network,
-            data_format,
-            weight_format,
-            blank_tapes=np.stack(tapes, axis=1),
-            data_row=rows,
-            data_column=columns,
-            data_bit=bits,
-            data_change=changes.astype(float),
-            result_row=result_rows,
-            result_column=result_columns,
-            result_sign=signs.astype(float),
-        )
+        """Places of an algorithm, on tapes of this many cells with cell 0 in the middle."""
+        first, given = -(cells // 2), algorithm.read_only
+        blank = np.stack([tape_signs(algorithm.start, tape, first, cells) for tape in range(given)])
+        data = [(bit, *place, sign) for bit, own in enumerate(algorithm.data) for place, sign in own]
+        bits, on, at, signs = (np.array(column) for column in zip(*data, strict=True))
+        changes = np.where(np.arange(given)[:, None] == on, 2.0 * signs, 0.0)
+        result = [(*place, sign) for place, sign in algorithm.result]
+        on, ends, signs = (np.array(column) for column in zip(*result, strict=True))
+        written = np.arange(given, algorithm.machine.tapes)
+        shown = np.where(written[:, None] == on, signs.astype(float), 0.0)
+        return cls(network, data_format, weight_format, blank, bits, at - first, changes, ends - first, shown)
+
+    @classmethod
+    def read(
+        cls, network: PrimaryNetwork, data_format: NumberFormat, weight_format: NumberFormat, whole: Network
+    ) -> Self:
+        """As an extended network has it."""
+        blank, changes, shown = (whole.constant(n) for n in ("blank_tapes", "data_changes", "result_signs"))
+        bits, at, ends = (whole.index(name) for name in ("data_bits", "data_cells", "result_cells"))
+        return cls(network, data_format, weight_format, blank, bits, at, changes, ends, shown)
 
     def read_only_tapes(self, x: Value, z: Value) -> Value:
         """Each bit at its places."""
-        build, tapes = x.builder, np.arange(self.blank_tapes.shape[1])
-        bits = self.data_bits(x, z)
-        changes = build.take(bits.transpose(), self.data_bit) * np.where(
-            tapes[:, None] == self.data_column, self.data_change, 0.0
-        )  # a row for each tape, a column for each place
-        blank = build.constant(self.blank_tapes.T, "blank_tapes")
-        return build.put(blank, changes, self.data_row, about="the data on their tapes").transpose()
+        build = x.builder
+        bits = build.take(self.bits(x, z).transpose(), self.data_bits, "data_bits")
+        changes = bits * build.constant(self.data_changes, "data_changes", "of the tapes, where a bit is 1")
+        blank = build.constant(self.blank_tapes, "blank_tapes", "the tapes where all bits are 0")
+        about = "the data on their tapes"
+        return build.put(blank, changes, self.data_cells, "data_cells", about).transpose()
 
-    def result_signs(self, weights: Trained) -> Value:
+    def signs(self, weights: Trained) -> Value:
         """The cells of the result tape."""
         T = weights.T
         assert T is not None
-        tapes = np.arange(T.sizes[1])
-        signs = np.where(tapes[:, None] == self.result_column, self.result_sign, 0.0)
-        return (T.builder.take(T.transpose(), self.result_row) * signs).transpose().total()
+        build = T.builder
+        signs = build.constant(self.result_signs, "result_signs", "of a bit that is 1, on its tape")
+        return (build.take(T.transpose(), self.result_cells, "result_cells") * signs).transpose().total()

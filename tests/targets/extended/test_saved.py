@@ -87,7 +87,7 @@ def folder(trained, tmp_path: Path) -> Path:
     return tmp_path / "net"
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["config.json", "network.json", "model.safetensors"])
 def test_a_flipped_bit_is_noticed(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
@@ -124,7 +124,7 @@ def test_weights_that_training_did_not_leave_are_refused(folder: Path, name: str
         (tape, cell), _ = extended.algorithm.result[0]
         index = (cell - extended.net.first_cell, tape - extended.net.read_only)
     before = np.asarray(getattr(run.weights.weights, name))[index]
-    tamper(folder, f"weight.{name}", index, {"s": 2.0, "T": -before, "H": 2.0, "z": 3.0}[name])
+    tamper(folder, name, index, {"s": 2.0, "T": -before, "H": 2.0, "z": 3.0}[name])
     for action in (load, tg.check):
         with pytest.raises(BrokenNet):
             action(folder)
@@ -144,14 +144,14 @@ def test_claims_that_the_weights_do_not_bear_out_are_refused(folder: Path, claim
     "change",
     [
         {"cells": 32},
-        {"read_only": 5},
+        {"tapes": []},
+        {"tapes": [[99]]},
+        {"rule": {"name": "perceptron", "epochs": 1}},
         {"primary": {"sizes": [2, 3], "activation": "relu"}},
         {"primary": {"sizes": [2], "activation": "relu"}},
         {"weight_format": {"kind": "fixed", "width": 8, "fraction": 1, "continuous": False}},
         {"data_format": {"kind": "roman"}},
         {"data_format": {"kind": "fixed", "width": "4"}},
-        {"start": {"state": "nowhere", "tapes": [[], []], "heads": [0, 0]}},
-        {"start": {}},
         {"states": ["a"]},
         {"training": {}},
     ],
@@ -165,13 +165,13 @@ def test_a_description_that_does_not_fit_is_refused(folder: Path, change: dict[s
         load(folder)
 
 
-@pytest.mark.parametrize("name", ["data_places", "result_places"])
-@pytest.mark.parametrize("place", [(0, 2, 99), (0, 1, 7), (3, 0, 99), (0, 3, 5)])
-def test_places_beside_the_tapes_are_refused(folder: Path, name: str, place: tuple[int, int, int]) -> None:
-    row, column, value = place
-    tamper(folder, name, (row, column), value)
-    with pytest.raises(BrokenNet, match="bit"):
-        load(folder)
+@pytest.mark.parametrize("name", ["data_cells.to", "data_bits.index", "result_cells.index"])
+@pytest.mark.parametrize("value", [-1, 64])
+def test_places_beside_the_tapes_are_refused(folder: Path, name: str, value: int) -> None:
+    tamper(folder, f"network.{name}", 3, value)
+    for action in (load, tg.check):
+        with pytest.raises(BrokenNet, match="columns"):
+            action(folder)
 
 
 def test_nets_and_trained_networks_are_not_mixed_up(folder: Path, tmp_path: Path) -> None:
