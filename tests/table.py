@@ -40,7 +40,6 @@ PARTS = "its parts"
 REASONS: Mapping[tuple[str, str], str] = {
     **{("`emulator`, exact", column): DIGITS for column in COLUMNS[:8]},
     **{("stock checkpoints", column): THEIRS for column in COLUMNS if column not in ("NumPy", "`check`")},
-    **{("`extended`", column): PARTS for column in ("layer in PyTorch", "layer in Equinox", "drawing")},
     **{("`rcnn`, trained memory", column): PARTS for column in COLUMNS[6:]},
 }
 """Why a cell is no test's."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tapegrad.machines.model import Configuration
 from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.targets.extended import MLP, FixedPoint, FloatingPoint, linear
 from tapegrad.targets.extended.primary import Answers, Connected
@@ -379,13 +378,14 @@ def test_no_head_may_leave_its_tape() -> None:
         run({"a": (-1, "a")}, {-1}, 5, 1, 5, 6)
 
 
-def drawn(primary: Any, form: Any, *, blank: str = "0") -> TapeNet:
-    """An extended network for three samples, untrained, whose algorithm copies numbers of the data."""
+def drawn(primary: Any, form: Any, *, blank: str = "0") -> tuple[TapeNet, dict[str, Any]]:
+    """An extended network for three samples, whose algorithm copies numbers of the data, and what it is given
+    before training."""
     bits = primary.weights * form.width
     x, y = np.array([[1.0, -1.0], [0.0, 1.0], [1.0, 1.0]]), np.array([[-1.0], [1.0], [0.0]])
-    net = training(primary, copy_bits(bits, blank), x, y, data_format=form, cells=256).net
-    assert isinstance(net, TapeNet)
-    return net
+    own = training(primary, copy_bits(bits, blank), x, y, data_format=form, cells=256)
+    assert isinstance(own.net, TapeNet)
+    return own.net, own.net.given(own.start())
 
 
 def of_network(net: TapeNet, given: dict[str, Any]) -> tuple[Any, ...]:
@@ -420,8 +420,8 @@ ANSWERS = Answers(2, 2, *np.array([[6, 0, 1], [8, 2, 3], [14, 4, 5], [5, 6, 0]])
 def test_every_extended_network_is_known_and_computed(primary: Any, form: Any, continuous: bool) -> None:
     """Any other primary network or format is refused; outputs are those of the compiler's own engine, on the
     way and where the tapes hold bits."""
-    net = drawn(primary, replace(form, continuous=continuous))
-    random, start = np.random.default_rng(0), net.given(net.start(Configuration("start", ({}, {}), (0, 0))))
+    net, start = drawn(primary, replace(form, continuous=continuous))
+    random = np.random.default_rng(0)
     given = start | {"T": random.choice([-1.0, 1.0], start["T"].shape), "z": start["y"]}
     graph, settings, *rest = of_network(net, given)
     require_network(graph, settings, *rest)
@@ -435,8 +435,8 @@ def test_every_extended_network_is_known_and_computed(primary: Any, form: Any, c
 
 def test_bits_on_several_tapes() -> None:
     """Three symbols are two bits each."""
-    net = drawn(linear(2), FixedPoint(2), blank="_")
-    graph, settings, _, _, _, places = of_network(net, {})
+    net, start = drawn(linear(2), FixedPoint(2), blank="_")
+    graph, settings, _, _, _, places = of_network(net, start)
     assert len(places.blank) == 2
     assert settings["primary"] == {"sizes": [2, 1], "activation": "relu"}
     for name in ("data_changes", "result_signs"):

@@ -99,7 +99,7 @@ def save(training: Training, run: TrainingRun, path: str | os.PathLike[str]) -> 
         "target": EXTENDED,
         "options": {},
         "passes": witnesses(algorithm.rewritings),
-        "net": net.config()
+        "net": net.names()
         | {
             "primary": primary_to_json(training.extended.primary),
             "data_format": format_to_json(connected.data_format),
@@ -167,7 +167,7 @@ def _training(folder: Folder) -> Training:
         epsilon=formats[0].smallest ** 2,
         read_only=algorithm.read_only,
     )
-    if net != net | own.config():
+    if net != net | own.names():
         raise BrokenNet("the states and symbols of the net are not those of the algorithm")
     return Extended(own.read(network), primary, algorithm, x.shape, y.shape).on(x, y)
 

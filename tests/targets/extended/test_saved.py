@@ -203,6 +203,25 @@ def test_what_cannot_be_written_down_leaves_nothing(trained, tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+def test_with_its_data_it_is_a_net_like_others(trained, tmp_path: Path) -> None:
+    """On a further batch, too; but its data are its own, and so is the folder."""
+    extended, run = trained
+    further = extended.extended.on(-X, Y, after=run)
+    assert further.first.tapes[1] != {}
+    assert tg.verify(further.compiled, [(further.first,)]).agreed
+    for inputs in ((), ("0110",), (further.first,)):
+        with pytest.raises(InputError, match="other data than the extended network has"):
+            extended.compiled.start(*inputs)
+    with pytest.raises(Refused, match="saved with its data"):
+        tg.save(extended.compiled, tmp_path / "net")
+    assert not list(tmp_path.iterdir())
+    whole = training(
+        linear(1), copy_bits(4), [[1.0], [-2.0]], [[1.0], [0.0]], data_format=FixedPoint(2), target="simplex"
+    )
+    with pytest.raises(Refused, match="target='tape'"):
+        _ = whole.compiled
+
+
 def test_the_command_writes_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(EXAMPLES, "copy", TrainingExample("copy", "copies bits", copying))
     words = ["train-with", "copy", "-o", str(tmp_path / "net"), "--json"]
