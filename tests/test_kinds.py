@@ -2,18 +2,25 @@
 docs/architecture.md."""
 
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tapegrad as tg
+from tapegrad.learners.on_grid import single_coordinate
 from tapegrad.networks.backends.numpy import NumPy
-from tapegrad.networks.saving import arrays_of, same_network, to_json
+from tapegrad.networks.explaining import Explained
+from tapegrad.networks.saving import arrays_of, from_json, same_network, to_json
 from tapegrad.show.recorder import Recording, record
 from tapegrad.show.views_network import shown_of
+from tapegrad.sklearn import RCNNClassifier
 from tapegrad.targets.extended import load, save
+from tapegrad.targets.rcnn.predicting import roll_out
+from tapegrad_check.folder import OF_NETWORK, read_folder
 from tests.networks.cases import CASES, COMPILED, EXACT_MEMORY, EXTENDED, TRAINED, compiled, extended, given
+from tests.networks.test_losses import MEMORY
 from tests.table import fills
 
 
@@ -152,6 +159,27 @@ def test_what_is_trained_is_told_with_its_network(name: str) -> None:
 def test_memory_in_80_digits_is_told(name: str) -> None:
     own = compiled(name)
     assert all(len(own.explain(unit)) > len(unit) for unit in own.units())
+
+
+@fills([MEMORY], folder="its layer, memory", explain="every value", check="its layer proved")
+def test_memory_of_a_grid_learner(name: str, tmp_path: Path) -> None:
+    """The folder has the network of a layer, which the whole network repeats."""
+    classifier = RCNNClassifier(single_coordinate()).fit([[1, 0], [0, 0], [1, 1]], [0, 0, 1])
+    classifier.save(tmp_path / "net")
+    folder = read_folder(tmp_path / "net")
+    assert folder.network is not None
+    layer = from_json(folder.network, folder.part(OF_NETWORK))
+    whole, memory = classifier.network_, RCNNClassifier.load(tmp_path / "net").memory_
+    assert np.array_equal(memory, classifier.memory_)
+    *_, before, after = islice(roll_out(whole, memory, np.array([1.0, -1.0])), 4)
+    assert np.array_equal(NumPy(layer).run({"grid": before})[1]["grid"], after)
+    assert not np.array_equal(before, after)
+    told = Explained(whole.network)
+    assert all(told.explain(node.name) for node in whole.network.nodes)
+    assert "train memory" in str(whole.network)
+    verdict = tg.check(tmp_path / "net").verdict
+    assert verdict.startswith("computes this source, for all inputs; not compared: ")
+    assert verdict.endswith("trained memory")
 
 
 NOISY = "emulator, noise-tolerant"
