@@ -219,11 +219,9 @@ class Connected(Connection):
         """Places of an algorithm, on tapes of this many cells with cell 0 in the middle."""
         first, given = -(cells // 2), algorithm.read_only
         blank = np.stack([tape_signs(algorithm.start, tape, first, cells) for tape in range(given)])
-        data = [(bit, *place, sign) for bit, own in enumerate(algorithm.data) for place, sign in own]
-        bits, on, at, signs = (np.array(column) for column in zip(*data, strict=True))
+        bits, on, at, signs = algorithm.data.T
         changes = np.where(np.arange(given)[:, None] == on, 2.0 * signs, 0.0)
-        result = [(*place, sign) for place, sign in algorithm.result]
-        on, ends, signs = (np.array(column) for column in zip(*result, strict=True))
+        on, ends, signs = algorithm.result.T
         written = np.arange(given, algorithm.machine.tapes)
         shown = np.where(written[:, None] == on, signs.astype(float), 0.0)
         return cls(network, data_format, weight_format, blank, bits, at - first, changes, ends - first, shown)

@@ -21,7 +21,7 @@ from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.saving import from_json, to_json
 from tapegrad.targets.descent.loss import ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
-from tapegrad.targets.extended.build import Algorithm, Place, Procedure
+from tapegrad.targets.extended.build import Algorithm, Procedure
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad.targets.extended.net import Extended, Training, TrainingRun
 from tapegrad.targets.extended.primary import MLP, Answers, Connected, PrimaryNetwork
@@ -64,13 +64,7 @@ def primary_from_json(data: Mapping[str, Any]) -> PrimaryNetwork:
 
 def format_to_json(form: NumberFormat) -> dict[str, Any]:
     """The kind of a format and its numbers of bits."""
-    for kind, known in FORMATS.items():
-        if type(form) is known:
-            return {"kind": kind, **vars(form)}
-    raise Refused(
-        f"a number format of the kind {type(form).__name__} cannot be saved",
-        advice="Use FixedPoint or FloatingPoint.",
-    )
+    return {"kind": next(kind for kind, known in FORMATS.items() if type(form) is known), **vars(form)}
 
 
 def format_from_json(data: Mapping[str, Any]) -> NumberFormat:
@@ -185,18 +179,14 @@ def _algorithm(
     filled = [np.flatnonzero(tape > 0) + first for tape in connected.blank_tapes]
     tapes = [dict.fromkeys(map(int, tape), lowered.alphabet[-1]) for tape in (*filled, *written)]
     start = Configuration(lowered.start_state, tuple(tapes), (0,) * lowered.tapes)
-    data: list[list[tuple[Place, int]]] = [[] for _ in range(1 + int(connected.data_bits.max()))]
-    places = _places(connected.data_cells + first, connected.data_changes, 0)
-    for bit, place in zip(connected.data_bits.tolist(), places, strict=True):
-        data[bit].append(place)
-    result = _places(connected.result_cells + first, connected.result_signs, given)
+    data = np.column_stack([connected.data_bits, _places(connected.data_cells, connected.data_changes)])
+    result = _places(connected.result_cells, connected.result_signs)
+    data[:, 2], result[:, :2] = data[:, 2] + first, result[:, :2] + (given, first)
     procedure = Procedure(machine, (), (), (), rule)
-    return Algorithm(lowered, start, given, tuple(map(tuple, data)), tuple(result), rewritings, procedure)
+    return Algorithm(lowered, start, given, data, result, rewritings, procedure)
 
 
-def _places(cells: NDArray[Any], signs: NDArray[Any], first_tape: int) -> list[tuple[Place, int]]:
-    """For each column of the signs its place, on the one tape whose sign is not 0, and that."""
+def _places(cells: NDArray[np.int64], signs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each column of the signs the one tape whose sign is not 0, the cell, and that sign."""
     on = np.abs(signs).argmax(axis=0)
-    found = np.sign(signs[on, np.arange(len(on))]).astype(int)
-    rows = zip((on + first_tape).tolist(), cells.tolist(), found.tolist(), strict=True)
-    return [((tape, cell), sign) for tape, cell, sign in rows]
+    return np.column_stack([on, cells, np.sign(signs[on, np.arange(len(on))])]).astype(np.int64)

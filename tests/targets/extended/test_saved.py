@@ -121,7 +121,7 @@ def test_weights_that_training_did_not_leave_are_refused(folder: Path, name: str
     if name == "s":
         index = int(np.flatnonzero(extended.net.graph.vertex_weight == 0)[0])
     if name == "T":  # a bit of theta
-        (tape, cell), _ = extended.algorithm.result[0]
+        tape, cell, _ = extended.algorithm.result[0]
         index = (cell - extended.net.first_cell, tape - extended.net.read_only)
     before = np.asarray(getattr(run.weights.weights, name))[index]
     tamper(folder, name, index, {"s": 2.0, "T": -before, "H": 2.0, "z": 3.0}[name])

@@ -147,7 +147,7 @@ def test_one_network_learns_from_many_data_sets(tmp_path: Path):
         save(network.on(x, 2 * y[:, None] - 1), run, tmp_path / change)
         if change == "theta":
             assert isinstance(again.net, TapeNet)
-            (tape, cell), _ = again.algorithm.result[0]
+            tape, cell, _ = again.algorithm.result[0]
             place = cell - again.net.first_cell, tape - again.algorithm.read_only
             tamper(tmp_path / change, "T", place, 1.0 - 2 * run.theta[0])
             forge(tmp_path / change, theta=flipped)
