@@ -402,7 +402,7 @@ def of_network(net: TapeNet, given: dict[str, Any]) -> tuple[Any, ...]:
     return graph, settings, given, found, own, Places.of(graph, net.cells, net.tapes)
 
 
-ANSWERS = Answers(2, 2, *np.array([[6, 0, 1], [8, 2, 3], [14, 4, 5], [5, 6, 0]]).T, answer=np.array(7))
+ANSWERS = Answers(2, 2, np.array([[6, 0, 1], [8, 2, 3], [14, 4, 5], [5, 6, 0]]), answer=7)
 """Four gates in three levels, on two bits that are remembered and two of a sample."""
 
 

@@ -18,7 +18,7 @@ from tapegrad.networks.backends.numpy import applied
 from tapegrad.networks.builder import network_of
 from tapegrad.networks.checking import check
 from tapegrad.source import imported
-from tapegrad.targets.descent.loss import ExtendedNetwork, Weights
+from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, bits_of, require_in_format
@@ -92,7 +92,9 @@ class Extended:
     @property
     def data_format(self) -> NumberFormat:
         """What inputs and labels are numbers of."""
-        return _connection(self.net.error.network).data_format
+        primary = self.net.error.network.primary
+        assert isinstance(primary, Connection)
+        return primary.data_format
 
     def on(self, x: ArrayLike, y: ArrayLike, after: "TrainingRun | None" = None) -> "Training":
         """This network with data, ready to be trained: only the loss knows them. With `after`, the tapes are
@@ -361,11 +363,6 @@ def extend(
         read_only=lowered.read_only,
     )
     return Extended(net, primary, lowered, x_shape, y_shape)
-
-
-def _connection(network: ExtendedNetwork) -> Connection:
-    assert isinstance(network.primary, Connection)
-    return network.primary
 
 
 def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:

@@ -103,20 +103,16 @@ class Answers:
 
     memory: int
     inputs: int
-    tables: Int[np.ndarray, " gates"]
-    """Bit 2 a + b of a gate's table is its value for operands a and b."""
-    left: Int[np.ndarray, " gates"]
-    right: Int[np.ndarray, " gates"]
-    answer: Int[np.ndarray, ""]
+    gates: Int[np.ndarray, "gates 3"]
+    """Table and operands: bit 2 a + b of the table is the value for operands a and b."""
+    answer: int
     """The wire: theta, the inputs, the gates, in this order."""
 
     @classmethod
     def of(cls, circuit: Circuit, memory: int) -> Self:
         """From a circuit whose first inputs are what is remembered, and whose output is the answer."""
-        tables, left, right = (np.array(a, np.int64) for a in (circuit.kinds, circuit.left, circuit.right))
-        return cls(
-            memory, len(circuit.inputs) - memory, tables, left, right, np.array(circuit.output_wires[0])
-        )
+        gates = np.column_stack([circuit.kinds, circuit.left, circuit.right]).astype(np.int64)
+        return cls(memory, len(circuit.inputs) - memory, gates, int(circuit.output_wires[0]))
 
     @property
     def weights(self) -> int:
@@ -124,20 +120,20 @@ class Answers:
         return self.memory
 
     def __call__(self, theta: Value, x: Value) -> Value:
-        build, given, gates = x.builder, self.memory + self.inputs, len(self.tables)
+        build, given, gates = x.builder, self.memory + self.inputs, len(self.gates)
         wires = np.arange(given)
         values = build.value(np.zeros((x.sizes[0], given + gates)))
         values = build.put(values, x > 0, wires[self.memory :])
         values = build.put(values, theta > 0, wires[: self.memory])
-        operands = np.stack([self.left, self.right], axis=1).ravel()
-        level = depths(given, np.arange(0, 2 * gates + 1, 2), operands)[given:]
+        level = depths(given, np.arange(0, 2 * gates + 1, 2), self.gates[:, 1:].ravel())[given:]
         for depth in range(1, int(level.max(initial=0)) + 1):
             own = np.flatnonzero(level == depth)
-            a, b = (build.take(values, wire[own]) for wire in (self.left, self.right))
-            e = (self.tables[own] >> np.arange(4)[:, None] & 1).astype(float)
+            tables, *operands = self.gates[own].T
+            a, b = (build.take(values, wires) for wires in operands)
+            e = (tables >> np.arange(4)[:, None] & 1).astype(float)
             value = (1 - a) * (e[0] * (1 - b) + e[1] * b) + a * (e[2] * (1 - b) + e[3] * b)
             values = build.put(values, value, given + own)
-        return 2 * build.take(values, [int(self.answer)]) - 1
+        return 2 * build.take(values, [self.answer]) - 1
 
     def largest_output(self, largest_input: float, largest_weight: float) -> float:
         """Answers are signs."""

@@ -42,24 +42,20 @@ def primary_to_json(primary: PrimaryNetwork) -> dict[str, Any]:
     """Sizes and activation of fully connected layers, or the gates of a learner's answer; others cannot be
     written down."""
     if type(primary) is Answers:
-        gates = zip(primary.tables, primary.left, primary.right, strict=True)
-        rows = [list(map(int, gate)) for gate in gates]
-        sizes = {"memory": primary.memory, "inputs": primary.inputs}
-        return {**sizes, "gates": rows, "answer": int(primary.answer)}
+        return {**vars(primary), "gates": primary.gates.tolist()}
     if type(primary) is not MLP:
         raise Refused(
             f"a primary network of the kind {type(primary).__name__} cannot be saved",
             advice="Use MLP, linear or perceptron.",
         )
-    return {"sizes": list(primary.sizes), "activation": primary.activation}
+    return {**vars(primary), "sizes": list(primary.sizes)}
 
 
 def primary_from_json(data: Mapping[str, Any]) -> PrimaryNetwork:
     """The network again."""
     if "gates" in data:
-        tables, left, right = np.array(data["gates"], np.int64).reshape(-1, 3).T
-        return Answers(data["memory"], data["inputs"], tables, left, right, np.array(data["answer"]))
-    return MLP(data["sizes"], data["activation"])
+        return Answers(**{**data, "gates": np.array(data["gates"], np.int64).reshape(-1, 3)})
+    return MLP(**data)
 
 
 def format_to_json(form: NumberFormat) -> dict[str, Any]:
