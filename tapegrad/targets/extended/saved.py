@@ -159,7 +159,11 @@ def _training(folder: Folder) -> Training:
     )
     if net != net | own.names():
         raise BrokenNet("the states and symbols of the net are not those of the algorithm")
-    return Extended(own.read(network), primary, algorithm, x.shape, y.shape).on(x, y)
+    training = Extended(own.read(network), primary, algorithm, x.shape, y.shape).on(x, y)
+    first, again = training.start(), training.compiled.start(training.first)
+    if not np.array_equal(first.weights.T, again.weights.T):
+        raise BrokenNet("the tapes do not show a configuration of the algorithm's machine")
+    return training
 
 
 def _algorithm(

@@ -174,6 +174,19 @@ def test_places_beside_the_tapes_are_refused(folder: Path, name: str, value: int
             action(folder)
 
 
+def test_tapes_that_show_no_configuration_are_refused(tmp_path: Path) -> None:
+    """Of three symbols each is two bits; there is no fourth, which nobody reads here."""
+    own = copying(blank="_", stay=True)
+    save(own, own.train(), tmp_path / "net")
+    load(tmp_path / "net")
+    blank = load_file(tmp_path / "net" / "model.safetensors")["network.blank_tapes.value"]
+    tamper(tmp_path / "net", "network.blank_tapes.value", (slice(None), -1), 1.0)
+    assert (blank[:, -1] == -1).all()
+    assert tg.check(tmp_path / "net").verdict == "tested on 1 input"
+    with pytest.raises(BrokenNet):
+        load(tmp_path / "net")
+
+
 def test_nets_and_trained_networks_are_not_mixed_up(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(BrokenNet, match=r"extended\.load"):
         tg.load(folder)
