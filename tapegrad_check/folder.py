@@ -34,7 +34,7 @@ OLDER = {
     2: ": format 2 has arrays of a form of its own for each target, in place of the network's graph",
 }
 
-WITH_TRAINING: frozenset[str] = frozenset({"emulator", "simplex", "tape"})
+WITH_TRAINING: frozenset[str] = frozenset({"emulator", "extended", "simplex", "tape"})
 """Targets whose networks run while they are trained: the graph has the rule of training."""
 WITH_NETWORK = WITH_TRAINING | {"decoder", "rcnn", "relu", "transformer"}
 """Targets whose folders hold the graph of the network."""

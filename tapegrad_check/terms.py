@@ -107,8 +107,9 @@ class Term:
     def take(self, index: Any, name: str = "") -> "Term":
         return self.terms.node("take", self, arrays={"index": np.asarray(index, np.int64)}, name=name)
 
-    def put(self, other: Any, to: Any, about: str = "") -> "Term":
-        return self.terms.node("put", self, other, arrays={"to": np.asarray(to, np.int64)}, about=about)
+    def put(self, other: Any, to: Any, about: str = "", name: str = "") -> "Term":
+        arrays = {"to": np.asarray(to, np.int64)}
+        return self.terms.node("put", self, other, arrays=arrays, name=name, about=about)
 
     def join(self, other: Any, axis: int) -> "Term":
         return self.terms.node("join", self, other, axis=axis)

@@ -37,12 +37,11 @@ DIGITS = "80 digits"
 THEIRS = "another program's"
 """A checkpoint is read by the program that its class belongs to."""
 PARTS = "its parts"
-"""Not compiled by itself: the network is that of a training, which its own functions run, save and show."""
+"""Not compiled: its samples come from outside, one by one, and what it repeats is a net by itself."""
 REASONS: Mapping[tuple[str, str], str] = {
     **{("`emulator`, exact", column): DIGITS for column in COLUMNS[:8]},
     **{("stock checkpoints", column): THEIRS for column in COLUMNS if column not in ("NumPy", "`check`")},
-    **{("`extended`", column): PARTS for column in ("layer in PyTorch", "layer in Equinox", "drawing")},
-    **{("`rcnn`, trained memory", column): PARTS for column in COLUMNS[6:]},
+    **{("`rcnn`, trained memory", column): PARTS for column in (*COLUMNS[6:8], "drawing")},
 }
 """Why a cell is no test's."""
 

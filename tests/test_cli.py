@@ -96,7 +96,7 @@ OWN, TESTED = "computes its own table; source not checked", "tested on 1 input"
         ("v3/relu-of-machine", {"lowered": None}, 1, "error: "),
         ("v3/relu", {"version": 1}, 2, "format 1 does not record how its source was lowered"),
         ("v3/relu-of-machine", {"passes": "magic"}, 4, OWN),
-        ("v2/extended", {}, 5, TESTED),
+        ("v3/extended", {}, 5, TESTED),
     ],
 )
 def test_nothing_less_than_a_proof_has_the_code_0(

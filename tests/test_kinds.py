@@ -2,20 +2,26 @@
 docs/architecture.md."""
 
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import tapegrad as tg
+from tapegrad.learners.on_grid import single_coordinate
 from tapegrad.networks.backends.numpy import NumPy
-from tapegrad.networks.saving import arrays_of, to_json
+from tapegrad.networks.explaining import Explained
+from tapegrad.networks.saving import arrays_of, from_json, same_network, to_json
 from tapegrad.show.recorder import Recording, record
 from tapegrad.show.views_network import shown_of
-from tapegrad.targets.extended import FixedPoint, linear, load, save
-from tests.networks.cases import CASES, COMPILED, EXACT_MEMORY, TRAINED, compiled, given
-from tests.table import fills, fills_row
-from tests.targets.extended.algorithms import copy_bits, training
+from tapegrad.sklearn import RCNNClassifier
+from tapegrad.targets.extended import load, save
+from tapegrad.targets.rcnn.predicting import roll_out
+from tapegrad_check.folder import OF_NETWORK, read_folder
+from tests.networks.cases import CASES, COMPILED, EXACT_MEMORY, EXTENDED, TRAINED, compiled, extended, given
+from tests.networks.test_losses import MEMORY
+from tests.table import fills
 
 
 @fills(CASES, folder="graph, arrays")
@@ -32,7 +38,7 @@ def test_a_net_that_runs_is_its_graph_in_a_folder(name: str, tmp_path: Path) -> 
     assert all(np.array_equal(value, others[key]) for key, value in outputs.items())
 
 
-@fills(TRAINED, folder="graph")
+@fills([name for name in TRAINED if name != EXTENDED], folder="graph")
 def test_a_net_that_is_trained_is_its_loss_in_a_folder(name: str, tmp_path: Path) -> None:
     assert saved_again(name, tmp_path / "net")
 
@@ -57,20 +63,19 @@ def saved_again(name: str, folder: Path) -> bool:
     return (folder / "network.json").exists()
 
 
-def extended() -> Any:
-    x, y = np.array([[1.0, -2.0], [0.5, 1.5]]), np.array([[-1.0], [0.5]])
-    return training(linear(2), copy_bits(12), x, y, data_format=FixedPoint(4, 1), cells=64)
-
-
-@fills_row("`extended`", folder="own arrays", check="run again")
-def test_an_extended_network_in_a_folder(tmp_path: Path) -> None:
+@fills([EXTENDED], folder="graph", check="run again")
+def test_an_extended_network_in_a_folder(name: str, tmp_path: Path) -> None:
     own = extended()
     run = own.train()
     save(own, run, tmp_path / "net")
     again, found = load(tmp_path / "net")
     assert np.array_equal(found.theta, run.theta)
     assert np.array_equal(again.primary_output(found.theta), run.output)
+    assert (tmp_path / "net" / "network.json").exists()
+    assert same_network(again.net.network, own.net.network)
     assert tg.check(tmp_path / "net").verdict == "tested on 1 input"
+    assert again.first == own.first
+    assert tg.verify(again.compiled, [(again.first,)]).agreed
 
 
 @lru_cache
@@ -156,10 +161,31 @@ def test_memory_in_80_digits_is_told(name: str) -> None:
     assert all(len(own.explain(unit)) > len(unit) for unit in own.units())
 
 
+@fills([MEMORY], folder="its layer, memory", explain="every value", check="its layer proved")
+def test_memory_of_a_grid_learner(name: str, tmp_path: Path) -> None:
+    """The folder has the network of a layer, which the whole network repeats."""
+    classifier = RCNNClassifier(single_coordinate()).fit([[1, 0], [0, 0], [1, 1]], [0, 0, 1])
+    classifier.save(tmp_path / "net")
+    folder = read_folder(tmp_path / "net")
+    assert folder.network is not None
+    layer = from_json(folder.network, folder.part(OF_NETWORK))
+    whole, memory = classifier.network_, RCNNClassifier.load(tmp_path / "net").memory_
+    assert np.array_equal(memory, classifier.memory_)
+    *_, before, after = islice(roll_out(whole, memory, np.array([1.0, -1.0])), 4)
+    assert np.array_equal(NumPy(layer).run({"grid": before})[1]["grid"], after)
+    assert not np.array_equal(before, after)
+    told = Explained(whole.network)
+    assert all(told.explain(node.name) for node in whole.network.nodes)
+    assert "train memory" in str(whole.network)
+    verdict = tg.check(tmp_path / "net").verdict
+    assert verdict.startswith("computes this source, for all inputs; not compared: ")
+    assert verdict.endswith("trained memory")
+
+
 NOISY = "emulator, noise-tolerant"
 
 
-@fills([name for name in COMPILED if name != NOISY], check="proved")
+@fills([name for name in COMPILED if name not in (NOISY, EXTENDED)], check="proved")
 def test_the_checker_proves_it_for_all_inputs(name: str, tmp_path: Path) -> None:
     tg.save(compiled(name), tmp_path / "net")
     assert tg.check(tmp_path / "net").verdict == "computes this source, for all inputs"
@@ -169,11 +195,3 @@ def test_the_checker_proves_it_for_all_inputs(name: str, tmp_path: Path) -> None
 def test_the_checker_proves_it_for_the_samples_that_are_memorised(name: str, tmp_path: Path) -> None:
     tg.save(compiled(name), tmp_path / "net")
     assert tg.check(tmp_path / "net").verdict == "computes this source, for the first 3 samples"
-
-
-@fills_row("`extended`", explain="own names, every value")
-def test_weights_of_an_extended_network_are_told() -> None:
-    net = extended().net
-    assert all(len(net.explain(unit)) > len(unit) for unit in list(net.units())[::50])
-    assert all(net.explained.explain(node.name) for node in net.network.nodes)
-    assert (net.explained.explain("loss") or "").startswith("loss: output = ")

@@ -302,7 +302,7 @@ def test_a_default_that_changes_does_not_change_an_old_net(monkeypatch: pytest.M
     ("name", "reason"),
     [
         ("v3/tape", "saved by version 0.2.0 of tapegrad, and the pass 'stay-free' of this version gives"),
-        ("v2/extended", "saved by version 0.1.0 of tapegrad, and the pass 'stay-free' of this version gives"),
+        ("v3/extended", "saved by version 0.2.0 of tapegrad, and the pass 'stay-free' of this version gives"),
     ],
 )
 def test_a_net_whose_pass_has_changed_is_refused(

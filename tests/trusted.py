@@ -72,6 +72,8 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.targets.exact_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.instructions.execution": ON_TAPES,
     "tapegrad_check.targets.extended": [*CHECK, "tests/targets/extended/test_saved.py"],
+    "tapegrad_check.targets.extended_loss": ["tests/check/test_refusals_of_trained.py"],
+    "tapegrad_check.values": ["tests/check/test_refusals_of_trained.py"],
     "tapegrad_check.folder": CHECK,
     "tapegrad_check.targets.heads": [*VERDICTS, *HEADS, *PROOFS, *CLOCKED],
     "tapegrad_check.passes.machines": CHECK,

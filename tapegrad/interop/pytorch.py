@@ -57,14 +57,17 @@ class TrainedModule(nn.Module):
     """A network that is trained: what the rule of training changes are parameters, under the names that they
     have in the net's carries. `module(*data)` is the output, `module.loss(*data)` the loss: of `tape` and
     `simplex` without data (these are the labels y, which are kept), of `emulator` for a row (`input_rows` of
-    `tapegrad.targets.emulator.net`) and a label, -1 or 1. Begin with `start(net.start(...))`; then a step of
-    all `optimisers()` is a step of the net. Training ends when the loss is at most `stop`."""
+    `tapegrad.targets.emulator.net`) and a label, -1 or 1, of a grid learner's network for z = [x, 1] and a
+    label. Begin with `start(net.start(...))`, but for the last, whose memory begins empty; then a step of all
+    `optimisers()` is a step of the net. Training ends when the loss is at most `stop`."""
 
-    def __init__(self, net: DescentNet | PracticalNet | NoisyNet) -> None:
+    def __init__(self, net: DescentNet | PracticalNet | NoisyNet | Rcnn) -> None:
         super().__init__()
         network, self.known = net.network, isinstance(net, DescentNet)
         if isinstance(net, DescentNet):
             data = net.error.data()
+        elif isinstance(net, Rcnn):
+            data = {}
         else:
             data = {"weights": np.array(net.weights, network.inputs["weights"].dtype)}
         assert network.training is not None
@@ -134,7 +137,7 @@ def to_torch(compiled: Compiled | Net | Rcnn, *, trainable: bool = False) -> Any
         case DescentNet() | PracticalNet() | NoisyNet():
             module: nn.Module = TrainedModule(net)
         case Rcnn():
-            return RcnnModule(net)
+            return TrainedModule(net)
         case _:
             module = NetworkModule(net.network, trainable=trainable)
     module.counts = net.counts  # type: ignore[assignment]
@@ -172,20 +175,6 @@ def linear(own: Matrix) -> nn.Linear:
     made = nn.Linear(own.width, len(own), device="meta")
     made.weight, made.bias = (nn.Parameter(torch.tensor(np.asarray(part))) for part in (own.weight, own.bias))
     return made
-
-
-class RcnnModule(nn.Module):
-    """Definition 5 of Goel et al. `memory` is the one trained parameter: `torch.optim.SGD([memory],
-    lr=RATE)` on the loss `(y - module(z))**2 / 2` memorises, a sample at a step; `z = [x, 1]`."""
-
-    def __init__(self, network: Rcnn) -> None:
-        super().__init__()
-        self.memory = nn.Parameter(torch.tensor(network.empty_memory()))
-        self.network = NetworkModule(network.network)
-
-    def forward(self, z: Tensor) -> Tensor:
-        output, _ = self.network(self.memory, z, z.new_zeros(()))
-        return output
 
 
 class TorchLayer(nn.Module):

@@ -239,17 +239,17 @@ class Network:
 
     def constant(self, name: str) -> NDArray[Any]:
         """The array of the constant of this name."""
-        return self._named(name, "constant", "value")
+        return self._named(name, constant="value")
 
     def index(self, name: str) -> NDArray[Any]:
-        """The columns that the node of this name takes."""
-        return self._named(name, "take", "index")
+        """The columns that the node of this name takes, or adds to."""
+        return self._named(name, take="index", put="to")
 
-    def _named(self, name: str, operation: str, part: str) -> NDArray[Any]:
+    def _named(self, name: str, **parts: str) -> NDArray[Any]:
         for node in self.nodes:
-            if (node.name, node.operation) == (name, operation):
-                return self.array(node, part)
-        raise BrokenNet(f"the network has no {operation} of the name {name!r}")
+            if node.name == name and node.operation in parts:
+                return self.array(node, parts[node.operation])
+        raise BrokenNet(f"the network has no {' or '.join(parts)} of the name {name!r}")
 
     def map(self, node: Node, width: int) -> Affine:
         """The map of an affine node, which reads so many columns."""

@@ -29,21 +29,19 @@ def test_an_algorithm_that_is_not_started_at_its_start_is_refused(tmp_path: Path
     """Started where it halts, with theta written by hand on the tape, it would have nothing to do."""
     genuine, run = trained(tmp_path / "genuine", -1.0)
     states = genuine.config["net"]["states"]
-    start = genuine.config["net"]["start"]
-    for change in ({"state": states[int(np.argmax(run.weights.weights.s)) // 4]}, {"heads": [2, 0]}):
-        forged = genuine.copy()
-        forged.config["net"]["start"] = start | change
-        forged.write(tmp_path / "forged")
-        with pytest.raises(CheckError, match=r"first state|start at cell 0"):
-            check(tmp_path / "forged")
+    ended = states[int(np.argmax(run.weights.weights.s)) // 4]
+    genuine.config["source"]["start_state"] = ended
+    genuine.write(tmp_path / "forged")
+    with pytest.raises(CheckError, match="start state"):
+        check(tmp_path / "forged")
 
 
 def test_a_tape_that_was_filled_before_is_not_vouched_for(tmp_path: Path) -> None:
     genuine, _ = trained(tmp_path / "genuine", -1.0)
-    genuine.config["net"]["start"]["tapes"][1].append(-9)
-    T = genuine.arrays["weight.T"].copy()
+    genuine.config["net"]["tapes"][0].append(-9)
+    T = genuine.arrays["T"].copy()
     T[16 - 9, 0] = 1.0
-    genuine.arrays["weight.T"] = T
+    genuine.arrays["T"] = T
     genuine.write(tmp_path / "forged")
     found = check(tmp_path / "forged")
     assert found.verdict == OWN_TABLE
@@ -76,10 +74,9 @@ def test_a_named_rule_is_computed_again(tmp_path: Path) -> None:
 def test_another_theta_on_the_result_tape_is_refused(tmp_path: Path) -> None:
     """The machine has halted, the certificate claims what the tape holds; but no training gave it."""
     genuine, _ = trained(tmp_path / "genuine", -1.0)
-    T = genuine.arrays["weight.T"].copy()
-    _, _, cell, _ = genuine.arrays["result_places"][0]
-    T[cell + 16, 0] *= -1
-    genuine.arrays["weight.T"] = T
+    T = genuine.arrays["T"].copy()
+    T[genuine.arrays["network.result_cells.index"][0], 0] *= -1
+    genuine.arrays["T"] = T
     theta = np.array(
         [x + (1 - 2 * (x * 2 % 2)) / 2 * (i == 0) for i, x in enumerate(genuine.claims["theta"])]
     )

@@ -13,7 +13,7 @@ from tapegrad.targets import target_named
 from tapegrad.targets.emulator.net import input_rows
 from tapegrad.targets.extended import FixedPoint, linear
 from tapegrad.targets.rcnn.network import Rcnn
-from tapegrad.targets.rcnn.training import RATE, memorise
+from tapegrad.targets.rcnn.training import memorise
 from tests.targets.emulator.test_differences import Beside, sums
 from tests.targets.extended.algorithms import copy_bits, training
 
@@ -144,12 +144,13 @@ def test_memory_of_a_grid_learner_at_every_step(encoding):
     y = X[:, 1]
     network = Rcnn.of(machine, 3, 2, 10, encoding=encoding)
     module: Any = to_torch(network)
-    optimiser = torch.optim.SGD([module.memory], lr=RATE)
+    (optimiser,) = module.optimisers()
     samples = [*zip(X, y, strict=True), (np.ones(2), 1.0)]
     for (x, label), step in zip(samples, memorise(network, X, y), strict=True):
         optimiser.zero_grad()
-        output = module(torch.tensor(np.append(x, 1.0)).to(module.memory))
-        ((label - output) ** 2 / 2).backward()
+        z = torch.tensor(np.append(x, 1.0))
+        output = module(z)
+        module.loss(z, label).backward()
         optimiser.step()
         assert output.item() == pytest.approx(step.output, abs=1e-6)
         assert np.allclose(module.memory.detach().numpy(), step.memory, rtol=0, atol=1e-6)

@@ -111,7 +111,7 @@ def test_losses_in_equinox(name: str) -> None:
         layer = tg.to_equinox(compiled(name))
         state = layer.start(*COMPILED[name].inputs)
         follow(name, layer, state, int)
-        if name not in ("simplex", "tape"):
+        if "emulator" in name:
             assert any(np.asarray(own).any() for own in equinox_slopes(name).values())
             return
         slope, step = equinox_slopes(name)["s"], 1e-6

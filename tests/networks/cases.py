@@ -9,7 +9,10 @@ import numpy as np
 import tapegrad as tg
 from tapegrad.interop.layers import bits_to_bits
 from tapegrad.learners import dictator
+from tapegrad.machines.model import Configuration
 from tapegrad.networks.network import Network
+from tapegrad.targets.extended import FixedPoint, Training, linear
+from tests.targets.extended.algorithms import copy_bits, training
 
 TRACE = [[1, 0], [1, 0], [1, 1]]
 """Three cycles of a counter: enable, clear."""
@@ -44,10 +47,17 @@ CASES = {
 }
 
 
+EXTENDED = "extended"
+X, Y = np.array([[1.0, -2.0], [0.5, 1.5]]), np.array([[-1.0], [0.5]])
+DATA = "".join(("0100", "0011", "1000", "1100", "0111", "1000"))
+"""Both, row by row, as halves in bits of two's complement, the lowest first."""
+FIRST = Configuration("start", ({i: "1" for i, bit in enumerate(DATA, 1) if bit == "1"}, {}), (0, 0))
+"""Where the machine starts that copies twelve of these bits, which are theta."""
 SAMPLES = [[0, 1], [1, 1], [1, 0], [0, 0], [1, 0]], [1, 1, 0, 0, 1], 3
 TRAINED = {
     "simplex": Case("increment", "simplex", {"inputs": [["11"]]}, ("11",)),
     "tape": Case("increment", "tape", {"cells": 8}, ("11",)),
+    EXTENDED: Case("copy bits", "tape", {"cells": 64}, (FIRST,)),
     "emulator, practical": Case("dictator", "emulator", {}, SAMPLES),
     "emulator, noise-tolerant": Case(
         "dictator", "emulator", {"form": "noise-tolerant", "samples": 3}, (*SAMPLES[:2], 3, False)
@@ -75,7 +85,14 @@ def network_of(name: str) -> Network:
 
 
 @lru_cache
+def extended() -> Training:
+    return training(linear(2), copy_bits(12), X, Y, data_format=FixedPoint(4, 1), cells=64)
+
+
+@lru_cache
 def compiled(name: str) -> tg.Compiled:
+    if name == EXTENDED:
+        return extended().compiled
     case = COMPILED[name]
     source = dictator(2, 2) if case.source == "dictator" else case.source
     return tg.compile(source, case.target, **case.options)

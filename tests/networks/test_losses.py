@@ -17,31 +17,20 @@ from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.network import Network, Training, Update
 from tapegrad.networks.saving import arrays_of, from_json, to_json
 from tapegrad.targets.emulator.reference import roomy
-from tapegrad.targets.extended import FixedPoint, linear
 from tapegrad.targets.rcnn.network import Rcnn
 from tapegrad.targets.rcnn.training import RATE, memorise
 from tests.networks.cases import EXACT_MEMORY, TRAINED, begun, compiled
 from tests.networks.toy import Toy
 from tests.table import fills
-from tests.targets.extended.algorithms import copy_bits, training
 
-X, Y = np.array([[1.0, -2.0], [0.5, 1.5]]), np.array([[-1.0], [0.5]])
-Case = tuple[Any, Any]
+NAMES = list(TRAINED)
 
 
-@lru_cache
-def case(name: str) -> Case:
+def case(name: str) -> tuple[Any, Any]:
     """A net, and what it is after some steps."""
-    if name != "extended":
-        return compiled(name).net, begun(name)
-    extended = training(linear(2), copy_bits(12), X, Y, data_format=FixedPoint(4, 1), cells=64)
-    net, carry = extended.net, extended.start()
-    for _ in range(3):
-        carry = net.step(carry)
-    return net, carry
+    return compiled(name).net, begun(name)
 
 
-NAMES = [*TRAINED, "extended"]
 DESCENT = ["simplex", "tape", "extended"]
 
 

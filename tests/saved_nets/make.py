@@ -50,5 +50,6 @@ for name, (source, target, options) in NETS.items():
 place = "tapegrad.targets.extended" if find_spec("tapegrad.targets") else "tapegrad.nets.extended"
 extended = import_module(place)
 x, y = np.array([[1.0], [0.5]]), np.array([[-1.0], [0.5]])
-net = extended.extend(extended.linear(1), copying(6), x, y, data_format=extended.FixedPoint(3, 1), cells=32)
+form = extended.FixedPoint(3, 1)
+net = extended.extend(extended.linear(1), copying(6), x.shape, y.shape, data_format=form, cells=32).on(x, y)
 extended.save(net, net.train(), folder / "extended")

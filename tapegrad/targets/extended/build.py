@@ -65,37 +65,40 @@ class Procedure:
         return Configuration(self.machine.start_state, tuple(tapes), (0,) * self.machine.tapes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Algorithm:
-    """A binary machine and its connections. Data bit i lies at the places `data[i]`, on read-only tapes, as
-    the sign given there if it is 1 and the opposite if it is 0. Bit j of the result is 1 where the tape
-    has the sign given in `result[j]`."""
+    """A binary machine and its connections, in rows of numbers."""
 
     machine: TuringMachine
     start: Configuration
     read_only: int
-    data: tuple[tuple[tuple[Place, int], ...], ...]
-    result: tuple[tuple[Place, int], ...]
+    data: NDArray[np.int64]
+    """For each place of the data, on read-only tapes: its bit, tape, cell, and the sign that lies there if
+    the bit is 1, the opposite if it is 0; bit after bit."""
+    result: NDArray[np.int64]
+    """For each bit of the result: tape, cell, and the sign that lies there if it is 1."""
     rewritings: tuple[Rewriting, ...]
     procedure: Procedure
 
     @property
+    def bits(self) -> int:
+        """Of the data."""
+        return 1 + int(self.data[-1, 0])
+
+    @property
     def reach(self) -> int:
         """The farthest cell that data or result lie at, counted from cell 0 both ways."""
-        places = [place for bit in self.data for place, _ in bit] + [place for place, _ in self.result]
-        cells = [cell for _, cell in places] + [cell for tape in self.start.tapes for cell in tape]
-        return max(map(abs, cells), default=0)
+        cells = [*self.data[:, 2], *self.result[:, 1], *(cell for tape in self.start.tapes for cell in tape)]
+        return int(np.abs(cells).max())
 
     def on(self, bits: Sequence[int]) -> Configuration:
         """The first configuration with these data on its tapes."""
         tapes = [dict(tape) for tape in self.start.tapes]
-        symbol = self.machine.alphabet[-1]
-        for bit, places in zip(bits, self.data, strict=True):
-            for (tape, cell), sign in places if bit else ():
-                if sign > 0:
-                    tapes[tape][cell] = symbol
-                else:
-                    del tapes[tape][cell]
+        for bit, tape, cell, sign in self.data.tolist():
+            if bits[bit] and sign > 0:
+                tapes[tape][cell] = self.machine.alphabet[-1]
+            elif bits[bit]:
+                del tapes[tape][cell]
         return Configuration(self.start.state, tuple(tapes), self.start.heads)
 
 
@@ -116,11 +119,10 @@ def lower(procedure: Procedure, for_tape: bool = True) -> Algorithm:
     data = _places(encoded, start, procedure.data)
     written = [(place,) for place in zeros]  # bits that are always the same may share a cell
     places = _places(lambda ones: encoded(zeros | ones), encoded(zeros), written)
-    now_at = {place: found[0] for (place,), found in zip(written, places, strict=True)}
-    result = tuple(now_at[place] for place in procedure.result)
+    first = dict(zip(zeros, np.unique(places[:, 0], return_index=True)[1], strict=True))
+    result = places[[first[place] for place in procedure.result], 1:]
     lowered = cast(TuringMachine, rewritings[-1].after) if rewritings else machine
-    read_only = 1 + max((tape for bit in data for (tape, _), _ in bit), default=-1)
-    read_only = max(read_only, lowered.tapes // machine.tapes)
+    read_only = max(1 + int(data[:, 1].max()), lowered.tapes // machine.tapes)
     return Algorithm(lowered, start, read_only, data, result, rewritings, procedure)
 
 
@@ -128,19 +130,16 @@ def _places(
     encoded: Callable[[dict[Place, str]], Configuration],
     zeros: Configuration,
     bits: Sequence[Sequence[Place]],
-) -> tuple[tuple[tuple[Place, int], ...], ...]:
-    """Where each bit has gone, with the sign that it has there if it is 1: blank is -1. Bits are told apart
-    by their numbers, with one configuration for each digit: where all those differ from `zeros` whose digit
-    is 1, and no others, there lies the bit."""
+) -> NDArray[np.int64]:
+    """Where each bit has gone: its number, tape, cell, and the sign that it has there if it is 1, where blank
+    is -1. Bits are told apart by their numbers, with one configuration for each digit: where all those differ
+    from `zeros` whose digit is 1, and no others, there lies the bit."""
     found: dict[tuple[Place, int], int] = {}
     for digit in range(len(bits).bit_length()):
         ones = [place for number, places in enumerate(bits, 1) if number >> digit & 1 for place in places]
         for place in _differences(zeros, encoded(dict.fromkeys(ones, "1"))):
             found[place] = found.get(place, 0) | 1 << digit
-    lists: list[list[tuple[Place, int]]] = [[] for _ in bits]
-    for place, number in sorted(found.items()):
-        lists[number - 1].append(place)
-    return tuple(map(tuple, lists))
+    return np.array(sorted((number - 1, *place, sign) for (place, sign), number in found.items()))
 
 
 def _differences(zero: Configuration, one: Configuration) -> list[tuple[Place, int]]:

@@ -8,7 +8,6 @@ so that the result is the same on every number of the format. Bits are in order,
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,33 +16,6 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.networks.backends.numpy import applied
 from tapegrad.networks.builder import Value
 from tapegrad.targets.descent.loss import Constant, cutoff
-
-
-class NumberFormat(Protocol):
-    """A finite set of numbers, each a row of bits."""
-
-    @property
-    def width(self) -> int:
-        """Bits of a number."""
-        ...
-
-    @property
-    def largest(self) -> float:
-        """The largest absolute value."""
-        ...
-
-    @property
-    def smallest(self) -> float:
-        """The smallest absolute value above 0."""
-        ...
-
-    def quantise(self, numbers: Value) -> Value:
-        """Of a column of numbers of the format the bits, a row for each."""
-        ...
-
-    def dequantise(self, bits: Value) -> Value:
-        """The column of numbers that rows of bits stand for."""
-        ...
 
 
 def step(t: Value, epsilon: Constant, continuous: bool) -> Value:
@@ -176,6 +148,10 @@ class FloatingPoint:
     def _unit(self, stored: int) -> float:
         """The distance between neighbouring numbers with this stored exponent; 0 and 1 share theirs."""
         return 2.0 ** (max(stored, 1) - self.bias - self.mantissa)
+
+
+NumberFormat = FixedPoint | FloatingPoint
+"""A finite set of numbers, each a row of bits."""
 
 
 def bits_of(form: NumberFormat, numbers: NDArray[np.float64]) -> NDArray[np.float64]:

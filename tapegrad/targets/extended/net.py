@@ -4,7 +4,8 @@ it on any data of that shape, by gradient descent, runs the algorithm on them.""
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.learners.model import Learner
 from tapegrad.machines import compiled as plain
-from tapegrad.machines.model import TuringMachine
+from tapegrad.machines.model import Configuration, TuringMachine
 from tapegrad.networks.backends.numpy import applied
 from tapegrad.networks.builder import network_of
 from tapegrad.networks.checking import check
-from tapegrad.targets.descent.loss import ExtendedNetwork, Weights
+from tapegrad.source import imported
+from tapegrad.targets.descent.loss import Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Function, Procedure, function_procedure, lower
 from tapegrad.targets.extended.formats import FixedPoint, NumberFormat, bits_of, require_in_format
@@ -26,6 +28,10 @@ from tapegrad.targets.extended.whole import WholeNet, require_small
 from tapegrad.targets.extended.whole import build as build_whole
 from tapegrad.targets.tape.build import build_graph, choose
 from tapegrad.targets.tape.net import TapeNet
+from tapegrad.targets.tape.target import TARGET as TAPE
+
+if TYPE_CHECKING:
+    from tapegrad._compile import Compiled
 
 Progress = Callable[[int], None]
 Shape = tuple[int, int]
@@ -86,7 +92,9 @@ class Extended:
     @property
     def data_format(self) -> NumberFormat:
         """What inputs and labels are numbers of."""
-        return _connection(self.net.error.network).data_format
+        primary = self.net.error.network.primary
+        assert isinstance(primary, Connection)
+        return primary.data_format
 
     def on(self, x: ArrayLike, y: ArrayLike, after: "TrainingRun | None" = None) -> "Training":
         """This network with data, ready to be trained: only the loss knows them. With `after`, the tapes are
@@ -152,10 +160,45 @@ class Training:
         """What training carries out."""
         return self.extended.algorithm
 
+    @cached_property
+    def first(self) -> Configuration:
+        """Where the machine starts: the data lie on its tapes, and after another batch what that has left."""
+        state: Any = self._lowered_first
+        for rewriting in reversed(self.algorithm.rewritings):
+            state = rewriting.decode(state)
+        return state
+
+    @cached_property
+    def _lowered_first(self) -> Configuration:
+        numbers = np.concatenate([self.x.ravel(), self.y.ravel()])
+        bits = np.rint(bits_of(self.extended.data_format, numbers)).astype(int).ravel().tolist()
+        start = self.algorithm.on(bits)
+        if self.after is None:
+            return start
+        left, given = self.net.decode(self.after.weights), self.algorithm.read_only
+        assert left is not None
+        return replace(start, tapes=start.tapes[:given] + left.tapes[given:])
+
+    @cached_property
+    def compiled(self) -> "Compiled":
+        """The network with its data as that of the machine on target `tape`, for layers, the player and
+        `verify`. Its input is `first`, and no other."""
+        if isinstance(self.net, WholeNet):
+            raise Refused(
+                "on the simplex of whole configurations the start is a vertex of its own, for all data, with "
+                "which no run of the machine begins",
+                advice="Use target='tape'.",
+            )
+        machine, rewritings = self.algorithm.procedure.machine, self.algorithm.rewritings
+        return imported("tapegrad._compile:Compiled")(
+            self.net, TAPE, machine, rewritings, {"cells": self.net.cells}
+        )
+
     def start(self) -> Descent:
         """The weights before training: the machine's first configuration, and no labels. After another batch
         the tapes T stay, and everything else is as it was before that one."""
-        first = self.net.start(self.algorithm.start)
+        whole = isinstance(self.net, WholeNet)
+        first = self.net.start(self.algorithm.start if whole else self._lowered_first)
         if self.after is None:
             return first
         return first._replace(weights=first.weights._replace(T=self.after.weights.weights.T))
@@ -228,15 +271,7 @@ class Training:
     def _compare_with_machine(self, carry: Descent) -> None:
         """State, tapes and heads at the end are those of the machine, after as many steps. Where a bit of the
         result should be, it must have left one."""
-        numbers = np.concatenate([self.x.ravel(), self.y.ravel()])
-        bits = np.rint(bits_of(self.extended.data_format, numbers)).astype(int).ravel().tolist()
-        start = self.algorithm.on(bits)
-        if self.after is not None:
-            left = self.net.decode(self.after.weights)
-            assert left is not None
-            given = self.algorithm.read_only
-            start = replace(start, tapes=start.tapes[:given] + left.tapes[given:])
-        ended = plain.run(self.algorithm.machine, start, carry.steps)
+        ended = plain.run(self.algorithm.machine, self._lowered_first, carry.steps)
         same = ended.halted and ended.steps == carry.steps - 1 and ended.final == self.net.decode(carry)
         if not same or self.net.deviation(carry) > NEAR:
             raise BrokenNet(
@@ -328,11 +363,6 @@ def extend(
         read_only=lowered.read_only,
     )
     return Extended(net, primary, lowered, x_shape, y_shape)
-
-
-def _connection(network: ExtendedNetwork) -> Connection:
-    assert isinstance(network.primary, Connection)
-    return network.primary
 
 
 def _matrix(values: ArrayLike, what: str) -> NDArray[np.float64]:

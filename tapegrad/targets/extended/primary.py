@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from tapegrad.circuits.model import Circuit
 from tapegrad.errors import InputError
 from tapegrad.networks.builder import Value
+from tapegrad.networks.network import Network
 from tapegrad.networks.tiles import depths
 from tapegrad.targets.descent.loss import Trained
 from tapegrad.targets.extended.build import Algorithm, tape_signs
@@ -102,20 +103,16 @@ class Answers:
 
     memory: int
     inputs: int
-    tables: Int[np.ndarray, " gates"]
-    """Bit 2 a + b of a gate's table is its value for operands a and b."""
-    left: Int[np.ndarray, " gates"]
-    right: Int[np.ndarray, " gates"]
-    answer: Int[np.ndarray, ""]
+    gates: Int[np.ndarray, "gates 3"]
+    """Table and operands: bit 2 a + b of the table is the value for operands a and b."""
+    answer: int
     """The wire: theta, the inputs, the gates, in this order."""
 
     @classmethod
     def of(cls, circuit: Circuit, memory: int) -> Self:
         """From a circuit whose first inputs are what is remembered, and whose output is the answer."""
-        tables, left, right = (np.array(a, np.int64) for a in (circuit.kinds, circuit.left, circuit.right))
-        return cls(
-            memory, len(circuit.inputs) - memory, tables, left, right, np.array(circuit.output_wires[0])
-        )
+        gates = np.column_stack([circuit.kinds, circuit.left, circuit.right]).astype(np.int64)
+        return cls(memory, len(circuit.inputs) - memory, gates, int(circuit.output_wires[0]))
 
     @property
     def weights(self) -> int:
@@ -123,20 +120,20 @@ class Answers:
         return self.memory
 
     def __call__(self, theta: Value, x: Value) -> Value:
-        build, given, gates = x.builder, self.memory + self.inputs, len(self.tables)
+        build, given, gates = x.builder, self.memory + self.inputs, len(self.gates)
         wires = np.arange(given)
         values = build.value(np.zeros((x.sizes[0], given + gates)))
         values = build.put(values, x > 0, wires[self.memory :])
         values = build.put(values, theta > 0, wires[: self.memory])
-        operands = np.stack([self.left, self.right], axis=1).ravel()
-        level = depths(given, np.arange(0, 2 * gates + 1, 2), operands)[given:]
+        level = depths(given, np.arange(0, 2 * gates + 1, 2), self.gates[:, 1:].ravel())[given:]
         for depth in range(1, int(level.max(initial=0)) + 1):
             own = np.flatnonzero(level == depth)
-            a, b = (build.take(values, wire[own]) for wire in (self.left, self.right))
-            e = (self.tables[own] >> np.arange(4)[:, None] & 1).astype(float)
+            tables, *operands = self.gates[own].T
+            a, b = (build.take(values, wires) for wires in operands)
+            e = (tables >> np.arange(4)[:, None] & 1).astype(float)
             value = (1 - a) * (e[0] * (1 - b) + e[1] * b) + a * (e[2] * (1 - b) + e[3] * b)
             values = build.put(values, value, given + own)
-        return 2 * build.take(values, [int(self.answer)]) - 1
+        return 2 * build.take(values, [self.answer]) - 1
 
     def largest_output(self, largest_input: float, largest_weight: float) -> float:
         """Answers are signs."""
@@ -153,7 +150,7 @@ class Connection(ABC):
     data_format: NumberFormat
     weight_format: NumberFormat
 
-    def data_bits(self, x: Value, z: Value) -> Value:
+    def bits(self, x: Value, z: Value) -> Value:
         """x, then z, row by row, in bits: a column of them."""
         counts = [math.prod(own.sizes) for own in (x, z)]
         columns = (own.reshape(2, count, 1) for own, count in zip((x, z), counts, strict=True))
@@ -161,14 +158,12 @@ class Connection(ABC):
         return bits.reshape(2, sum(counts) * self.data_format.width, 1)
 
     @abstractmethod
-    def result_signs(self, weights: Trained) -> Value:
+    def signs(self, weights: Trained) -> Value:
         """The bits of theta in a row: -1 is 0, +1 is 1."""
 
     def theta(self, weights: Trained) -> Value:
         """The weights of the primary network."""
-        bits = (1 - (self.result_signs(weights) < 0)).reshape(
-            1, self.network.weights, self.weight_format.width
-        )
+        bits = (1 - (self.signs(weights) < 0)).reshape(1, self.network.weights, self.weight_format.width)
         return self.weight_format.dequantise(bits).reshape(2, self.network.weights)
 
     def output(self, x: Value, theta: Value) -> Value:
@@ -185,27 +180,28 @@ class OfVertices(Connection):
 
     def read_only_tapes(self, x: Value, z: Value) -> Value:
         """One row for each bit."""
-        return 2 * self.data_bits(x, z) - 1
+        return 2 * self.bits(x, z) - 1
 
-    def result_signs(self, weights: Trained) -> Value:
+    def signs(self, weights: Trained) -> Value:
         """What lies on the result tape of the configuration that s stands at."""
         return weights.s @ self.results
 
 
 @dataclass(frozen=True, eq=False)
 class Connected(Connection):
-    """Where tapes are weights: the data lie on the read-only tapes, the result on a tape."""
+    """Where tapes are weights: the data lie on the read-only tapes, the result on a tape. Cells are counted
+    from the first of a tape."""
 
-    blank_tapes: Float[np.ndarray, "cells given"]
+    blank_tapes: Float[np.ndarray, "given cells"]
     """The read-only tapes where every data bit is 0."""
-    data_row: Int[np.ndarray, " places"]
-    data_column: Int[np.ndarray, " places"]
-    data_bit: Int[np.ndarray, " places"]
-    data_change: Float[np.ndarray, " places"]
-    """By how much the cell at this row and column changes if the bit is 1."""
-    result_row: Int[np.ndarray, " bits"]
-    result_column: Int[np.ndarray, " bits"]
-    result_sign: Float[np.ndarray, " bits"]
+    data_bits: Int[np.ndarray, " places"]
+    """The bit that lies at each place of the data."""
+    data_cells: Int[np.ndarray, " places"]
+    data_changes: Float[np.ndarray, "given places"]
+    """By how much the cell changes, on its tape, if the bit is 1."""
+    result_cells: Int[np.ndarray, " bits"]
+    result_signs: Float[np.ndarray, "written bits"]
+    """What shows, on the tape of the bit, that it is 1."""
 
     @classmethod
     def of(
@@ -216,45 +212,38 @@ class Connected(Connection):
         weight_format: NumberFormat,
         cells: int,
     ) -> Self:
-        """Tables of places, for tapes of this many cells with cell 0 in the middle."""
-        first = -(cells // 2)
-        tapes = [tape_signs(algorithm.start, tape, first, cells) for tape in range(algorithm.read_only)]
-        data = [
-            (cell - first, tape, bit, 2 * sign)
-            for bit, places in enumerate(algorithm.data)
-            for (tape, cell), sign in places
-        ]
-        result = [(cell - first, tape - algorithm.read_only, sign) for (tape, cell), sign in algorithm.result]
-        rows, columns, bits, changes = (np.array(column) for column in zip(*data, strict=True))
-        result_rows, result_columns, signs = (np.array(column) for column in zip(*result, strict=True))
-        return cls(
-            network,
-            data_format,
-            weight_format,
-            blank_tapes=np.stack(tapes, axis=1),
-            data_row=rows,
-            data_column=columns,
-            data_bit=bits,
-            data_change=changes.astype(float),
-            result_row=result_rows,
-            result_column=result_columns,
-            result_sign=signs.astype(float),
-        )
+        """Places of an algorithm, on tapes of this many cells with cell 0 in the middle."""
+        first, given = -(cells // 2), algorithm.read_only
+        blank = np.stack([tape_signs(algorithm.start, tape, first, cells) for tape in range(given)])
+        bits, on, at, signs = algorithm.data.T
+        changes = np.where(np.arange(given)[:, None] == on, 2.0 * signs, 0.0)
+        on, ends, signs = algorithm.result.T
+        written = np.arange(given, algorithm.machine.tapes)
+        shown = np.where(written[:, None] == on, signs.astype(float), 0.0)
+        return cls(network, data_format, weight_format, blank, bits, at - first, changes, ends - first, shown)
+
+    @classmethod
+    def read(
+        cls, network: PrimaryNetwork, data_format: NumberFormat, weight_format: NumberFormat, whole: Network
+    ) -> Self:
+        """As an extended network has it."""
+        blank, changes, shown = (whole.constant(n) for n in ("blank_tapes", "data_changes", "result_signs"))
+        bits, at, ends = (whole.index(name) for name in ("data_bits", "data_cells", "result_cells"))
+        return cls(network, data_format, weight_format, blank, bits, at, changes, ends, shown)
 
     def read_only_tapes(self, x: Value, z: Value) -> Value:
         """Each bit at its places."""
-        build, tapes = x.builder, np.arange(self.blank_tapes.shape[1])
-        bits = self.data_bits(x, z)
-        changes = build.take(bits.transpose(), self.data_bit) * np.where(
-            tapes[:, None] == self.data_column, self.data_change, 0.0
-        )  # a row for each tape, a column for each place
-        blank = build.constant(self.blank_tapes.T, "blank_tapes")
-        return build.put(blank, changes, self.data_row, about="the data on their tapes").transpose()
+        build = x.builder
+        bits = build.take(self.bits(x, z).transpose(), self.data_bits, "data_bits")
+        changes = bits * build.constant(self.data_changes, "data_changes", "of the tapes, where a bit is 1")
+        blank = build.constant(self.blank_tapes, "blank_tapes", "the tapes where all bits are 0")
+        about = "the data on their tapes"
+        return build.put(blank, changes, self.data_cells, "data_cells", about).transpose()
 
-    def result_signs(self, weights: Trained) -> Value:
+    def signs(self, weights: Trained) -> Value:
         """The cells of the result tape."""
         T = weights.T
         assert T is not None
-        tapes = np.arange(T.sizes[1])
-        signs = np.where(tapes[:, None] == self.result_column, self.result_sign, 0.0)
-        return (T.builder.take(T.transpose(), self.result_row) * signs).transpose().total()
+        build = T.builder
+        signs = build.constant(self.result_signs, "result_signs", "of a bit that is 1, on its tape")
+        return (build.take(T.transpose(), self.result_cells, "result_cells") * signs).transpose().total()

@@ -1,11 +1,12 @@
-"""A trained extended network as a folder: the same three files as every saved net (`tapegrad._files`).
+"""A trained extended network as a folder like that of any other net (`tapegrad._files`).
 
-`config.json` describes primary network, formats and algorithm; `model.safetensors` holds the graph, the data
-and every trained weight; `certificate.json` says what training came to: theta, the output and its loss.
+`network.json` is the loss; the arrays beside those of its graph are what it is given after training: the data
+and every trained weight. `config.json` has what the graph does not say: primary network, number formats, and
+what lies at first on the tapes that are written on. `certificate.json` says what training came to.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -17,21 +18,22 @@ from tapegrad._sources import source_from_json, source_to_json
 from tapegrad._witness import compare, witnesses
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.machines.model import Configuration, TuringMachine
-from tapegrad.targets.descent.loss import Weights
+from tapegrad.networks.saving import from_json, to_json
+from tapegrad.targets.descent.loss import ExtendedNetwork, Weights
 from tapegrad.targets.descent.net import Descent
 from tapegrad.targets.extended.build import Algorithm, Procedure
 from tapegrad.targets.extended.formats import FixedPoint, FloatingPoint, NumberFormat
 from tapegrad.targets.extended.net import Extended, Training, TrainingRun
 from tapegrad.targets.extended.primary import MLP, Answers, Connected, PrimaryNetwork
-from tapegrad.targets.tape.build import Constants, Graph, build_graph
-from tapegrad.targets.tape.net import TapeNet
+from tapegrad.targets.tape.build import build_graph
+from tapegrad.targets.tape.net import TapeNet, read
 from tapegrad.targets.tape.target import passes
+from tapegrad_check.folder import OF_NETWORK, Folder
+from tapegrad_check.graph import graph_in
 from tapegrad_check.passes import bound_source
 from tapegrad_check.targets.extended import check as check_extended
 
-# Primary networks, number formats and algorithms as plain JSON and arrays
-
-Arrays = Mapping[str, NDArray[Any]]
+# Primary networks, number formats and algorithms as plain JSON
 
 FORMATS = {"fixed": FixedPoint, "floating": FloatingPoint}
 
@@ -40,152 +42,71 @@ def primary_to_json(primary: PrimaryNetwork) -> dict[str, Any]:
     """Sizes and activation of fully connected layers, or the gates of a learner's answer; others cannot be
     written down."""
     if type(primary) is Answers:
-        gates = zip(primary.tables, primary.left, primary.right, strict=True)
-        rows = [list(map(int, gate)) for gate in gates]
-        sizes = {"memory": primary.memory, "inputs": primary.inputs}
-        return {**sizes, "gates": rows, "answer": int(primary.answer)}
+        return {**vars(primary), "gates": primary.gates.tolist()}
     if type(primary) is not MLP:
         raise Refused(
             f"a primary network of the kind {type(primary).__name__} cannot be saved",
             advice="Use MLP, linear or perceptron.",
         )
-    return {"sizes": list(primary.sizes), "activation": primary.activation}
+    return {**vars(primary), "sizes": list(primary.sizes)}
 
 
 def primary_from_json(data: Mapping[str, Any]) -> PrimaryNetwork:
     """The network again."""
     if "gates" in data:
-        tables, left, right = np.array(data["gates"], np.int64).reshape(-1, 3).T
-        memory, inputs, answer = (int(data[name]) for name in ("memory", "inputs", "answer"))
-        return Answers(memory, inputs, tables, left, right, np.array(answer))
-    return MLP([int(size) for size in data["sizes"]], data["activation"])
+        return Answers(**{**data, "gates": np.array(data["gates"], np.int64).reshape(-1, 3)})
+    return MLP(**data)
 
 
 def format_to_json(form: NumberFormat) -> dict[str, Any]:
     """The kind of a format and its numbers of bits."""
-    for kind, known in FORMATS.items():
-        if type(form) is known:
-            return {"kind": kind, **vars(form)}
-    raise Refused(
-        f"a number format of the kind {type(form).__name__} cannot be saved",
-        advice="Use FixedPoint or FloatingPoint.",
-    )
+    return {"kind": next(kind for kind, known in FORMATS.items() if type(form) is known), **vars(form)}
 
 
 def format_from_json(data: Mapping[str, Any]) -> NumberFormat:
     """The format again."""
-    numbers = {name: value for name, value in data.items() if name != "kind"}
-    if not all(type(value) is (bool if name == "continuous" else int) for name, value in numbers.items()):
-        raise BrokenNet(f"the number format {dict(data)} holds something other than numbers of bits")
-    return FORMATS[data["kind"]](**numbers)
-
-
-def algorithm_to_json(algorithm: Algorithm) -> tuple[dict[str, Any], dict[str, Any], dict[str, NDArray]]:
-    """The machine as it was given; the first configuration of the one it was lowered to; the places of data
-    and result: bit, tape, cell and sign."""
-    source, _ = source_to_json(algorithm.procedure.machine)
-    start = {
-        "state": algorithm.start.state,
-        "tapes": [sorted(tape) for tape in algorithm.start.tapes],
-        "heads": list(algorithm.start.heads),
-    }
-    data = [(bit, *place, sign) for bit, places in enumerate(algorithm.data) for place, sign in places]
-    result = [(bit, *place, sign) for bit, (place, sign) in enumerate(algorithm.result)]
-    return source, start, {"data_places": np.array(data, int), "result_places": np.array(result, int)}
-
-
-def algorithm_from_json(
-    source: Mapping[str, Any],
-    start: Mapping[str, Any],
-    rule: Mapping[str, Any] | None,
-    arrays: Arrays,
-    read_only: int,
-    cells: int,
-) -> Algorithm:
-    """The algorithm again: the machine is lowered once more."""
-    original = source_from_json(source, {})
-    if not isinstance(original, TuringMachine):
-        raise BrokenNet("the algorithm is no Turing machine")
-    rewritings = tuple(passes(original, cells=cells))
-    machine = cast(TuringMachine, rewritings[-1].after) if rewritings else original
-    symbol = machine.alphabet[-1]
-    tapes = tuple({int(cell): symbol for cell in tape} for tape in start["tapes"])
-    first = Configuration(start["state"], tapes, tuple(int(head) for head in start["heads"]))
-    if not len(first.tapes) == len(first.heads) == machine.tapes:
-        raise BrokenNet("the first configuration has not as many tapes as the machine")
-    data = _places(arrays["data_places"], 0, read_only, cells)
-    result = _places(arrays["result_places"], read_only, machine.tapes, cells)
-    if any(len(places) != 1 for places in result):
-        raise BrokenNet("a bit of the result lies at more than one place")
-    places = tuple(one for (one,) in result)
-    return Algorithm(
-        machine, first, read_only, data, places, rewritings, Procedure(original, (), (), (), rule)
-    )
-
-
-def _places(table: NDArray[Any], first_tape: int, end_tape: int, cells: int) -> tuple[Any, ...]:
-    """For each bit its places, all of them on these tapes and within the cells."""
-    bits, tapes, places, signs = table.T
-    first = -(cells // 2)
-    inside = (tapes >= first_tape) & (tapes < end_tape) & (places >= first) & (places < first + cells)
-    if not np.all(inside & (np.abs(signs) == 1)):
-        raise BrokenNet("a bit of the data or of the result lies beside its tapes")
-    if not np.array_equal(np.unique(bits), np.arange(len(set(bits.tolist())))):
-        raise BrokenNet("a bit of the data or of the result lies nowhere")
-    found: list[list[Any]] = [[] for _ in range(int(bits.max()) + 1)]
-    for bit, tape, cell, sign in table.tolist():
-        found[bit].append(((tape, cell), sign))
-    return tuple(tuple(one) for one in found)
-
-
-_GRAPH, _WEIGHT = "graph.", "weight."
-"""Prefixes of the arrays of the graph, and of s, T, H and z."""
+    return FORMATS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
 
 
 def save(training: Training, run: TrainingRun, path: str | os.PathLike[str]) -> None:
     """Writes the folder of a network that has been trained, whole or not at all."""
-    net, connected = training.net, training.net.error.network.primary
+    net, network = training.net, training.net.error.network
+    connected, algorithm = network.primary, training.algorithm
     if not isinstance(net, TapeNet) or not isinstance(connected, Connected):
         raise Refused(
             "an extended network on the simplex of whole configurations cannot be saved",
             advice="Use target='tape'.",
         )
-    if training.after is not None:
+    if training.after is not None or type(network) is not ExtendedNetwork:
         raise Refused(
             "a network that was trained batch after batch cannot be saved",
             where="the folder holds one batch, by which the others cannot be checked",
         )
     if not net.done(run.weights):
         raise InputError("the network has not been trained to its end", advice="Train it first.")
-    source, start, places = algorithm_to_json(training.algorithm)
+    source, _ = source_to_json(algorithm.procedure.machine)
     config = {
         "target": EXTENDED,
         "options": {},
-        "passes": witnesses(training.algorithm.rewritings),
-        "net": net.config()
+        "passes": witnesses(algorithm.rewritings),
+        "net": net.names()
         | {
-            "constants": vars(net.constants),
-            "cells": net.cells,
-            "read_only": net.read_only,
             "primary": primary_to_json(training.extended.primary),
             "data_format": format_to_json(connected.data_format),
             "weight_format": format_to_json(connected.weight_format),
-            "start": start,
-            "rule": training.algorithm.procedure.rule,
+            "tapes": [sorted(tape) for tape in algorithm.start.tapes[net.read_only :]],
+            "rule": algorithm.procedure.rule,
             "training": {"steps": run.steps, "engine": run.engine, "seconds": run.seconds},
         },
         "source": source,
     }
-    arrays: dict[str, NDArray[Any]] = {"x": training.x, "y": training.y, **places}
-    arrays |= {_GRAPH + name: array for name, array in vars(net.graph).items()}
-    arrays |= {_WEIGHT + name: np.asarray(w) for name, w in run.weights.weights._asdict().items()}
     claims = net.certificate() | {
         "final_loss": run.loss,
         "theta": run.theta.tolist(),
         "output": run.output.tolist(),
         "deviation": run.deviation,
     }
-    write_net(path, config, arrays, claims)
+    write_net(path, config, net.all_arrays() | net.given(run.weights), claims, to_json(net.network))
 
 
 @in_double
@@ -200,56 +121,72 @@ def load(path: str | os.PathLike[str]) -> tuple[Training, TrainingRun]:
             advice="Load it with tapegrad.load.",
         )
     with what_is_broken(path):
-        claims, source = folder.certificate["claims"], bound_source(folder).source
-        check_extended(folder.config["net"], folder.own, claims, source)
-        training = _training(folder.config, folder.arrays)
-        took = folder.config["net"]["training"]
-        carry = Descent(_weights(training, folder.arrays), int(took["steps"]))
+        graph, source = graph_in(folder), bound_source(folder).source
+        assert graph is not None
+        check_extended(folder.config["net"], folder.own, folder.certificate["claims"], source, graph)
+        training, took = _training(folder), folder.config["net"]["training"]
+        weights = Weights(*(folder.own[name] for name in Weights._fields))
+        carry = Descent(weights, took["steps"])
         if not training.net.done(carry):
             raise BrokenNet("these are not the weights of a training that has ended")
-        return training, training.outcome(carry, str(took["engine"]), float(took["seconds"]))
+        return training, training.outcome(carry, took["engine"], float(took["seconds"]))
 
 
-def _training(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Training:
-    """The network before training: the graph from its arrays, everything around it from its description."""
-    net, x, y = config["net"], arrays["x"], arrays["y"]
-    cells, read_only = net["cells"], net["read_only"]
-    if arrays[_WEIGHT + "H"].shape[0] != cells or arrays[_WEIGHT + "T"].shape[0] != cells:
-        raise BrokenNet(f"the tapes do not have the {cells} cells that they should")
+def _training(folder: Folder) -> Training:
+    """The network before training. It is built anew, and must be the one that is saved."""
+    assert folder.network is not None
+    net, x, y = folder.config["net"], folder.own["x"], folder.own["y"]
+    network, constants, cells = read(from_json(folder.network, folder.part(OF_NETWORK)))
     primary = primary_from_json(net["primary"])
-    data_format, weight_format = format_from_json(net["data_format"]), format_from_json(net["weight_format"])
-    algorithm = algorithm_from_json(config["source"], net["start"], net.get("rule"), arrays, read_only, cells)
-    compare(config["passes"], algorithm.rewritings, config["tapegrad"])
-    if tuple(net["states"]) != algorithm.machine.states:
-        raise BrokenNet("the states of the net are not those of the algorithm")
-    constants = Constants(**net["constants"])
-    graph = Graph(**{n.removeprefix(_GRAPH): a for n, a in arrays.items() if n.startswith(_GRAPH)})
-    lowered = vars(build_graph(algorithm.machine, constants))
-    if not all(np.array_equal(array, lowered[name]) for name, array in vars(graph).items()):
-        raise BrokenNet("the graph of the net is not that of the algorithm as this version lowers it")
-    bits = data_format.width * (x.size + y.size), primary.weights * weight_format.width
-    if (len(algorithm.data), len(algorithm.result)) != bits:
-        raise BrokenNet("the places of data and result do not fit the numbers and their formats")
-    tape_net = TapeNet.of(
-        graph,
+    formats = format_from_json(net["data_format"]), format_from_json(net["weight_format"])
+    connected = Connected.read(primary, *formats, network)
+    machine = source_from_json(folder.config["source"], {})
+    if not isinstance(machine, TuringMachine):
+        raise BrokenNet("the algorithm is no Turing machine")
+    algorithm = _algorithm(machine, connected, net["tapes"], net["rule"])
+    compare(folder.config["passes"], algorithm.rewritings, folder.config["tapegrad"])
+    own = TapeNet.of(
+        build_graph(algorithm.machine, constants),
         constants,
-        tuple(net["states"]),
-        tuple(net["symbols"]),
+        algorithm.machine.states,
+        algorithm.machine.alphabet,
         cells,
-        primary=Connected.of(primary, algorithm, data_format, weight_format, cells),
+        primary=connected,
         x=np.zeros_like(x),
         y=np.zeros_like(y),
-        epsilon=data_format.smallest**2,
-        read_only=read_only,
+        epsilon=formats[0].smallest ** 2,
+        read_only=algorithm.read_only,
     )
-    return Extended(tape_net, primary, algorithm, x.shape, y.shape).on(x, y)
+    if net != net | own.names():
+        raise BrokenNet("the states and symbols of the net are not those of the algorithm")
+    training = Extended(own.read(network), primary, algorithm, x.shape, y.shape).on(x, y)
+    first, again = training.start(), training.compiled.start(training.first)
+    if not np.array_equal(first.weights.T, again.weights.T):
+        raise BrokenNet("the tapes do not show a configuration of the algorithm's machine")
+    return training
 
 
-def _weights(training: Training, arrays: dict[str, NDArray[Any]]) -> Weights:
-    """The trained weights, each in the shape that the network had before training."""
-    before = training.start().weights
-    found = Weights(*(arrays[_WEIGHT + name] for name in Weights._fields))
-    for name, array, start in zip(Weights._fields, found, before, strict=True):
-        if array.shape != np.shape(start) or array.dtype != np.float64:
-            raise BrokenNet(f"the weights {name!r} have the shape {array.shape}, not {np.shape(start)}")
-    return found
+def _algorithm(
+    machine: TuringMachine,
+    connected: Connected,
+    written: Sequence[Sequence[int]],
+    rule: Mapping[str, Any] | None,
+) -> Algorithm:
+    """The algorithm again: the machine is lowered once more, and bits lie where they do in the network."""
+    given, cells = connected.blank_tapes.shape
+    rewritings, first = tuple(passes(machine, cells=cells)), -(cells // 2)
+    lowered = cast(TuringMachine, rewritings[-1].after) if rewritings else machine
+    filled = [np.flatnonzero(tape > 0) + first for tape in connected.blank_tapes]
+    tapes = [dict.fromkeys(map(int, tape), lowered.alphabet[-1]) for tape in (*filled, *written)]
+    start = Configuration(lowered.start_state, tuple(tapes), (0,) * lowered.tapes)
+    data = np.column_stack([connected.data_bits, _places(connected.data_cells, connected.data_changes)])
+    result = _places(connected.result_cells, connected.result_signs)
+    data[:, 2], result[:, :2] = data[:, 2] + first, result[:, :2] + (given, first)
+    procedure = Procedure(machine, (), (), (), rule)
+    return Algorithm(lowered, start, given, data, result, rewritings, procedure)
+
+
+def _places(cells: NDArray[np.int64], signs: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each column of the signs the one tape whose sign is not 0, the cell, and that sign."""
+    on = np.abs(signs).argmax(axis=0)
+    return np.column_stack([on, cells, np.sign(signs[on, np.arange(len(on))])]).astype(np.int64)

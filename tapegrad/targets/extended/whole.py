@@ -60,7 +60,7 @@ def build(
     f_theta has a smaller loss than f_theta."""
     machine, labels = algorithm.machine, int(np.prod(shapes[1])) * data_format.width
     codes, second = [], []
-    for bits in _all_data(len(algorithm.data), labels):
+    for bits in _all_data(algorithm.bits, labels):
         after = machine.step(algorithm.on(bits))
         if after is None:
             raise Refused(f"the machine {machine.name!r} takes no step on some data")
@@ -116,7 +116,7 @@ def _all_data(bits: int, labels: int) -> Iterator[tuple[int, ...]]:
 def _results(vertices: Vertices, algorithm: Algorithm) -> NDArray[np.float64]:
     """For each vertex the bits of the result, as signs."""
     columns = []
-    for (tape, cell), sign in algorithm.result:
+    for tape, cell, sign in algorithm.result.tolist():
         place = cell - vertices.first_cell
         inside = 0 <= place < vertices.cells.shape[2]
         ones = vertices.cells[:, tape, place] if inside else np.zeros(len(vertices.state))

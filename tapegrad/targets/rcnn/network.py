@@ -15,12 +15,12 @@ from tapegrad.machines.model import GridMachine
 from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.builder import Builder, Value
 from tapegrad.networks.form import Affine, Dense
-from tapegrad.networks.network import Network
+from tapegrad.networks.network import Network, Training, Update
 from tapegrad.targets.rcnn.build import Filter, build_filter
 from tapegrad.targets.rcnn.encoding import CLOSE, SYMBOLS, TRACE, UNKNOWN, WORK, Cells, Encoding, clauses_of
 
-ANSWER_SLOPE = 18
-"""Slope of the head at a memorising cell; with the rate 1/54 a sample is written as a third of itself."""
+ANSWER_SLOPE, RATE = 18, 1 / 54
+"""Slope of the head at a memorising cell, and the rate of SGD: a sample is written as a third of itself."""
 
 HEAD_KINKS = ((-1 / 6, 18.0), (0.0, -36.0), (1 / 9, 36.0), (1 / 6, -18.0))
 """The head in ternary: -1 up to -1/6, 1 from 1/6 on, and 0 at -1/9 and 1/9."""
@@ -124,8 +124,8 @@ class Rcnn:
 
     @cached_property
     def network(self) -> Network:
-        """Memory, input and label to the output and its squared loss, whose derivative by the memory is what
-        SGD follows."""
+        """Memory, input and label to the output and its squared loss, by whose gradient SGD moves the memory,
+        a sample at a step."""
         graph = Builder("rcnn that learns", self.filter.dtype)
         memory = graph.input("memory", self.rows, self.columns, about="W, which is trained")
         z = graph.input("z", self.columns, about="features and a last 1")
@@ -139,7 +139,7 @@ class Rcnn:
         graph.output("output", output)
         off = graph.value(output) - label
         graph.output("loss", off * off * 0.5)
-        return graph.network()
+        return graph.network(Training("loss", {"memory": Update("gradient", RATE)}))
 
     @property
     def shape(self) -> tuple[int, int]:

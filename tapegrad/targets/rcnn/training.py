@@ -25,10 +25,9 @@ from tapegrad.networks.backends.jax import Jax
 from tapegrad.networks.form import Dense, Matrix
 from tapegrad.targets.rcnn.build import Filter
 from tapegrad.targets.rcnn.encoding import SYMBOLS, Cells, Encoding
-from tapegrad.targets.rcnn.network import Rcnn, check_engine
+from tapegrad.targets.rcnn.network import RATE, Rcnn, check_engine
 from tapegrad.targets.rcnn.sparse_gradient import contents_while_memorising, local_maps, slope_of
 
-RATE = 1 / 54
 MARGIN = 0.1
 """How far below its threshold a unit must stay to be left out; rounding is far smaller."""
 CROSS = (1, 3, 4, 5, 7)

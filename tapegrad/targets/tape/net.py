@@ -67,7 +67,8 @@ class TapeNet(DescentNet):
         return Weights((len(self.graph.down),), written, tapes, self.error.y.shape)
 
     def start(self, state: Configuration) -> Descent:
-        """s, T and H as the configuration says, z = 0: the labels are not known yet."""
+        """s, T and H as the configuration says, z = 0: the labels are not known yet. Read-only tapes hold the
+        data of the extended network, and no others."""
         T = np.full((self.cells, self.tapes), -1.0)
         H = np.zeros((self.cells, self.tapes))
         for tape, (content, head) in enumerate(zip(state.tapes, state.heads, strict=True)):
@@ -77,7 +78,13 @@ class TapeNet(DescentNet):
         code = sum(1 << tape for tape in range(self.tapes) if T[H[:, tape].argmax(), tape] > 0)
         s = np.zeros(len(self.graph.down))
         s[self._number(state.state) * 2**self.tapes + code] = 1.0
-        return Descent(Weights(s, T[:, self.read_only :], H, np.zeros_like(self.error.y)), 0)
+        weights = Weights(s, T[:, self.read_only :], H, self.error.y)
+        if self.read_only and not np.array_equal(self.all_tapes(Descent(weights, 1)), T):
+            raise InputError(
+                "the first tapes hold other data than the extended network has",
+                advice="Start where its training does, as in `training.compiled.start(training.first)`.",
+            )
+        return Descent(weights._replace(z=np.zeros_like(self.error.y)), 0)
 
     def decode(self, carry: Descent) -> Configuration | None:
         """State, tapes and heads, read off s, T and H; None before the labels are read."""
@@ -218,6 +225,15 @@ class TapeNet(DescentNet):
 
     def config(self) -> dict[str, Any]:
         """Names of states and symbols."""
+        if self.read_only:
+            raise Refused(
+                "an extended network is saved with its data and with what training came to",
+                advice="Use `save` of tapegrad.targets.extended.",
+            )
+        return self.names()
+
+    def names(self) -> dict[str, list[str]]:
+        """Of states and symbols."""
         return {"states": list(self.states), "symbols": list(self.symbols)}
 
     @classmethod

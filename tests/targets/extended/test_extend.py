@@ -48,7 +48,7 @@ def test_the_labels_reach_the_machine_through_training_only():
     x, y = np.array([[1.0, -2.0], [0.5, 1.5]]), np.array([[-1.0, 0.5], [1.5, -0.5]])
     extended = training(MLP((2, 2)), copy_bits(24), x, y, data_format=FORM, cells=128)
     check_training(extended, [1.0, -2.0, 0.5, 1.5, -1.0, 0.5], "fast")
-    before = extended.net.start(extended.algorithm.start)
+    before = extended.start()
     assert not np.any(before.weights.z)
     after = extended.net.step(before)
     assert np.array_equal(after.weights.z, y)

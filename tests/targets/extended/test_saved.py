@@ -87,7 +87,7 @@ def folder(trained, tmp_path: Path) -> Path:
     return tmp_path / "net"
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["config.json", "network.json", "model.safetensors"])
 def test_a_flipped_bit_is_noticed(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
@@ -121,10 +121,10 @@ def test_weights_that_training_did_not_leave_are_refused(folder: Path, name: str
     if name == "s":
         index = int(np.flatnonzero(extended.net.graph.vertex_weight == 0)[0])
     if name == "T":  # a bit of theta
-        (tape, cell), _ = extended.algorithm.result[0]
+        tape, cell, _ = extended.algorithm.result[0]
         index = (cell - extended.net.first_cell, tape - extended.net.read_only)
     before = np.asarray(getattr(run.weights.weights, name))[index]
-    tamper(folder, f"weight.{name}", index, {"s": 2.0, "T": -before, "H": 2.0, "z": 3.0}[name])
+    tamper(folder, name, index, {"s": 2.0, "T": -before, "H": 2.0, "z": 3.0}[name])
     for action in (load, tg.check):
         with pytest.raises(BrokenNet):
             action(folder)
@@ -144,14 +144,14 @@ def test_claims_that_the_weights_do_not_bear_out_are_refused(folder: Path, claim
     "change",
     [
         {"cells": 32},
-        {"read_only": 5},
+        {"tapes": []},
+        {"tapes": [[99]]},
+        {"rule": {"name": "perceptron", "epochs": 1}},
         {"primary": {"sizes": [2, 3], "activation": "relu"}},
         {"primary": {"sizes": [2], "activation": "relu"}},
         {"weight_format": {"kind": "fixed", "width": 8, "fraction": 1, "continuous": False}},
         {"data_format": {"kind": "roman"}},
         {"data_format": {"kind": "fixed", "width": "4"}},
-        {"start": {"state": "nowhere", "tapes": [[], []], "heads": [0, 0]}},
-        {"start": {}},
         {"states": ["a"]},
         {"training": {}},
     ],
@@ -165,13 +165,26 @@ def test_a_description_that_does_not_fit_is_refused(folder: Path, change: dict[s
         load(folder)
 
 
-@pytest.mark.parametrize("name", ["data_places", "result_places"])
-@pytest.mark.parametrize("place", [(0, 2, 99), (0, 1, 7), (3, 0, 99), (0, 3, 5)])
-def test_places_beside_the_tapes_are_refused(folder: Path, name: str, place: tuple[int, int, int]) -> None:
-    row, column, value = place
-    tamper(folder, name, (row, column), value)
-    with pytest.raises(BrokenNet, match="bit"):
-        load(folder)
+@pytest.mark.parametrize("name", ["data_cells.to", "data_bits.index", "result_cells.index"])
+@pytest.mark.parametrize("value", [-1, 64])
+def test_places_beside_the_tapes_are_refused(folder: Path, name: str, value: int) -> None:
+    tamper(folder, f"network.{name}", 3, value)
+    for action in (load, tg.check):
+        with pytest.raises(BrokenNet, match="columns"):
+            action(folder)
+
+
+def test_tapes_that_show_no_configuration_are_refused(tmp_path: Path) -> None:
+    """Of three symbols each is two bits; there is no fourth, which nobody reads here."""
+    own = copying(blank="_", stay=True)
+    save(own, own.train(), tmp_path / "net")
+    load(tmp_path / "net")
+    blank = load_file(tmp_path / "net" / "model.safetensors")["network.blank_tapes.value"]
+    tamper(tmp_path / "net", "network.blank_tapes.value", (slice(None), -1), 1.0)
+    assert (blank[:, -1] == -1).all()
+    assert tg.check(tmp_path / "net").verdict == "tested on 1 input"
+    with pytest.raises(BrokenNet):
+        load(tmp_path / "net")
 
 
 def test_nets_and_trained_networks_are_not_mixed_up(folder: Path, tmp_path: Path) -> None:
@@ -201,6 +214,25 @@ def test_what_cannot_be_written_down_leaves_nothing(trained, tmp_path: Path) -> 
     with pytest.raises(InputError, match="not been trained"):
         save(extended, unfinished, tmp_path / "net")
     assert not list(tmp_path.iterdir())
+
+
+def test_with_its_data_it_is_a_net_like_others(trained, tmp_path: Path) -> None:
+    """On a further batch, too; but its data are its own, and so is the folder."""
+    extended, run = trained
+    further = extended.extended.on(-X, Y, after=run)
+    assert further.first.tapes[1] != {}
+    assert tg.verify(further.compiled, [(further.first,)]).agreed
+    for inputs in ((), ("0110",), (further.first,)):
+        with pytest.raises(InputError, match="other data than the extended network has"):
+            extended.compiled.start(*inputs)
+    with pytest.raises(Refused, match="saved with its data"):
+        tg.save(extended.compiled, tmp_path / "net")
+    assert not list(tmp_path.iterdir())
+    whole = training(
+        linear(1), copy_bits(4), [[1.0], [-2.0]], [[1.0], [0.0]], data_format=FixedPoint(2), target="simplex"
+    )
+    with pytest.raises(Refused, match="target='tape'"):
+        _ = whole.compiled
 
 
 def test_the_command_writes_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
