@@ -375,13 +375,13 @@ def test_what_cannot_be_told_is_no_refusal(tmp_path: Path, monkeypatch: pytest.M
 
 def test_without_a_solver_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is right is not proved, what is plainly wrong is refused, and small nets need none."""
-    tg.save(tg.compile("multiplier8", "relu"), tmp_path / "large")
+    tg.save(tg.compile("divider16", "relu"), tmp_path / "large")
     tg.save(tg.compile("adder2", "relu"), tmp_path / "small")
     monkeypatch.setitem(sys.modules, "pysolvers", None)
     with pytest.raises(Unchecked, match="needs a solver, which is not installed: pip install python-sat"):
         tapegrad_check.check(tmp_path / "large")
     assert tapegrad_check.check(tmp_path / "small").code == 0
-    saved = Saved.of(tmp_path / "large")
+    saved = Saved.of(tmp_path / "small")
     saved.arrays[VALUES] = -saved.arrays[VALUES]
     saved.write(tmp_path / "wrong")
     with pytest.raises(CheckError, match=r"is no bit|differs from the source"):
