@@ -14,7 +14,6 @@ from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from functools import cache, reduce
-from heapq import heapify, heappop, heappush
 from itertools import chain
 from operator import and_, or_
 from typing import NamedTuple
@@ -31,9 +30,9 @@ PATTERNS, BANDS = 2048, 16
 255/256, because words of zeros and ones are what programs are about."""
 EXTRA, MOST_PATTERNS = 128, 1 << 14
 """Inputs that join when two functions were told apart: that one, and others near to it."""
-CANDIDATES = 8
+CANDIDATES = 4
 """Earlier nodes that one is compared with."""
-WINDOW, MOST_COLUMNS = 16, 10
+WINDOW, MOST_COLUMNS = 24, 8
 """Nodes that are looked at for a truth table, and variables that it may have."""
 SIZES, CONFLICTS = (32, 128, 512, 2048), 1000
 """Nodes that the solver is given: few, then more. What these depend on is taken to be anything, so that what
@@ -241,8 +240,7 @@ class Functions:
 
     def _is_seen(self, literal: int, table: int, leaves: Sequence[int]) -> bool:
         """Whether a truth table of nodes near by proves that a literal has this one over others."""
-        windows = (WINDOW, leaves), (WINDOW, ()), (2 * WINDOW, ())
-        cones = (self._below((literal, *leaves), size, ends) for size, ends in windows)
+        cones = (self._below((literal, *leaves), ends) for ends in (leaves, ()))
         return any(self._holds(cone, literal, table, leaves) for cone in cones)
 
     def _is_asked(self, literal: int, table: int, leaves: Sequence[int]) -> bool:
@@ -290,15 +288,16 @@ class Functions:
     def _earlier(self, table: int, leaves: Sequence[int], value: int, hint: int | None = None) -> int | None:
         """A literal that is proved to have this truth table over others, of those next to these."""
         key = value ^ self.every if value & 1 else value
-        alike = self.alike.get(key, ()) if self.in_vain.get(key, 0) < LOST else ()
-        at = max(0, bisect(alike, max(leaves)) - CANDIDATES // 2)
-        near = [own ^ ((self.values[own >> 1] ^ value) & 1) for own in alike[at : at + CANDIDATES]]
-        hinted = [hint] if hint is not None and self.value(hint) == value else []
-        for proof, candidates in (
-            (self._is_seen, [*hinted, *near]),
-            (self._is_asked, hinted or (near if self.sweeps else [])),
-        ):
-            for found in candidates:
+        near: list[int] = []
+        if hint is not None:
+            near = [hint] if self.value(hint) == value else []
+        elif self.in_vain.get(key, 0) < LOST:
+            alike = self.alike.get(key, ())
+            at = max(0, bisect(alike, max(leaves)) - CANDIDATES // 2)
+            near = [own ^ ((self.values[own >> 1] ^ value) & 1) for own in alike[at : at + CANDIDATES]]
+        asks = hint is not None or self.sweeps
+        for proof in (self._is_seen, self._is_asked) if asks else (self._is_seen,):
+            for found in near:
                 if proof(found, table, leaves):
                     self._remember(found, table, leaves)
                     self.in_vain[key] = self.in_vain.get(key, 0) - LOST_PER_WON
@@ -342,27 +341,30 @@ class Functions:
 
     # Near by
 
-    def _below(self, literals: Sequence[int], size: int, ends: Sequence[int]) -> Cone:
-        """The highest nodes below these, operands last; some are not opened."""
+    def _below(self, literals: Sequence[int], ends: Sequence[int]) -> Cone:
+        """Nodes below these that end in few others; some are not opened. Next is the one with the fewest
+        operands that were not met yet, so that ways which part and meet again are followed to where they
+        part."""
         closed = {literal >> 1 for literal in ends}
-        waiting = [-(literal >> 1) for literal in literals]
-        heapify(waiting)
-        inner: list[int] = []
-        leaves: list[int] = []
-        last = 0
-        while waiting:
-            node = -heappop(waiting)
-            if node in (last, 0):
-                continue
-            last = node
-            operands = self.operands[node]
-            if operands is None or len(inner) >= size or node in closed:
-                leaves.append(node)
-                continue
-            inner.append(node)
-            for operand in operands:
-                heappush(waiting, -(operand >> 1))
-        return Cone(inner, leaves)
+        met = {literal >> 1 for literal in literals if literal > 1}
+        columns, inner = len(met), []
+        waiting = {node: own for node in met - closed if (own := self.operands[node])}
+        while waiting and len(inner) < WINDOW:
+            fewest, next = 3, 0
+            for node, (a, b) in waiting.items():
+                new = (a >> 1 not in met) + (b >> 1 not in met)
+                if new < fewest or (new == fewest and node > next):
+                    fewest, next = new, node
+            columns += fewest - 1
+            if columns > MOST_COLUMNS:
+                break
+            inner.append(next)
+            for literal in waiting.pop(next):
+                node = literal >> 1
+                if node not in met and node not in closed and (own := self.operands[node]):
+                    waiting[node] = own
+                met.add(node)
+        return Cone(sorted(inner, reverse=True), met.difference(inner))
 
     def _holds(self, cone: Cone, literal: int, table: int, leaves: Sequence[int]) -> bool:
         """Whether a literal has this truth table over others in all cases of what the cone ends in."""

@@ -21,6 +21,8 @@ class Proved(NamedTuple):
 
     off: float
     """How far an output is from its bit at most."""
+    bits: float
+    """How far any number that is a bit may be off."""
     largest: float
     """What no sum of the network exceeds, whatever its order."""
     exact: bool
@@ -67,6 +69,7 @@ def prove(graph: Graph, circuit: Circuit | None, holds: NDArray[np.int64] | None
         functions.require_same([literal for literal, _ in found], wanted, "the output", circuit.outputs)
     return Proved(
         max((off for _, off in found), default=0.0),
+        max(numbers.sizes, default=0.0),
         numbers.largest,
         numbers.exact,
         len(functions.operands),

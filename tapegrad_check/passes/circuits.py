@@ -30,6 +30,7 @@ from tapegrad_check.graph import graph_in
 from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import MOVES, Circuit, Function, GridMachine, Learner, Machine, Model, digest_of
 from tapegrad_check.targets import relu
+from tapegrad_check.targets.layers import wired
 
 Cell = tuple[int, ...]
 NODES_PER_GATE, NODES_AT_LEAST = 64, 1 << 17
@@ -58,12 +59,13 @@ def _layers_of_the_net(circuit: Circuit, step: Step) -> None:
     net, graph = step.folder.config["net"], graph_in(step.folder)
     require(graph is not None, "the net has no layers")
     assert graph is not None
-    found = relu.layered(net, step.folder.own, graph)
+    wires = wired(graph)
+    gates = relu.gates_of(net, step.folder.own, wires)
     names = {"inputs": list(circuit.inputs), "outputs": list(circuit.outputs)}
-    same = step.sha256 == digest_of({"kind": "layered circuit", **names}, found.circuit())
+    same = step.sha256 == digest_of({"kind": "layered circuit", **names}, gates.circuit())
     require(same, "the layers are not those that the pass gave")
-    depth = len(found.net.bounds) - 2 if step.name == "identity layers" else None
-    own_values = {"correction": net["correction"], "dtype": found.net.dtype, "width": net["padded_width"]}
+    depth = len(wires.bounds) - 2 if step.name == "identity layers" else None
+    own_values = {"correction": net["correction"], "dtype": wires.dtype, "width": net["padded_width"]}
     for name, value in (own_values | {"depth": depth}).items():
         chosen = step.target_option(name, value)
         same = chosen == value or (name, chosen, value) == ("correction", None, "thirds")

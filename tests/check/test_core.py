@@ -1,7 +1,8 @@
 """The core of the checker by itself: proofs, functions, numbers."""
 
 from collections.abc import Sequence
-from itertools import product
+from functools import reduce
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -156,6 +157,32 @@ def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) 
     bits = [bit ^ number & 1 for number, bit in enumerate(own.variables(24))]
     assert own.all_of(bits) != FALSE
     assert own.possible(bits, Effort.ASK)
+
+
+def test_what_meets_near_by_is_seen_without_the_solver() -> None:
+    """Not both x, and y but not x, whatever x, y and what is beside them are."""
+    own = Functions()
+    bits = own.variables(90)
+
+    def deep(first: int) -> int:
+        return reduce(own.xor, (own.and_(a, b) for a, b in pairwise(bits[first : first + 30])))
+
+    x = deep(0)
+    other = own.and_(x ^ 1, deep(30))
+    beside = deep(60)
+    assert not own.possible([x, other, beside], Effort.ASK)
+    assert own.possible([x, other ^ 1, beside], Effort.ASK)
+    assert not own.questions
+
+
+def test_what_is_hinted_is_all_that_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions_of, "MOST_COLUMNS", 0)
+    own = Functions()
+    a, b, c = own.variables(3)
+    one, other = own.and_(a, own.and_(b, c)), own.and_(own.and_(a, b), c)
+    assert one != other
+    assert own.table(1 << 7, [a, b, c], other) == other
+    assert own.table(1 << 7, [a, b, c], one) == one
 
 
 def test_what_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:

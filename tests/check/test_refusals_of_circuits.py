@@ -119,19 +119,6 @@ def _deeper_read(net: Net) -> None:
     rewire(net, past)
 
 
-def _third_value(net: Net) -> None:
-    """A unit reads the same value three times."""
-
-    def more(own: Wiring) -> Wiring:
-        return own._replace(
-            starts=own.starts + 2 * (np.arange(len(own.starts)) > 0),
-            places=np.insert(own.places, 0, [own.places[0]] * 2),
-            values=np.insert(own.values, 0, [1.0, -1.0]),
-        )
-
-    rewire(net, more)
-
-
 def _fewer_layers(net: Net) -> None:
     """Without the two layers before the last: the outputs read where these would read."""
 
@@ -151,20 +138,6 @@ def _fewer_layers(net: Net) -> None:
     rewire(net, cut_off)
 
 
-def _range(kind: str, place: int, more: float) -> Change:
-    """Another end of the range that a certificate gives for a kind of gate."""
-
-    def change(net: Net) -> None:
-        net.claims["pre_activations"][kind] = list(net.claims["pre_activations"][kind])
-        net.claims["pre_activations"][kind][place] += more
-
-    return change
-
-
-def _times(claim: str, factor: float) -> Change:
-    return lambda net: net.claims.update({claim: net.claims[claim] * factor})
-
-
 RELU: list[tuple[str, Change]] = [
     ("other entries", config(extra=1)),
     ("arrays are others", without("gates.wires")),
@@ -173,10 +146,6 @@ RELU: list[tuple[str, Change]] = [
     ("correction is unknown", config(correction=["none"])),
     ("'gates.kinds' is not of type", retype("gates.kinds", np.int32)),
     ("'gates.wires' is not of type", retype("gates.wires", np.int64)),
-    ("too large or too small", weight(0, 2.0**20 + 1)),
-    ("differ in their weights", weight(0, 2.0**20)),
-    ("too large or too small", put(BIASES, 0, 2.0**-21)),
-    ("differ in their weights", put(BIASES, 0, 2.0**-20)),
     ("'gates.kinds' has another shape", cut("gates.kinds")),
     ("'gates.wires' has another shape", cut("gates.wires")),
     ("'gates.wires' has another shape", lambda net: net.arrays.update(_column(net, "gates.wires"))),
@@ -185,68 +154,44 @@ RELU: list[tuple[str, Change]] = [
     ("correction does not fit", _gate_again),
     ("correction does not fit", again(2)),
     ("correction does not fit", again(3)),
-    ("those of the last layer", again(12, "y3")),
-    ("read by no other", again(0)),
+    ("outputs have other names", again(12, "y3")),
     ("reads outside the layer before", _deeper_read),
-    ("more than two values", _third_value),
     ("not the one that the circuit has", reads(0, 1)),
     ("the width is not", config(padded_width=5)),
     ("the width is not", config(padded_width=(1 << 31) + 1)),
     ("no known kind", put("gates.kinds", 0, 5)),
-    ("read by no other", reads(16, 1)),
-    ("not read the operands", reads(3, 1)),
-    ("ID differ in their weights", add(BIASES, 0, 1)),
-    ("weights of XOR are wrong", add(BIASES, 21, 1)),
-    ("weights of AND are wrong", add("gates.kinds", 5, 2)),
-    ("not read its own gate", reads(10, 1)),
-    ("corrections differ", add(BIASES, 10, 1)),
+    ("held by unit '16' differs", reads(16, 1)),
+    ("held by unit '6' differs", reads(3, 1)),
+    ("is no bit", add(BIASES, 0, 1)),
+    ("held by unit '26' differs", add(BIASES, 21, 1)),
+    ("not the one that the circuit has", add("gates.kinds", 5, 2)),
+    ("the unit '17' is no bit", reads(10, 1)),
+    ("correction is not that of 'thirds'", add(BIASES, 10, 1)),
     *(
-        ("not s relu", lambda net, unit=unit, side=side: _every_weight(net, unit, side))
-        for unit, side in ((0, 0), (0, 1), (1, 0), (1, 1), (2, 1))
+        ("is no bit|held by unit", lambda net, unit=unit, side=side: _every_weight(net, unit, side))
+        for unit, side in ((0, 0), (1, 0), (2, None), (2, 1))
     ),
-    ("correction is not that of", lambda net: _every_weight(net, 2, None)),
-    ("correction is not that of", lambda net: _every_correction(net, 2, -1.0)),
-    ("correction is not that of", lambda net: _every_correction(net, 5, 0.0)),
+    ("not that of 'thirds'", lambda net: _every_correction(net, 2, -1.0)),
+    ("not that of 'thirds'", lambda net: _every_correction(net, 5, 0.0)),
     ("not that of 'thirds'", lambda net: _every_correction(net, 2, np.nextafter(np.float32(-1 / 3), 0))),
     ("not that of 'thirds'", lambda net: _every_correction(net, 5, np.nextafter(np.float32(-2 / 3), 0))),
-    ("not 2 z - 1", put(BIASES, -1, 0)),
-    ("not 2 z - 1", add(COLUMNS, -1, -1)),
-    ("not 2 z - 1", put(VALUES, -1, 1)),
+    ("the output 'y2' is no bit", put(BIASES, -1, 0)),
+    ("the output 'y2' differs", add(COLUMNS, -1, -1)),
+    ("the output 'y2' is no bit", put(VALUES, -1, 1)),
     ("that of a circuit", _no_circuit),
     ("other names", circuit(inputs=("a", "b", "c", "d"))),
     ("other names", circuit(outputs=("a", "b", "c"))),
     ("wire that the circuit does not have", put("gates.wires", 0, -1)),
     ("wire that the circuit does not have", lambda net: net.put("gates.wires", 0, _wires(net))),
     ("not the one that the circuit has", lambda net: net.put("gates.wires", 0, _wires(net) - 1)),
-    ("the circuit's outputs", lambda net: _other_outputs(net)),
+    ("the output 'y0' differs", lambda net: _other_outputs(net)),
     ("other claims", claims(extra=1)),
     ("other claims", claims(statement="it works")),
-    ("smaller radius", claims(radius=None)),
-    ("smaller radius", claims(radius=0)),
-    ("smaller radius", _times("radius", 1 + 1e-9)),
-    ("is negative", claims(allowance=-1)),
-    ("is negative", claims(after_gates=-1)),
-    ("is negative", claims(after_correction=-1)),
-    ("another precision", _times("unit_roundoff", 2)),
-    ("ranges for other gates", claims(pre_activations={})),
-    ("not a finite number", claims(allowance="1/6")),
-    ("XNOR can leave the range", _range("XNOR", 0, 1e-9)),
-    ("XNOR can leave the range", _range("XNOR", 1, -1e-9)),
-    ("gates can be .* off, more than", _times("after_gates", 1 - 1e-9)),
-    (
-        "further off than the allowance",
-        lambda net: net.claims.update(allowance=net.claims["after_gates"] / 2),
-    ),
-    ("corrected values can be", _times("after_correction", 1 - 1e-9)),
-    ("outside the radius", claims(allowance=1 / 3)),
-    ("outputs can be further off", _times("at_outputs", 1 - 1e-9)),
-    ("outputs can be further off", claims(at_outputs=1)),
-    ("counts other gates", claims(gates={})),
-]
-
-WITHOUT_CORRECTION: list[tuple[str, Change]] = [
-    ("smaller radius", claims(radius=0.25)),
-    ("can leave the range", claims(after_correction=1e-9)),
+    ("not a finite number", claims(largest_sum=None)),
+    ("largest_sum can be 3.0000", claims(largest_sum=3)),
+    ("after_gates can be", claims(after_gates=1e-6)),
+    ("at_outputs can be", claims(at_outputs=1e-6)),
+    ("other gates", claims(gates={})),
 ]
 
 
@@ -301,12 +246,12 @@ def _other_outputs(net: Net) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "reason", "change"),
-    [*(("relu", *case) for case in RELU), *(("relu none", *case) for case in WITHOUT_CORRECTION)],
-    ids=[f"relu: {reason}" for reason, _ in (*RELU, *WITHOUT_CORRECTION)],
+    ("reason", "change"),
+    RELU,
+    ids=[reason for reason, _ in RELU],
 )
-def test_a_bad_net_is_refused_for_its_reason(name: str, reason: str, change: Change) -> None:
-    net = copy.deepcopy(genuine(name))
+def test_a_bad_net_is_refused_for_its_reason(reason: str, change: Change) -> None:
+    net = copy.deepcopy(genuine("relu"))
     change(net)
     with pytest.raises(CheckError, match=reason):
         net.verdict("relu")

@@ -11,15 +11,11 @@ import pytest
 
 from tapegrad._compile import compile
 from tapegrad._sources import read
-from tapegrad.circuits.model import Gate
 from tapegrad.errors import Refused
 from tapegrad.networks.form import Affine, Matrix
 from tapegrad.networks.heads import Block
-from tapegrad.networks.intervals import Interval, Rounding, at_least, at_most, point
 from tapegrad.targets.emulator import constants as memory
 from tapegrad.targets.rcnn.exactness import bump_rounding, kink_margin
-from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, Correction
-from tapegrad.targets.relu.exactness import _corrected, prove
 from tapegrad.targets.transformer.exactness import require_absorbed, stray_weight, temperature_for
 from tapegrad.targets.transformer.net import TransformerNet
 
@@ -160,47 +156,6 @@ def _asked(layer: Block) -> Block:
     return replace(layer, encoder_attention=replace(attention, query=everywhere))
 
 
-# Corrections of relu nets, and intervals
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("correction", ["thirds", "quarters"])
-def test_corrections_mend_up_to_their_radius(correction: str, dtype: str) -> None:
-    proof = prove(list(Gate), correction, dtype)
-    radius = proof.radius
-    assert radius is not None
-    number, parts = np.dtype(dtype).type, {"thirds": 3, "quarters": 4}[correction]
-    low, high = (Fraction(float(number(cut / parts))) for cut in (1, parts - 1))
-    assert radius == min(low, 1 - high)
-    inside = radius * Fraction(99, 100)
-    assert _corrected(correction, dtype, inside) <= 32 * Fraction(1, 2**24)
-    for outside in (radius, radius * Fraction(101, 100), Fraction(1)):
-        with pytest.raises(Refused, match="outside the radius"):
-            _corrected(correction, dtype, outside)
-    if correction == "thirds":
-        assert proof.allowance == Fraction(at_most(radius / 2))
-        assert 0 < proof.after_correction <= proof.after_gates <= proof.allowance
-    else:
-        assert proof.allowance == proof.after_correction == proof.after_gates == proof.at_outputs == 0
-
-
-@pytest.mark.parametrize(("low", "high"), [((1, 4), (1, 2)), ((1, 2), (3, 4))])
-def test_a_correction_mends_as_much_as_it_does_on_either_side(
-    low: tuple[int, int], high: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A quarter on the one side, a half on the other: a quarter in all."""
-    monkeypatch.setitem(CORRECTIONS, "lopsided", Correction(Fraction(*low), Fraction(*high), ""))
-    assert _corrected("lopsided", "float64", Fraction(1, 5)) < Fraction(1, 1 << 45)
-    with pytest.raises(Refused, match="outside the radius"):
-        _corrected("lopsided", "float64", Fraction(1, 3))
-
-
-def test_outputs_are_off_by_twice_the_error_and_one_rounding() -> None:
-    proof = prove(list(Gate), "thirds", "float32")
-    error = proof.after_correction
-    assert proof.at_outputs == 2 * error + (1 + 2 * error) / (1 << 24) + Fraction(1, 1 << 126)
-
-
 # Filters
 
 
@@ -222,66 +177,3 @@ def test_questions_of_a_filter_by_hand() -> None:
         assert bump_rounding(questions, values) == wanted * eps
     for kinks, margin in (([0.0], 0.5), ([0.75], 0.25), ([-3.0], 2.0), ([3.0], 1.0), ([0.0, 1.75], 0.25)):
         assert kink_margin(_filter(([], [], [-kink for kink in kinks])), values) == margin
-
-
-def test_gates_that_are_too_far_off_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(GADGETS, Gate.AND, GADGETS[Gate.OR])
-    for correction in ("thirds", "quarters", "none"):
-        with pytest.raises(Refused, match="a gate may be 1 off its bit"):
-            prove([Gate.AND], correction, "float32")
-
-
-def test_ranges_of_gates_are_those_of_their_weights() -> None:
-    exact = prove(list(Gate), "none", "float64")
-    assert exact.radius is None
-    assert exact.at_outputs == 0
-    spans = {kind.name: (span.low, span.high) for kind, span in exact.pre_activations.items()}
-    assert spans["TRUE"] == (1, 1)
-    assert spans["FALSE"] == (0, 0)
-    assert spans["ID"] == (0, 1)
-    assert all(low >= -2 and 0 <= high <= 2 for low, high in spans.values())
-    assert exact.to_json()["radius"] is None
-
-
-def _wide(single: Rounding) -> Interval:
-    """What is between -1 and 5 after a sum that was rounded before."""
-    return Interval(Fraction(-1), Fraction(5)).widened(single.slack(Interval(Fraction(0), Fraction(6))))
-
-
-def test_intervals_by_hand() -> None:
-    span = Interval(Fraction(-1), Fraction(2))
-    assert (span.magnitude, span.relu(), span.shifted(1)) == (
-        2,
-        Interval(Fraction(0), Fraction(2)),
-        Interval(Fraction(0), Fraction(3)),
-    )
-    assert span.widened(Fraction(1, 2)) == Interval(Fraction(-3, 2), Fraction(5, 2))
-    single = Rounding("float32")
-    third = Fraction(1, 3)
-    assert single.slack(point(1)) == 0
-    assert single.slack(point(Fraction(1 << 24) - 1)) == 0
-    tiny = Fraction(1, 1 << 126)
-    assert single.slack(point(Fraction(1 << 25) + 1)) == Fraction((1 << 25) + 1, 1 << 24) + tiny
-    assert single.slack(point(third)) == third / (1 << 24) + tiny
-    assert single.slack(point(tiny)) == 0 < single.slack(point(tiny / 2))
-    for exact in (0, 1, 2, 4, -1, -8, Fraction(1, 2), Fraction(-1, 4)):
-        assert (
-            single.product_slack(Fraction(exact), span)
-            == single.product_slack(Fraction(exact), point(third))
-            == 0
-        )
-    for rounded in (3, 5, 6, -3, Fraction(3, 2), Fraction(1, 6), Fraction(4, 3)):
-        assert single.product_slack(Fraction(rounded), span) == 2 * abs(Fraction(rounded)) / (1 << 24) + tiny
-        assert single.product(Fraction(rounded), span).magnitude > 2 * abs(rounded)
-    assert single.product(Fraction(-2), span) == Interval(Fraction(-4), Fraction(2))
-    assert single.sum(point(0), point(third)) == point(third) == single.sum(point(third), point(0))
-    assert single.sum(point(1), point(third)) == point(4 * third).widened(4 * third / (1 << 24) + tiny)
-    assert single.affine((2, 0.5), -1, (span, point(4))) == Interval(Fraction(-1), Fraction(5)).widened(
-        single.slack(Interval(Fraction(0), Fraction(6))) + single.slack(_wide(single))
-    )
-    assert single.product_slack(Fraction(3), point(third)) == 0
-    assert single.product_slack(Fraction(3), span) > 0
-    assert single.product_slack(third, span) > 0
-    assert Fraction(at_most(third)) < third < Fraction(at_least(third))
-    assert math.nextafter(at_most(third), 1) == at_least(third)
-    assert at_most(Fraction(1, 2)) == at_least(Fraction(1, 2)) == 0.5

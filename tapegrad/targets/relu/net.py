@@ -14,7 +14,7 @@ from tapegrad.circuits.model import Gate
 from tapegrad.errors import BrokenNet, InputError, Refused
 from tapegrad.networks.network import Network
 from tapegrad.targets.relu.build import CORRECTIONS, GADGETS, HIDDEN_COUNT, relu_layers
-from tapegrad.targets.relu.exactness import prove
+from tapegrad.targets.relu.exactness import STATEMENT, claims
 from tapegrad.targets.relu.layered import Activations, LayeredNet, checked
 
 LARGEST_DENSE = 1 << 28
@@ -190,13 +190,10 @@ class ReluNet(LayeredNet):
         return net
 
     def certificate(self) -> dict[str, Any]:
-        """The static proof, in numbers (`tapegrad.targets.relu.exactness`)."""
+        """What holds for every input, in numbers (`tapegrad.targets.relu.exactness`)."""
         kinds, counts = np.unique(self.gates.kinds, return_counts=True)
-        proof = prove(map(Gate, kinds.tolist()), self.correction, self.dtype.name)
         return {
-            "statement": "for every input, every value after every circuit layer is within after_correction "
-            "of the circuit's bit, and every output within at_outputs of -1 or +1",
+            "statement": STATEMENT,
             "gates": {Gate(k).name: c for k, c in zip(kinds.tolist(), counts.tolist(), strict=True)},
-            "unit_roundoff": float(np.finfo(self.dtype).eps) / 2,
-            **proof.to_json(),
+            **claims(self.correction, self.dtype),
         }

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.layered import LayeredCircuit, layered
-from tapegrad.circuits.model import Circuit, Gate
+from tapegrad.circuits.model import Circuit
 from tapegrad.errors import Refused
 from tapegrad.networks.network import Network
 from tapegrad.networks.wiring import numbers_of
@@ -17,7 +17,6 @@ from tapegrad.targets.relu.build import CORRECTIONS, DTYPES, count_entries, lay_
 from tapegrad.targets.relu.compact.build import made
 from tapegrad.targets.relu.compact.exactness import largest_sum
 from tapegrad.targets.relu.compact.net import CompactNet
-from tapegrad.targets.relu.exactness import prove
 from tapegrad.targets.relu.layered import LayeredNet
 from tapegrad.targets.relu.net import Gates, ReluNet
 from tapegrad.targets.target import Estimate, Example, Option, Target
@@ -61,7 +60,6 @@ def build(
         largest_sum(wiring, holds)
         return CompactNet(wiring.network(name, dtype, inputs, outputs), holds, skips)
     rounding = correction or PAPERS_CORRECTION
-    prove(_kinds(circuit), rounding, dtype)
     _padded_width(layer_sizes(circuit, rounding), width)
     network = lay_out(circuit, rounding, dtype).network(name, dtype, inputs, outputs)
     return ReluNet(network, Gates(circuit.kinds, circuit.wires), rounding, width)
@@ -86,7 +84,6 @@ def estimate(
         notes = f"{len(holds):,} units, {int((holds >= 0).sum()):,} of which hold a wire"
     else:
         rounding = correction or PAPERS_CORRECTION
-        prove(_kinds(circuit), rounding, dtype)
         sizes, entries = layer_sizes(circuit, rounding), count_entries(circuit, rounding)
         provenance = circuit.kinds, circuit.wires
         padded_to, steps = _padded_width(sizes, width), circuit.depth
@@ -131,10 +128,6 @@ def loads(
 ) -> "ReluNet | CompactNet":
     """A saved net of either form."""
     return (CompactNet if "form" in config else ReluNet).from_saved(config, arrays, network)
-
-
-def _kinds(circuit: LayeredCircuit) -> list[Gate]:
-    return [Gate(kind) for kind in np.unique(circuit.kinds).tolist()]
 
 
 def _padded_width(sizes: np.ndarray, width: int | None) -> int:
