@@ -117,6 +117,10 @@ def plan(
 
 
 class Planner:
+    gain, order = 1.0, 0.0
+    """By how many steps a gate is preferred for each wire that it sets free, and for each gate that it comes
+    before in the order given."""
+
     def __init__(
         self,
         inputs: int,
@@ -154,7 +158,7 @@ class Planner:
                 self._compute(wire)
 
     def run_nearest_first(self) -> None:
-        """Always the gate whose operands are reached first; setting wires free counts as a step gained."""
+        """Always the gate whose operands are reached first; setting a wire free counts as steps gained."""
         missing = {w: len({*op.operands} & self.operations.keys()) for w, op in self.operations.items()}
         readers = {wire: set(self.consumers[wire]) for wire in self.operations}
         ready = {wire for wire, count in missing.items() if not count}
@@ -166,7 +170,7 @@ class Planner:
                     if not missing[reader] and reader not in self.done:
                         ready.add(reader)
 
-    def _cost(self, wire: Wire) -> tuple[int, int]:
+    def _cost(self, wire: Wire) -> tuple[float, int]:
         operands = {*self.operations[wire].operands}
         gained = sum(self.pending[operand] == 1 for operand in operands)
         arrival, reached = self.now, dict[int, Head]()
@@ -176,7 +180,7 @@ class Planner:
             time = head.arrival(cell, self.now)
             reached[tape] = Head([(time, cell)], waits=head.waits)
             arrival = max(arrival, time)
-        return arrival - gained, self.position[wire]
+        return arrival - self.gain * gained + self.order * self.position[wire], self.position[wire]
 
     def finished(self, outputs: Sequence[Wire]) -> Plan:
         """The plan, once what is still in the control has been written down."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from tapegrad.circuits.model import Circuit
 from tapegrad.lowering.microcode import TAPES, A, Action, Microcode, Reading, State
@@ -28,6 +29,14 @@ from tapegrad.lowering.schedule import (
 ZERO, ONE = -1, -2
 """Wires that are always 0 and 1, and lie nowhere."""
 CONSTANTS = {ZERO: Operation(0, ()), ONE: Operation(1, ())}
+
+
+class Way(NamedTuple):
+    """How stages are planned: wires that the state carries, and what is preferred (`Planner`)."""
+
+    carried: int
+    gain: float
+    order: float
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class Stages(Planner):
         kept: Iterable[Wire],
         used: Sequence[int],
         asked: Sequence[Wire],
-        carried: int,
+        way: Way,
     ) -> None:
         """`copies` are further wires, each like another. `places` are those of inputs, of which the cells of
         `kept` are never written over by other wires. Of each tape so many cells are `used` beside cell 0: to
@@ -71,7 +80,8 @@ class Stages(Planner):
         operations = operations_of(circuit) | {own: Operation(0b10, (of,)) for own, of in copies.items()}
         operations = depth_first(operations, [wire for wire in asked if wire not in CONSTANTS])
         self.kept = set(kept)
-        super().__init__(len(circuit.inputs), operations, (), TAPES, carried)
+        super().__init__(len(circuit.inputs), operations, (), TAPES, way.carried)
+        self.gain, self.order = way.gain, way.order
         self.place = dict(places)
         self.free = [set() for _ in range(TAPES)]
         self.extent = [[0, cells] if tape == A else [-cells, 0] for tape, cells in enumerate(used)]

@@ -40,8 +40,8 @@ SMALL = 64
 """Bytes of that memory."""
 TIMES = {"rv32im": 3, "subleq": 64}
 """How often each instruction is tried so."""
-TIMES_OF_OTHERS = 256
-"""How many random states of an instruction set are, that a folder tells."""
+TIMES_OF_OTHERS, STEPS_OF_OTHERS = 256, 1 << 21
+"""How many random states of an instruction set are tried that a folder tells, and steps on all of them."""
 
 
 @dataclass
@@ -212,12 +212,15 @@ def _tried(program: Program, machine: Machine, step: Step) -> None:
 
 def _one_by_one(program: Program, table: Table) -> int:
     """Every kind of instruction by itself, on a small memory if the table does not depend on its size."""
-    random = np.random.default_rng(0)
-    small = program if program.instruction else replace(program, ram=SMALL, image=b"", entry=0)
-    tried = 0
+    random, own = np.random.default_rng(0), program.instruction is not None
+    small = program if own else replace(program, ram=SMALL, image=b"", entry=0)
+    left, tried = STEPS_OF_OTHERS, 0
     for state in _random_states(small, random):
         tapes, heads = laid_out(small, state), [0] * 4
-        after = table.instruction(FETCH, tapes, heads, STEPS_OF_ONE)
+        after = table.instruction(FETCH, tapes, heads, left if own else STEPS_OF_ONE)
+        if own and after.state is None:
+            break  # the ways in a large memory take as long
+        left -= after.steps
         require(after.state is not None, "the table does not come to the end of an instruction")
         assert after.state is not None
         _same(small, after.state, tapes, heads, stepped(small, state).state, "after a single instruction")
