@@ -308,8 +308,11 @@ class Microcode:
 
     # The table
 
-    def machine(self, start: State, name: str, accept: Sequence[str]) -> TuringMachine:
-        """The machine that begins in this state."""
+    def machine(
+        self, start: State, name: str, accept: Sequence[str], ends: Sequence[State] = ()
+    ) -> TuringMachine:
+        """The machine that begins in this state. States that are `ends` have their labels as names, whatever
+        other states are called."""
         names = Names()
         called: dict[State, str] = {}
         waiting = [start]
@@ -320,7 +323,8 @@ class Microcode:
                 waiting.append(state)
             return called[state]
 
-        of(start)
+        for state in (start, *ends):
+            of(state)
         waiting = [start]
         rules: dict[tuple[str, tuple[str, ...]], Rule] = {}
         for state in waiting:

@@ -78,16 +78,20 @@ class Plan:
 
 
 @dataclass
-class _Head:
+class Head:
     visits: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     written: bool = False
     """Whether it wrote at its last visit; what it wrote cannot be read, or changed, in the same step."""
+    waits: bool = False
+    """Whether it may stay where it is."""
 
     def arrival(self, cell: int, now: int) -> int:
         """The first moment, from `now` on, at which the head can be at this cell and use it."""
         time, last = self.visits[-1]
         distance = abs(cell - last)
-        earliest = time + (2 if self.written and not distance else distance)
+        earliest = time + ((1 if self.waits else 2) if self.written and not distance else distance)
+        if self.waits:
+            return max(earliest, now)
         return earliest if earliest >= now else now + (now - earliest) % 2
 
     def visit(self, time: int, cell: int, *, write: bool) -> None:
@@ -103,16 +107,20 @@ def plan(
     """A plan for the operations, which are given in an order in which they can be computed: it keeps that
     order, or takes the gate that is nearest, whichever needs fewer steps. Wires below `inputs` are inputs.
     The control carries about `carried` wires (one or two more on the way to a gate's operands)."""
-    ways = (_Planner.run_in_order, _Planner.run_nearest_first)
+    ways = (Planner.run_in_order, Planner.run_nearest_first)
     plans: list[Plan] = []
     for way in ways if len(operations) <= MOST_FOR_NEAREST else ways[:1]:
-        planner = _Planner(inputs, operations, outputs, tapes, carried)
+        planner = Planner(inputs, operations, outputs, tapes, carried)
         way(planner)
         plans.append(planner.finished(outputs))
     return min(plans, key=lambda found: found.steps)
 
 
-class _Planner:
+class Planner:
+    gain, order = 1.0, 0.0
+    """By how many steps a gate is preferred for each wire that it sets free, and for each gate that it comes
+    before in the order given."""
+
     def __init__(
         self,
         inputs: int,
@@ -132,7 +140,7 @@ class _Planner:
         self.held: set[Wire] = set()
         self.now = 0
         self.moments: defaultdict[int, Moment] = defaultdict(Moment)
-        self.heads = [_Head() for _ in range(tapes)]
+        self.heads = [Head() for _ in range(tapes)]
         by_first_use = sorted(range(inputs), key=lambda wire: (self._next_use(wire), wire))
         self.place: dict[Wire, Place] = {w: (i % tapes, i // tapes) for i, w in enumerate(by_first_use)}
         self.input_places = [self.place[wire] for wire in range(inputs)]
@@ -150,7 +158,7 @@ class _Planner:
                 self._compute(wire)
 
     def run_nearest_first(self) -> None:
-        """Always the gate whose operands are reached first; setting wires free counts as a step gained."""
+        """Always the gate whose operands are reached first; setting a wire free counts as steps gained."""
         missing = {w: len({*op.operands} & self.operations.keys()) for w, op in self.operations.items()}
         readers = {wire: set(self.consumers[wire]) for wire in self.operations}
         ready = {wire for wire, count in missing.items() if not count}
@@ -162,17 +170,17 @@ class _Planner:
                     if not missing[reader] and reader not in self.done:
                         ready.add(reader)
 
-    def _cost(self, wire: Wire) -> tuple[int, int]:
+    def _cost(self, wire: Wire) -> tuple[float, int]:
         operands = {*self.operations[wire].operands}
         gained = sum(self.pending[operand] == 1 for operand in operands)
-        arrival, reached = self.now, dict[int, _Head]()
+        arrival, reached = self.now, dict[int, Head]()
         for operand in operands - self.held:
             tape, cell = self.place[operand]
             head = reached.get(tape, self.heads[tape])
             time = head.arrival(cell, self.now)
-            reached[tape] = _Head([(time, cell)])
+            reached[tape] = Head([(time, cell)], waits=head.waits)
             arrival = max(arrival, time)
-        return arrival - gained, self.position[wire]
+        return arrival - self.gain * gained + self.order * self.position[wire], self.position[wire]
 
     def finished(self, outputs: Sequence[Wire]) -> Plan:
         """The plan, once what is still in the control has been written down."""
@@ -278,11 +286,16 @@ class _Planner:
         choices = [
             (head.arrival(cell, self.now), tape, cell)
             for tape, head in enumerate(self.heads)
-            for cell in (*self.free[tape], self.extent[tape][0] - 1, self.extent[tape][1] + 1)
+            for cell in (*self.free[tape], *self._edges(tape))
         ]
         self.now, tape, cell = min(choices)
         self.heads[tape].visit(self.now, cell, write=True)
         self._write(wire, tape, cell, self.now)
+
+    def _edges(self, tape: int) -> Iterable[int]:
+        """The cells beside those that are in use."""
+        low, high = self.extent[tape]
+        return low - 1, high + 1
 
     def _write(self, wire: Wire, tape: int, cell: int, time: int) -> None:
         self.moments[time].writes[tape] = wire

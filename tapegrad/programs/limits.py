@@ -14,6 +14,7 @@ from tapegrad.errors import Refused
 from tapegrad.machines.model import refuse_many_states
 from tapegrad.programs.fitting import MUCH, least_memory, with_memory
 from tapegrad.programs.model import Machine, Program, ProgramState
+from tapegrad.programs.recording import record
 from tapegrad.programs.rv32 import RV32
 
 MOST_CELLS = (1 << 21) + (1 << 14)
@@ -37,10 +38,10 @@ def refuse(program: Program, target: str, first: ProgramState | None, options: M
     """Refuses what cannot fit the target of this name, whatever the options; with a first state, for a run
     from there. A program that takes any memory is given the least."""
     machine = replace(program.machine, ram=least_memory(program), input=1, output=1)
-    if machine.kind not in TABLES and target not in ("relu", "transformer", "emulator"):
+    if machine.kind not in TABLES and target in ("decoder", "rcnn"):
         raise Refused(
             f"programs for {machine.kind!r} do not become networks of the target {target}",
-            advice="Use the target relu, transformer or emulator, which take any instruction set.",
+            advice="Use relu, transformer, emulator, tape or simplex, which take any instruction set.",
         )
     if target == "emulator":
         refuse_many_cells(program, machine)
@@ -115,8 +116,10 @@ def _refuse_long_tapes(program: Program, machine: Machine) -> None:
 def _refuse_many_vertices(program: Program, machine: Machine, first: ProgramState) -> None:
     """Every step of the Turing machine is a vertex, and has as many cells on each tape as the ruler has, or
     the input. An instruction takes its `SHORTEST` sweeps over a word at least, and one over every word before
-    it to reach it, and one on the way back. The one that stops the program is not counted."""
-    pitch = machine.word + 1
+    it to reach it, and one on the way back; of an instruction set of one's own, one for each word that it
+    reads. The one that stops the program is not counted."""
+    pitch, known = machine.word + 1, machine.kind in SHORTEST
+    sweeps = SHORTEST[machine.kind] if known else sum(port.span for port in record(machine).form.ports)
     beyond = max(len(machine.first), len(first.input)) + 4
     cells = TAPES * (_cells(machine) + beyond * pitch + 1)
     most = min(MOST_VERTICES, MOST_IN_VERTICES // cells)
@@ -127,7 +130,7 @@ def _refuse_many_vertices(program: Program, machine: Machine, first: ProgramStat
         for state, after in pairwise(run):
             if after.trap or vertices > most:
                 break
-            vertices += pitch * (SHORTEST[machine.kind] + 2 * (state.pc // machine.alignment))
+            vertices += pitch * (sweeps + 2 * (state.pc // machine.alignment) * known)
             count += 1
         return vertices, count
 

@@ -1,16 +1,17 @@
 """Programs executed: the formulas of a step, with numbers for all that they see, fold to numbers.
 
-So the definitions of RV32IM and SUBLEQ (`rv32`, `subleq`) run programs as they are, and there is no second
-interpreter to trust. The next byte of input is left open at first. If everything folds to numbers even so,
-the instruction does the same whatever the input is.
+So the definitions of RV32IM and SUBLEQ (`rv32`, `subleq`), and what a folder tells of others (`recorded`),
+run programs as they are, and there is no second interpreter to trust. The next byte of input is left open at
+first. If everything folds to numbers even so, the instruction does the same whatever the input is.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import Word, number
-from tapegrad_check.instructions import subleq
+from tapegrad_check.instructions import Formulas, formulas
 from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.instructions.rv32 import PAGE, Fixed, Hart, Rule, effect, illegal
 from tapegrad_check.sources import Program
@@ -20,7 +21,7 @@ STACK_POINTER = 2
 
 @dataclass(frozen=True)
 class State:
-    """Where a program stands. Memory is a list of words of SUBLEQ, of bytes of RV32IM."""
+    """Where a program stands. Memory is a list of words, of RV32IM of bytes."""
 
     pc: int
     memory: tuple[int, ...]
@@ -32,6 +33,8 @@ class State:
     """How much of the input has been read."""
     copied: int = 0
     output: bytes = b""
+    own: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
+    """Further registers and memories of an instruction set that a folder tells, by name."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +56,23 @@ def first(program: Program, given: bytes) -> State:
     if program.kind == "rv32im":
         x = tuple(program.ram if which == STACK_POINTER else 0 for which in range(32))
         return State(program.entry, tuple(memory), x, given)
-    words = (memory[at : at + size] for at in range(0, len(memory), size))
-    return State(program.entry, tuple(int.from_bytes(word, "little") for word in words), (), given)
+    split = (memory[at : at + size] for at in range(0, len(memory), size))
+    words = tuple(int.from_bytes(word, "little") for word in split)
+    if (own := program.instruction) is None:
+        return State(program.entry, words, (), given)
+    further: dict[str, int | tuple[int, ...]] = {
+        name: 0 for name in own.registers if name not in ("pc", "trap")
+    }
+    further |= {name: (0,) * of[1] for name, of in own.memories.items() if name not in ("ram", "x")}
+    return State(program.entry, words, own.first, given, own=further)
 
 
 def stepped(program: Program, state: State) -> Stepped:
     """After one instruction, as the definition of the machine has it; a program that has stopped stays."""
     if state.trap:
         return Stepped(state, False)
-    does = _rv32 if program.kind == "rv32im" else _subleq
-    layout = Layout.sized(program.kind, program.width, program.ram, len(state.input) + 1, 1)
+    does = _rv32 if program.kind == "rv32im" else partial(_by_words, formulas(program))
+    layout = Layout.of(program, len(state.input) + 1, 1)
     n = Nodes()
     try:
         return Stepped(does(n, layout, state, n.variables(9)), False)
@@ -107,30 +117,39 @@ def _fits(code: int, fixed: Fixed) -> bool:
     return all(code >> bit & 1 == value for bit, value in fixed.items())
 
 
-def _subleq(n: Nodes, layout: Layout, state: State, arriving: Word) -> State:
-    width = layout.registers["pc"]
+def _by_words(step: Formulas, n: Nodes, layout: Layout, state: State, arriving: Word) -> State:
+    held = {"ram": state.memory, "x": state.x}
+    held |= {name: words for name, words in state.own.items() if isinstance(words, tuple)}
 
     def read(memory: str, address: Word, span: int) -> list[int]:
-        if memory != "ram":
+        if memory in ("input", "output"):
             return list(arriving) if memory == "input" else number(0, 8)
-        at = _value(address)
-        return number(state.memory[at] if at < len(state.memory) else 0, width)
+        words, at = held[memory], _value(address)
+        width = layout.memories[memory][0]
+        return [bit for word in (*words[at : at + span], *(0,) * span)[:span] for bit in number(word, width)]
 
-    found = subleq.step(n, layout, _registers(layout, state), read)
-    ram, emitted = list(state.memory), []
+    found = step(n, layout, _registers(layout, state), read)
+    emitted: list[int] = []
     for port in found.writes:
         change = _value(port.change)
-        if port.memory == "ram" and change:
-            ram[_value(port.address)] ^= change
         if port.memory == "output":
             written = _value(found.registers["written"]) - len(state.output)
             emitted = [change] * written
-    return _after(state, found.registers, tuple(ram), (), emitted)
+        elif change:
+            words, at, width = list(held[port.memory]), _value(port.address), layout.memories[port.memory][0]
+            for i in range(port.span):
+                if at + i < len(words):
+                    words[at + i] ^= change >> width * i & (1 << width) - 1
+            held[port.memory] = tuple(words)
+    after = _after(state, found.registers, held.pop("ram"), held.pop("x"), emitted)
+    registers = {name: _value(found.registers[name]) for name in state.own if name in found.registers}
+    return replace(after, own={**state.own, **registers, **held})
 
 
 def _registers(layout: Layout, state: State) -> dict[str, list[int]]:
     held = {"pc": state.pc, "trap": 0, "copied": state.copied, "taken": state.taken}
     held["written"] = len(state.output)
+    held |= {name: value for name, value in state.own.items() if isinstance(value, int)}
     return {name: number(held[name], width) for name, width in layout.registers.items()}
 
 

@@ -19,14 +19,23 @@ from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.diagrams import Diagrams
 from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import above, add, equal, number
-from tapegrad_check.on_tapes.layout import COPIED, INPUT, MEMORY, OUTPUT, PC, RULER, VARIABLES
+from tapegrad_check.on_tapes.layout import (
+    BEYOND,
+    COPIED,
+    INPUT,
+    MEMORY,
+    OUTPUT,
+    OWN_OUTPUT,
+    PC,
+    RULER,
+    VARIABLES,
+    pitch_of,
+)
 from tapegrad_check.on_tapes.paths import HOME, Anchor, Cell
 from tapegrad_check.sources import Program
 
 NEXT, LAST, END = Anchor("next byte"), Anchor("last byte"), Anchor("end of output")
 SOME, NUMBER, ANYWHERE = Anchor("some word"), Anchor("number"), Anchor("anywhere")
-BEYOND = 2
-"""Words that the ruler has on both sides of memory and registers."""
 IN_A_ROW = 3
 """Words of memory that an instruction may read from one that it has reached on."""
 SINGLE, BY_ITSELF, TOGETHER, SLOTS = 0, 1 << 10, 1 << 14, 1 << 7
@@ -48,10 +57,11 @@ class Tapes:
         """`fixed` are bits of the instruction that are known, and `beside` bits of it that are added to
         others: the lowest first, as places in the instruction."""
         self.n = Diagrams(most)
-        self.kind, self.width, self.pitch = program.kind, program.width, program.width + 1
+        self.pitch = pitch_of(program)
+        self.width = self.pitch - 1
         self.words = program.ram * 8 // program.width
         self.registers = 32 if program.kind == "rv32im" else 0
-        self.first_output = OUTPUT[program.kind]
+        self.first_output = OUTPUT.get(program.kind, OWN_OUTPUT)
         self._singles: dict[object, int] = {}
         self._words: dict[object, list[int]] = {}
         self._anchors: dict[tuple[str, tuple[int, ...]], Anchor] = {}

@@ -20,7 +20,7 @@ from tapegrad_check.formulas.words import Word, differing, equal, number
 from tapegrad_check.instructions import subleq
 from tapegrad_check.instructions.ports import Layout, Write
 from tapegrad_check.on_tapes.ground import END, IN_A_ROW, NEXT, Tapes
-from tapegrad_check.on_tapes.layout import FETCH, INPUT, MEMORY, PC, TRAPS, VARIABLES
+from tapegrad_check.on_tapes.layout import FETCH, INPUT, MEMORY, PC, VARIABLES, traps_of
 from tapegrad_check.on_tapes.paths import AT_HOME, HOME, Anchor, Cell, Follower, Path, Place, Table
 from tapegrad_check.on_tapes.rounds import Repeating
 from tapegrad_check.on_tapes.walks import Walks
@@ -38,14 +38,16 @@ class Instruction:
         table: Table,
         fixed: Mapping[int, int] | None = None,
         beside: Sequence[int] = (),
+        tapes: Tapes | None = None,
     ) -> None:
-        self.program, self.tapes = program, Tapes(program, NODES, fixed, beside)
+        self.program = program
+        self.tapes = Tapes(program, NODES, fixed, beside) if tapes is None else tapes
         self.n = self.tapes.n
         self.table = table
         self.follower = Follower(self.table, self.tapes, STEPS)
         self.walks = Walks(self.table, self.tapes, self.follower)
         self.rounds = Repeating(self.table, self.tapes, self.follower)
-        self.layout = Layout.sized(program.kind, program.width, program.ram, 1, 1)
+        self.layout = Layout.of(program, 1, 1)
         self.arriving = [*self.tapes.byte, self.tapes.ended ^ 1]
 
     def paths(self) -> list[Path]:
@@ -114,8 +116,15 @@ class Instruction:
         return path
 
     def compare(self, path: Path, new: Mapping[str, Word], output: Word) -> None:
-        """The registers of the page at the end of a path, and what is put out, against the tapes."""
-        traps = ("", *TRAPS[self.program.kind])
+        """What the page puts in pc, takes and puts out, and where it stops, against the tapes at the end of a
+        path."""
+        self.ends(path, new, output)
+        pc = self.word(path, VARIABLES, (HOME, PC), self.tapes.width)
+        self.same(path, pc, new["pc"], "pc is another")
+
+    def ends(self, path: Path, new: Mapping[str, Word], output: Word) -> None:
+        """Where the page stops, and its input and output."""
+        traps = ("", *traps_of(self.program))
         trap = 0 if path.state == FETCH else traps.index(path.state) if path.state in traps else -1
         if trap < 0:
             raise NotProved(f"the table stops in the state {path.state!r}, in the middle of an instruction")
@@ -124,8 +133,6 @@ class Instruction:
         )
         if not trap and path.heads != AT_HOME:
             raise NotProved("a head is not at home between two instructions")
-        pc = self.word(path, VARIABLES, (HOME, PC), self.program.width)
-        self.same(path, pc, new["pc"], "pc is another")
         self._input(path, new["taken"])
         self._output(path, new["written"], output)
 
@@ -149,7 +156,7 @@ class Instruction:
         marks = [self._mark(path, VARIABLES, *place) for place in (start, end)]
         self.same(path, [n.or_(some, written[0])], marks[:1], "output begins elsewhere")
         self.same(path, [n.and_(some, written[0])], [n.and_(some, marks[1])], "output ends elsewhere")
-        words = [self.word(path, VARIABLES, place, self.program.width) for place in (start, end)]
+        words = [self.word(path, VARIABLES, place, self.tapes.width) for place in (start, end)]
         kept = self.tapes.word(("output", HOME))
         self.same(self._where(path, some), words[0], kept, "output is written over")
         for holds, word in ((some ^ 1, words[0]), (some, words[1])):

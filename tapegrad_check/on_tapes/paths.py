@@ -57,8 +57,7 @@ class Table:
     def __init__(self, machine: Machine) -> None:
         self.rules: dict[str, dict[int, _Rule]] = {}
         for (state, read), rule in machine.rules.items():
-            code = sum(int(symbol) << tape for tape, symbol in enumerate(read))
-            self.rules.setdefault(state, {})[code] = tuple(map(int, rule.write)), rule.moves, rule.state
+            self.rules.setdefault(state, {})[_code(read)] = _code(rule.write), rule.moves, rule.state
         self._actions: dict[str, list[Action]] = {}
 
     def ends(self, state: str) -> bool:
@@ -75,7 +74,7 @@ class Table:
         """The ruler is asked first: within a word and at its ends different things matter."""
         codes = [c for c in range(1 << TAPES) if all(c >> tape & 1 == bit for tape, bit in known.items())]
         for tape in (RULER, MEMORY, INPUT, VARIABLES):
-            if tape not in known and any(_matters(rules, code, tape) for code in codes):
+            if tape not in known and any(_matters(rules, code, tape) for code in codes if code >> tape & 1):
                 for bit in (0, 1):
                     yield from self._found(rules, {**known, tape: bit})
                 return
@@ -84,16 +83,22 @@ class Table:
             yield Action(asked, (None,) * TAPES, (0,) * TAPES, None)
             return
         write, moves, after = rules[code]
-        kept = [
-            bit == code >> tape & 1 and (tape in known or rules[code ^ 1 << tape][0][tape] != bit)
-            for tape, bit in enumerate(write)
-        ]
-        written = (None if same else bit for same, bit in zip(kept, write, strict=True))
+        written: list[int | None] = []
+        for tape in range(TAPES):
+            bit = write >> tape & 1
+            kept = bit == code >> tape & 1 and (
+                tape in known or rules[code ^ 1 << tape][0] >> tape & 1 != bit
+            )
+            written.append(None if kept else bit)
         yield Action(asked, tuple(written), moves, after)
 
 
-_Rule = tuple[tuple[int, ...], tuple[int, ...], str]
-"""What is written, how the heads move, and the next state."""
+_Rule = tuple[int, tuple[int, ...], str]
+"""What is written, a bit for each tape, how the heads move, and the next state."""
+
+
+def _code(symbols: Sequence[str]) -> int:
+    return sum((symbol == "1") << tape for tape, symbol in enumerate(symbols))
 
 
 def _matters(rules: Mapping[int, _Rule], code: int, tape: int) -> bool:
@@ -102,12 +107,9 @@ def _matters(rules: Mapping[int, _Rule], code: int, tape: int) -> bool:
     one, other = rules.get(code), rules.get(code ^ 1 << tape)
     if one is None or other is None:
         return one is not other
-    own, others = one[0][tape], other[0][tape]
-    alike = one[1:] == other[1:] and all(
-        a == b for i, (a, b) in enumerate(zip(one[0], other[0], strict=True)) if i != tape
-    )
-    kept = own == code >> tape & 1 and others != own
-    return not (alike and (kept or own == others))
+    differ = one[0] ^ other[0]
+    kept = differ == 1 << tape and (one[0] ^ code) >> tape & 1 == 0
+    return one[1:] != other[1:] or (differ != 0 and not kept)
 
 
 @dataclass

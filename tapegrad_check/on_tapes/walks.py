@@ -72,7 +72,9 @@ class Walks:
         """Which loop a state is in; the direction is that of the way home."""
         if state not in self._known:
             self._known[state] = None  # not known while it is followed
-            self._known[state] = self._home(state) or self._search(state) or self._reach(state)
+            turns = any(own.state == state for own in _where(self.table, state, {}))
+            found = (self._home(state) or self._search(state)) if turns else None
+            self._known[state] = found or self._reach(state)
         return self._known[state]
 
     def jump(self, path: Path) -> list[Path] | None:
@@ -295,11 +297,11 @@ class Walks:
         heads: dict[int, Place] = {INPUT: (HOME, base)}
         ways = []
         if reach.side > 0:
-            if reach.stops is None:
-                raise NotProved("the table does not look for the end of memory")
             beyond = above(n, bits, self.ground.words - 1)
             kind, inside = "ram", n.and_(path.guard, beyond ^ 1)
             if (stopped := n.and_(path.guard, beyond)) != FALSE:
+                if reach.stops is None:
+                    raise NotProved("the table does not look for the end of memory")
                 ways.append(path.at(stopped, reach.stops, heads))
         else:
             kind, inside = "x", path.guard

@@ -17,11 +17,13 @@ import numpy as np
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import NotProved, require
 from tapegrad_check.graph import graph_in
+from tapegrad_check.instructions import proved
 from tapegrad_check.instructions.execution import State, first, stepped
+from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.instructions.rv32 import PAGE
-from tapegrad_check.on_tapes import one_instruction
+from tapegrad_check.on_tapes import one_instruction, own
 from tapegrad_check.on_tapes import rv32 as rv32_on_tapes
-from tapegrad_check.on_tapes.layout import FETCH, INPUT, TRAPS, Ones, laid_out, shown
+from tapegrad_check.on_tapes.layout import FETCH, INPUT, Ones, end_of, laid_out, shown, traps_of
 from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import Machine, Model, Program
 from tapegrad_check.targets import simplex
@@ -38,6 +40,8 @@ SMALL = 64
 """Bytes of that memory."""
 TIMES = {"rv32im": 3, "subleq": 64}
 """How often each instruction is tried so."""
+TIMES_OF_OTHERS, STEPS_OF_OTHERS = 256, 1 << 21
+"""How many random states of an instruction set are tried that a folder tells, and steps on all of them."""
 
 
 @dataclass
@@ -146,6 +150,7 @@ def _memory_on_tapes(before: Model, step: Step) -> Model:
     target = step.folder.config["target"]
     if target not in _ON_TARGETS:
         raise NotProved(f"the checker does not know programs on the target {target!r}")
+    step.statements.extend(proved(before, Layout.of(before, 1, 1)) if before.instruction else ())
     _ON_TARGETS[target](before, after, step)
     return after
 
@@ -153,7 +158,7 @@ def _memory_on_tapes(before: Model, step: Step) -> Model:
 def _right_ends(program: Program, machine: Machine) -> None:
     """Where a program has stopped the table halts, whatever it reads; and what is accepted is a program that
     has come to its end."""
-    traps = TRAPS[program.kind]
+    traps = traps_of(program)
     require(all(state not in traps for state, _ in machine.rules), "a program that has stopped goes on")
     end = {traps[0]} & {*machine.states}
     require({*machine.accept} == end and not machine.reject, "the table ends well where no program does")
@@ -167,11 +172,11 @@ def _tried(program: Program, machine: Machine, step: Step) -> None:
     first of them stands for all."""
     assert step.folder.network is not None
     cells = whole(step.folder.network["inputs"]["H"]["shape"][0], "the number of cells", 2, 1 << 22)
-    if program.ram * 8 // program.width * (program.width + 1) >= cells:
+    if end_of(program) >= cells:
         raise NotProved("the program does not fit on the tapes of the net")
     kind = program.kind
     try:
-        ways = PROOFS[kind](program, machine)
+        ways = PROOFS.get(kind, own.own_table)(program, machine)
         step.statements.append(
             f"one instruction of the table is one of {kind}, for all that pc, memory, input and output can "
             f"be and all that earlier ones have left: on each of {ways:,} ways the tapes show the same then"
@@ -206,13 +211,16 @@ def _tried(program: Program, machine: Machine, step: Step) -> None:
 
 
 def _one_by_one(program: Program, table: Table) -> int:
-    """Every kind of instruction by itself. The table does not depend on the size of memory; it is small."""
-    random = np.random.default_rng(0)
-    small = replace(program, ram=SMALL, image=b"", entry=0)
-    tried = 0
+    """Every kind of instruction by itself, on a small memory if the table does not depend on its size."""
+    random, own = np.random.default_rng(0), program.instruction is not None
+    small = program if own else replace(program, ram=SMALL, image=b"", entry=0)
+    left, tried = STEPS_OF_OTHERS, 0
     for state in _random_states(small, random):
         tapes, heads = laid_out(small, state), [0] * 4
-        after = table.instruction(FETCH, tapes, heads, STEPS_OF_ONE)
+        after = table.instruction(FETCH, tapes, heads, left if own else STEPS_OF_ONE)
+        if own and after.state is None:
+            break  # the ways in a large memory take as long
+        left -= after.steps
         require(after.state is not None, "the table does not come to the end of an instruction")
         assert after.state is not None
         _same(small, after.state, tapes, heads, stepped(small, state).state, "after a single instruction")
@@ -224,6 +232,19 @@ def _random_states(program: Program, random: np.random.Generator) -> Iterator[St
     def draw(most: int) -> int:
         return int(random.integers(most))
 
+    if (own := program.instruction) is not None:
+        for _ in range(TIMES_OF_OTHERS):
+            words = {
+                name: tuple(int.from_bytes(random.bytes(8)) >> 64 - width for _ in range(count))
+                for name, (width, count) in own.memories.items()
+            }
+            registers = {
+                name: int.from_bytes(random.bytes(8)) >> 64 - width for name, width in own.registers.items()
+            }
+            pc, given = registers.pop("pc") % len(words["ram"]), INPUTS[draw(len(INPUTS))]
+            del registers["trap"]
+            yield State(pc, words.pop("ram"), words.pop("x", ()), given, own={**registers, **words})
+        return
     if program.kind == "subleq":
         words = SMALL * 8 // program.width
         for _ in range(TIMES[program.kind]):
@@ -256,10 +277,10 @@ def _vertices(program: Program, machine: Machine, step: Step) -> None:
     simplex.check(config, arrays, step.folder.certificate["claims"], None, graph)
     first_cell, states = config["first_cell"], config["states"]
     cells, successor = arrays["cells"], simplex.successors(graph)
-    end = program.ram * 8 // program.width * (program.width + 1)
+    end = end_of(program)
     require(end < first_cell + cells.shape[2], "the vertices have no room for the program")
     require(cells.shape[1] == 4 and config["symbols"] == ["0", "1"], "the vertices have other tapes")
-    between = {number for number, name in enumerate(states) if name in (FETCH, *TRAPS[program.kind])}
+    between = {number for number, name in enumerate(states) if name in (FETCH, *traps_of(program))}
     number = arrays["state"].tolist()
 
     def seen(vertex: int) -> State | None:

@@ -60,6 +60,7 @@ def seen(source: Program, state: ProgramState) -> execution.State:
         taken=state.taken,
         copied=state.copied,
         output=state.output,
+        own=state.extra,
     )
 
 

@@ -192,7 +192,7 @@ def test_the_little_man_multiplies():
 
 
 def test_other_targets_refuse_with_a_reason():
-    for target in ("tape", "simplex", "decoder", "rcnn"):
+    for target in ("decoder", "rcnn"):
         with pytest.raises(tg.TapegradError, match="'toy' do not become networks of the target " + target):
             tg.compile(double(), target)
 
