@@ -31,11 +31,11 @@ def graph(net: Net) -> dict[str, Any]:
     return net.network
 
 
-def altered_nodes(net: Net) -> Altered:
-    """Every node with another operation, name, reason, setting, or other values that it reads; and without
-    it."""
+def altered_nodes(net: Net, of: slice = slice(None)) -> Altered:
+    """Every node of these with another operation, name, reason, setting, or other values that it reads; and
+    without it."""
     nodes = graph(net)["nodes"]
-    for place, node in enumerate(nodes):
+    for place, node in list(enumerate(nodes))[of]:
 
         def other(place: int = place, **changes: Any) -> Net:
             found = copy.copy(net)

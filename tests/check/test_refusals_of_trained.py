@@ -406,6 +406,20 @@ ANSWERS = Answers(2, 2, np.array([[6, 0, 1], [8, 2, 3], [14, 4, 5], [5, 6, 0]]),
 """Four gates in three levels, on two bits that are remembered and two of a sample."""
 
 
+def test_the_last_wires_that_answers_may_name() -> None:
+    own = {"memory": 1, "inputs": 2, "gates": [[6, 0, 2], [8, 3, 1]], "answer": 4}
+    assert extended._sizes(own) == ([2, 1], 1)
+    for changes in ({"answer": 5}, {"answer": -1}, {"answer": True}):
+        with pytest.raises(CheckError, match="the answer"):
+            extended._sizes(own | changes)
+    for gate in ([6, 0, 3], [6, 3, 0]):
+        with pytest.raises(CheckError, match="gate"):
+            extended._sizes(own | {"gates": [gate], "answer": 3})
+    for changes in ({"memory": -1}, {"inputs": 1 << 32}):
+        with pytest.raises(CheckError, match="number of bits"):
+            extended._sizes(own | changes)
+
+
 @pytest.mark.parametrize("continuous", [False, True])
 @pytest.mark.parametrize(
     ("primary", "form"),
