@@ -13,7 +13,7 @@ from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import Word, above, add, either, number, only, padded
 from tapegrad_check.instructions import recorded
-from tapegrad_check.on_tapes.ground import NEXT, SOME, Tapes
+from tapegrad_check.on_tapes.ground import NEXT, Tapes
 from tapegrad_check.on_tapes.layout import BEYOND, BYTE, INPUT, MEMORY, VARIABLES, Places
 from tapegrad_check.on_tapes.one_instruction import NODES, Instruction
 from tapegrad_check.on_tapes.paths import HOME, Anchor, Cell, Path, Table
@@ -65,7 +65,7 @@ class OwnTapes(Tapes):
 
     def _ruler(self, anchor: Anchor, word: int, at: int) -> int | None:
         most = self.places.words + BEYOND if anchor is HOME else BEYOND
-        return (TRUE if at == 0 else FALSE) if anchor is SOME or 0 <= word <= most else None
+        return (TRUE if at == 0 else FALSE) if 0 <= word <= most else None
 
     def _memory(self, anchor: Anchor, word: int, at: int) -> int | None:
         if at or not anchor.number:
@@ -112,8 +112,6 @@ class _Compared:
                         raise NotProved(f"a word of {port.memory} is not written")
                     one.same(path, [found], [bit], f"{port.memory} gets another word")
                 written.add(anchor)
-        if next(self.reached, None) is not None:
-            raise NotProved("the table goes to more words than the instruction set")
         changed = {cell[1] for cell in path.cells if cell[0] == MEMORY and cell[1].number}
         if not changed <= written:
             raise NotProved("a word of memory is written that should not be")

@@ -22,7 +22,7 @@ from tapegrad_check.sources import Program as Checked
 from tests.check.test_one_instruction import altered
 from tests.check.test_programs_on_tapes import checked, seen, table_of
 from tests.lowering.test_instruction_machine import random_states
-from tests.programs.odd_cpu import Odd, tiny
+from tests.programs.odd_cpu import Odd, Tiny, tiny
 from tests.programs.test_instruction_sets import little_man
 from tests.programs.toy_cpu import double
 
@@ -43,7 +43,7 @@ def machine_of(way: Rewriting) -> Machine:
     return table_of(way.after).machine
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", ["tiny", "odd", pytest.param("toy", marks=pytest.mark.slow)])
 def test_a_table_is_proved_to_be_the_instruction_set(name: str) -> None:
     source, _, machine = of(name)
     assert own_table(source, machine) >= 2
@@ -84,6 +84,39 @@ def test_the_table_of_another_instruction_set_is_not_proved() -> None:
 
 
 OTHER_KIND = {8: 14, 14: 8, 6: 9, 9: 6}
+
+
+def test_nor_is_that_of_one_with_another_output() -> None:
+    """An address, a register, a bit that changes, a byte: each in turn a bit of pc."""
+    source, _, machine = of("tiny")
+    own = source.instruction
+    assert own is not None
+    for place, wire in enumerate(own.arrays["output_wires"].tolist()):
+        wires = own.arrays["output_wires"].copy()
+        wires[place] = int(wire == 0)
+        other = replace(own, arrays={**own.arrays, "output_wires": wires})
+        with pytest.raises(NotProved):
+            own_table(replace(source, instruction=other), machine)
+
+
+class Keeping(Tiny):
+    """Does not write."""
+
+    def instruction(self, registers):
+        effect = yield from super().instruction(registers)
+        return effect._replace(writes=[])
+
+
+def test_a_table_that_writes_more_is_not_proved() -> None:
+    _, _, machine = of("tiny")
+    with pytest.raises(NotProved, match="should not be"):
+        own_table(checked(Program("keeping", Keeping(4), b"")), machine)
+
+
+def test_nor_is_one_that_goes_beyond_a_smaller_memory() -> None:
+    _, _, machine = of("tiny")
+    with pytest.raises(NotProved, match="does not look for the end of memory"):
+        own_table(checked(Program("smaller", Tiny(2), b"")), machine)
 
 
 def test_no_altered_table_is_proved() -> None:

@@ -70,6 +70,7 @@ def test_a_program_of_the_toy_does_after_every_instruction_what_its_function_doe
     assert last.trap == "end"
 
 
+@pytest.mark.slow
 def test_the_little_man_multiplies_on_tapes() -> None:
     module = little_man()
     program = module.assembled(module.MULTIPLY)
