@@ -39,6 +39,8 @@ _FRESH = 2.0
 """Seconds within which a hidden folder may have been made and not yet locked."""
 
 
+READABLE = 1 << 20
+"""Bytes of a JSON file up to which it is broken into lines, for people."""
 LARGEST = 256 << 20
 """Files that users give are not read if they are larger than this, in bytes."""
 
@@ -270,7 +272,10 @@ def what_is_broken(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _json(data: Mapping[str, Any]) -> bytes:
     try:
-        return (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+        if len(text) > READABLE:
+            text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return (text + "\n").encode()
     except (TypeError, ValueError) as error:
         raise InputError(
             f"the net was compiled with an option that cannot be saved: {error}",
