@@ -90,10 +90,10 @@ def test_the_command_tells_what_does_not_hold_from_bad_input(
     (broken / "certificate.json").write_text(json.dumps(certificate))
     assert main([str(broken)]) == 1
     said = capsys.readouterr()
-    assert said.err.startswith("error: a sum can be ")
+    assert said.err.startswith("error: largest_sum can be ")
     assert not said.out
     assert main([str(broken), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["error"].startswith("a sum can be ")
+    assert json.loads(capsys.readouterr().out)["error"].startswith("largest_sum can be ")
     assert main([str(tmp_path / "nowhere")]) == 2
     assert main([str(tmp_path)]) == 2
     with pytest.raises(SystemExit) as left:
