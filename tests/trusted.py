@@ -76,7 +76,7 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.folder": CHECK,
     "tapegrad_check.targets.heads": [*VERDICTS, *HEADS, *PROOFS, *CLOCKED],
     "tapegrad_check.passes.machines": CHECK,
-    "tapegrad_check.formulas.nodes": CHECK,
+    "tapegrad_check.core.nodes": ["tests/check/test_nodes.py", "tests/check/test_passes_to_circuits.py"],
     "tapegrad_check.targets.noise_tolerant_memory": [*CHECK, "tests/targets/emulator/test_saved.py"],
     "tapegrad_check.on_tapes.layout": ON_TAPES,
     "tapegrad_check.in_tokens.pages": RECORDS,
@@ -105,7 +105,6 @@ TRUSTED: dict[str, list[str]] = {
     "tapegrad_check.passes.step": CHECK,
     "tapegrad_check.instructions.subleq": ON_TAPES,
     "tapegrad_check.in_tokens.subleq_records": RECORDS,
-    "tapegrad_check.formulas.sweep": ["tests/check/test_sweep.py"],
     "tapegrad_check.passes.tables": ON_TAPES,
     "tapegrad_check.targets.tape": CHECK,
     "tapegrad_check.targets.tapes": HEADS,
@@ -136,7 +135,7 @@ TRUSTED: dict[str, list[str]] = {
     **dict.fromkeys(
         (
             f"tapegrad_check.core.{name}"
-            for name in ("extract", "functions", "layers", "lrat", "places", "solver", "stateless", "steps")
+            for name in ("extract", "functions", "layers", "lrat", "places", "solver", "stateless")
         ),
         CORE,
     ),

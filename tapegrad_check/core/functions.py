@@ -19,10 +19,10 @@ from operator import and_, or_
 from typing import NamedTuple
 
 from tapegrad_check.core.lrat import Clause
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.core.solver import solve
 from tapegrad_check.folder import CheckError, NotProved
 
-FALSE, TRUE = 0, 1
 AND, XOR, SAME = 0b1000, 0b0110, 0b10
 """Truth tables: in row r, variable i is bit i of r."""
 PATTERNS, BANDS = 2048, 16
@@ -65,13 +65,12 @@ class Cone(NamedTuple):
     leaves: Iterable[int]
 
 
-class Functions:
+class Functions(Nodes):
     """All nodes so far."""
 
     def __init__(self, seed: int = 0) -> None:
+        super().__init__()
         self.random = random.Random(seed)
-        self.operands: list[tuple[int, int] | None] = [None]
-        self.is_xor: list[bool] = [False]
         self.patterns, self.every = PATTERNS, (1 << PATTERNS) - 1
         self.values: list[int] = [0]
         """What each node is on the inputs."""
@@ -87,7 +86,6 @@ class Functions:
         these: many functions are 0 on all of them and are not the same."""
         self.questions = 0
         self.margin = dict.fromkeys(SIZES, LOST)
-        self._known: dict[tuple[bool, int, int], int] = {}
 
     # Building
 
@@ -103,40 +101,10 @@ class Functions:
                 value = value << PATTERNS // BANDS | reduce(and_ if band % 2 else or_, drawn)
             value |= self.random.getrandbits(self.patterns - PATTERNS + 1) << PATTERNS
             within = int("".join("1" if first <= number < last else "0" for first, last in ends), 2)
-            literal = self._new(None, False, value & (within | self.every ^ (1 << len(ends)) - 1))
+            literal = self._added(None, False, value & (within | self.every ^ (1 << len(ends)) - 1))
             self.alike.setdefault(self._key(literal), []).append(literal)
             found.append(literal)
         return found
-
-    def and_(self, a: int, b: int) -> int:
-        """1 if both are 1."""
-        if a > b:
-            a, b = b, a
-        if a == FALSE or a ^ b == 1:
-            return FALSE
-        if a in (TRUE, b):
-            return b
-        key = False, a, b
-        if key not in self._known:
-            self._known[key] = self._merged(self._new((a, b), False, self.value(a) & self.value(b)))
-        return self._known[key]
-
-    def or_(self, a: int, b: int) -> int:
-        """1 if one is 1."""
-        return self.and_(a ^ 1, b ^ 1) ^ 1
-
-    def xor(self, a: int, b: int) -> int:
-        """1 if they differ."""
-        negated = (a ^ b) & 1
-        a, b = sorted((a & ~1, b & ~1))
-        if a == b:
-            return negated
-        if a == FALSE:
-            return b ^ negated
-        key = True, a, b
-        if key not in self._known:
-            self._known[key] = self._merged(self._new((a, b), True, self.value(a) ^ self.value(b)))
-        return self._known[key] ^ negated
 
     def where(self, condition: int, yes: int, no: int) -> int:
         """One of two."""
@@ -145,14 +113,6 @@ class Functions:
         if yes == no ^ 1:
             return self.xor(condition, no)
         return self.or_(self.and_(condition, yes), self.and_(condition ^ 1, no))
-
-    def all_of(self, literals: Iterable[int]) -> int:
-        """1 if all are 1."""
-        return reduce(self.and_, literals, TRUE)
-
-    def any_of(self, literals: Iterable[int]) -> int:
-        """1 if one is 1."""
-        return self.all_of(literal ^ 1 for literal in literals) ^ 1
 
     def table(self, table: int, leaves: Sequence[int], hint: int | None = None) -> int:
         """The function of these literals with this truth table; perhaps the one that is hinted at."""
@@ -209,24 +169,24 @@ class Functions:
         never = FALSE, 1 << (1 << len(few)) - 1, few
         if self._is_seen(*never) or (effort > Effort.LOOK and self._is_asked(*never)):
             return False
-        return effort < Effort.SETTLE or self._differ(self.all_of(few), FALSE) is not False
+        return effort < Effort.SETTLE or self.differ(self.all_of(few), FALSE) is not False
 
-    def require_same(
+    def require_equal(
         self, found: Sequence[int], wanted: Sequence[int], what: str, names: Sequence[str]
     ) -> None:
         """These are the same functions: `CheckError` if not, `NotProved` if that cannot be told."""
         for a, b, name in zip(found, wanted, names, strict=True):
-            differ = a != b and self._differ(a, b)
+            differ = self.differ(a, b)
             if differ is None:
                 raise NotProved(f"{what} {name!r} could not be compared with the source")
             if differ:
                 raise CheckError(f"{what} {name!r} differs from the source")
 
-    def _differ(self, a: int, b: int) -> bool | None:
+    def differ(self, a: int, b: int) -> bool | None:
         """Whether two functions differ; None if that cannot be told. The solver is given all
         the time it takes, within reason."""
-        if self.value(a) != self.value(b):
-            return True
+        if a == b or self.value(a) != self.value(b):
+            return a != b
         size, complete = SIZES[-1], False
         while not complete:
             cone = self._around((a, b), size)
@@ -234,9 +194,9 @@ class Functions:
             answer = solve(self._clauses(cone, a, SAME, [b]), PATIENCE)
             if answer.refuted:
                 return False
-            if complete and answer.solution is not None:
-                return True
-        return None
+            if answer.solution is None:
+                return None
+        return True
 
     def _is_seen(self, literal: int, table: int, leaves: Sequence[int]) -> bool:
         """Whether a truth table of nodes near by proves that a literal has this one over others."""
@@ -265,11 +225,16 @@ class Functions:
 
     # Nodes
 
-    def _new(self, operands: tuple[int, int] | None, is_xor: bool, value: int) -> int:
-        self.operands.append(operands)
-        self.is_xor.append(is_xor)
+    def _shared(self, is_xor: bool, a: int, b: int) -> int:
+        key = is_xor, a, b
+        if key not in self._known:
+            x, y = self.value(a), self.value(b)
+            self._known[key] = self._merged(self._added((a, b), is_xor, x ^ y if is_xor else x & y))
+        return self._known[key]
+
+    def _added(self, operands: tuple[int, int] | None, is_xor: bool, value: int) -> int:
         self.values.append(value)
-        return 2 * len(self.operands) - 2
+        return self._new(operands, is_xor)
 
     def _key(self, literal: int) -> int:
         value = self.values[literal >> 1]

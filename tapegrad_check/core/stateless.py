@@ -10,7 +10,6 @@ from tapegrad_check.core.extract import Extraction, places
 from tapegrad_check.core.functions import Functions
 from tapegrad_check.core.layers import NOTHING
 from tapegrad_check.core.places import Numbers
-from tapegrad_check.core.steps import wires
 from tapegrad_check.folder import require
 from tapegrad_check.graph import Graph
 from tapegrad_check.sources import Circuit
@@ -46,7 +45,7 @@ def prove(graph: Graph, circuit: Circuit | None, holds: NDArray[np.int64] | None
     if circuit is not None:
         require(port.columns == circuit.inputs, "the inputs have other names than in the circuit")
         require(outputs == circuit.outputs, "the outputs have other names than in the circuit")
-        own = wires(functions, circuit, bits)
+        own = functions.wires(circuit, bits)
     functions.sweeps = holds is None or circuit is None
     said = {} if holds is None or circuit is None else _said(graph, holds, own)
     numbers = Numbers(functions)
@@ -58,7 +57,7 @@ def prove(graph: Graph, circuit: Circuit | None, holds: NDArray[np.int64] | None
         unequal = extraction.found[layers].unequal
         literals = [numbers.literal(place, f"the unit '{row}'")[0] for row, place in unequal]
         wanted = literal[[row for row, _ in unequal]].tolist()
-        functions.require_same(literals, wanted, "what is held by unit", [str(row) for row, _ in unequal])
+        functions.require_equal(literals, wanted, "what is held by unit", [str(row) for row, _ in unequal])
     named = outputs or tuple(map(str, range(made.size)))
     found = [
         numbers.literal(place, f"the output {name!r}")
@@ -66,7 +65,7 @@ def prove(graph: Graph, circuit: Circuit | None, holds: NDArray[np.int64] | None
     ]
     if circuit is not None:
         wanted = [own[wire] for wire in circuit.output_wires.tolist()]
-        functions.require_same([literal for literal, _ in found], wanted, "the output", circuit.outputs)
+        functions.require_equal([literal for literal, _ in found], wanted, "the output", circuit.outputs)
     return Proved(
         max((off for _, off in found), default=0.0),
         max(numbers.sizes, default=0.0),

@@ -1,1 +1,1 @@
-"""Boolean functions: shared nodes, words of them, decision diagrams, and the proof that two are the same."""
+"""Words of Boolean functions, and decision diagrams."""

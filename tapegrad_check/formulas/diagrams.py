@@ -9,18 +9,13 @@ have no small diagram, and beyond a number of nodes it is given up.
 Words should be interleaved, the lowest bits first: then sums, differences and comparisons stay small.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
-from tapegrad_check.formulas.sweep import below
 
 BOTTOM = 1 << 60
 """The level of the constants."""
-WORK_PER_NODE, WORK_AT_LEAST, WORK_AT_MOST = 16, 1 << 19, 1 << 21
-"""Steps that may be spent to decide whether formulas of so many nodes are the same; a step takes some
-microseconds and hundreds of bytes."""
 
 
 class Diagrams(Nodes):
@@ -166,50 +161,3 @@ class Diagrams(Nodes):
 def _cut(table: dict[Any, int], size: int) -> None:
     while len(table) > size:
         table.popitem()
-
-
-class _Brief(Diagrams):
-    """Diagrams that are given up after so many steps, made or looked up."""
-
-    def _opened(self, a: int, b: int) -> tuple[int, tuple[int, int], tuple[int, int]]:
-        self.most -= 1
-        if self.most < 0:
-            raise NotProved("the formulas take too long to compare")
-        return super()._opened(a, b)
-
-
-def decided(nodes: Nodes, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], bool]]:
-    """Pairs of literals of `nodes`, with whether they are the same function, as far as diagrams of theirs
-    stay small. The formulas of fewest nodes come first: one pair that differs is mostly all that is asked
-    for. Levels are in the order in which formulas name the variables, so that those which are joined lie
-    side by side."""
-    cones = {pair: below(nodes, (literal >> 1 for literal in pair)) for pair in pairs}
-    ordered = sorted(cones, key=lambda pair: len(cones[pair]))
-    level = {node: place for place, node in enumerate(_as_named(nodes, ordered))}
-    small = _Brief(min(WORK_AT_LEAST + WORK_PER_NODE * len(nodes.operands), WORK_AT_MOST))
-    become = {0: FALSE}
-    try:
-        for pair in ordered:
-            for node in sorted(cones[pair] - become.keys()):
-                operands = nodes.operands[node]
-                if operands is None:
-                    become[node] = small.variable(level[node])
-                    continue
-                a, b = (become[own >> 1] ^ own & 1 for own in operands)
-                become[node] = small.xor(a, b) if nodes.is_xor[node] else small.and_(a, b)
-            first, second = (become[own >> 1] ^ own & 1 for own in pair)
-            yield pair, first == second
-    except (NotProved, RecursionError):  # too large, or too deep: as many levels as there are variables
-        return
-
-
-def _as_named(nodes: Nodes, pairs: Sequence[tuple[int, int]]) -> Iterable[int]:
-    """The nodes below these in the order in which they are met, going down before going on."""
-    met: dict[int, None] = {}
-    waiting = [literal >> 1 for pair in reversed(pairs) for literal in pair]
-    while waiting:
-        node = waiting.pop()
-        if node not in met:
-            met[node] = None
-            waiting += [literal >> 1 for literal in reversed(nodes.operands[node] or ())]
-    return met

@@ -6,7 +6,7 @@ is long division, a bit at a time.
 
 from collections.abc import Sequence
 
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 
 Word = Sequence[int]
 

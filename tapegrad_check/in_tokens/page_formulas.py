@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import Word, where
 from tapegrad_check.in_tokens.pages import Bits, Page, table_of
 

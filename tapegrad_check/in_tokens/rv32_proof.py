@@ -28,8 +28,8 @@ from functools import cache
 from itertools import product
 from types import MappingProxyType
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import (
     Word,
     above,

@@ -14,9 +14,9 @@ words H and L and all b with a sign, is shown once, with decision diagrams.
 
 from functools import cache
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.folder import require
 from tapegrad_check.formulas.diagrams import Diagrams
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import (
     Ledger,
     Word,

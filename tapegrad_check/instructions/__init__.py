@@ -7,8 +7,8 @@ they are the same. `subleq` is short enough to be both. `recorded` is what a fol
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import Word
 from tapegrad_check.instructions import cases, datapath, recorded, subleq
 from tapegrad_check.instructions.ports import Effect, Layout, Read

@@ -10,8 +10,8 @@ pc is a multiple of 4. It is so at first, and after every step: that is part of 
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tapegrad_check.core.nodes import FALSE, Likely, Nodes
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import FALSE, Likely, Nodes
 from tapegrad_check.formulas.words import Word, only
 from tapegrad_check.instructions import datapath
 from tapegrad_check.instructions.likely import likely

@@ -7,7 +7,7 @@ is compared with the instructions, one by one, as the manual has them (`rv32`).
 
 from collections.abc import Mapping
 
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import (
     Word,
     above,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import Word, number
 from tapegrad_check.instructions import Formulas, formulas
 from tapegrad_check.instructions.ports import Layout

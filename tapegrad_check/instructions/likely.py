@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tapegrad_check.formulas.nodes import Likely
+from tapegrad_check.core.nodes import Likely
 from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.instructions.rv32 import PAGE
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tapegrad_check.formulas.nodes import FALSE, Nodes
+from tapegrad_check.core.nodes import FALSE, Nodes
 from tapegrad_check.formulas.words import Word, add, lines, number, only, padded
 from tapegrad_check.sources import Program
 from tapegrad_check.sources.instructions import BYTE, COUNTED

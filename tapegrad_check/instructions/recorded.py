@@ -7,8 +7,8 @@ depend on what is read later; then input and output are added, as for every mach
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import Word, add, differing, only, padded
 from tapegrad_check.instructions.ports import Effect, Layout, Read, Write, ring
 from tapegrad_check.sources.circuits import OPERANDS

@@ -18,7 +18,7 @@ ones and leaves the dividend, and -2^31 by -1 gives 2^31, which is -2^31, as the
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import (
     Word,
     above,

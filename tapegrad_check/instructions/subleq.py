@@ -9,7 +9,7 @@ and addresses must lie in memory; where they do not, the program is stopped, and
 
 from collections.abc import Mapping
 
-from tapegrad_check.formulas.nodes import Nodes
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.formulas.words import (
     Word,
     above,

@@ -15,9 +15,9 @@ The loops of a table are followed for a word that may be any (`SOME`, `NUMBER`, 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.diagrams import Diagrams
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import above, add, equal, number
 from tapegrad_check.on_tapes.layout import (
     BEYOND,

@@ -18,9 +18,9 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple, Protocol
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.diagrams import Diagrams
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.on_tapes.layout import FETCH, INPUT, MEMORY, RULER, VARIABLES
 from tapegrad_check.sources import Machine
 

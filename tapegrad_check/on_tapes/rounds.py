@@ -18,8 +18,8 @@ remainder.
 
 from typing import NamedTuple
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import add, less, number, only, padded, subtract, where
 from tapegrad_check.on_tapes.ground import Tapes
 from tapegrad_check.on_tapes.layout import INPUT, VARIABLES

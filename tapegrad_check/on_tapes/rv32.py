@@ -14,8 +14,8 @@ stand for what these make of the words with which they begin; those must be the 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.folder import NotProved, require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import Word, above, add, number, only, padded
 from tapegrad_check.instructions.cases import cases
 from tapegrad_check.instructions.ports import Write

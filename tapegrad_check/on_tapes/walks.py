@@ -27,8 +27,8 @@ To the left, over registers, no separator shows 1, and it comes to register -1 -
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import above, number, subtract
 from tapegrad_check.on_tapes.ground import ANYWHERE, END, LAST, NEXT, NUMBER, SOME, Tapes
 from tapegrad_check.on_tapes.layout import INPUT, MEMORY, RULER, VARIABLES

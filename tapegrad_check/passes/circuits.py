@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Likely, Nodes
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Likely, Nodes
 from tapegrad_check.graph import graph_in
 from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import MOVES, Circuit, Function, GridMachine, Learner, Machine, Model, digest_of

@@ -9,9 +9,9 @@ reset to; those that are left open are inputs.
 import re
 from collections.abc import Callable
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import Circuit, Learner, Model, Sequential
 from tapegrad_check.sources.circuits import ANY

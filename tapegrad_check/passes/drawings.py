@@ -17,8 +17,8 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import NotProved, require
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.passes.machines import line_to_grid
 from tapegrad_check.passes.plans import BITS, Gate, straight_line
 from tapegrad_check.passes.step import Step

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.folder import NotProved, require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes.machines import LEFT, RIGHT, STAY, Rules, most_rules, with_rules
 from tapegrad_check.passes.step import Step
 from tapegrad_check.sources import Circuit, Learner, Machine, Model, Rule

@@ -8,9 +8,9 @@ give them. Which program it is does not enter: it is in the memory when a run be
 from collections.abc import Callable, Sequence
 from itertools import islice
 
+from tapegrad_check.core.nodes import Likely, Nodes
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import require
-from tapegrad_check.formulas.nodes import Likely, Nodes
 from tapegrad_check.formulas.words import equal, where
 from tapegrad_check.instructions import Formulas, formulas, proved
 from tapegrad_check.instructions.likely import likely

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import NotProved, require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.passes.step import Step
 from tapegrad_check.products import times
 from tapegrad_check.sources import Circuit, Model

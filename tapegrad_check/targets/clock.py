@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import OWN_TABLE, Checked, NotProved, require
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import Word, add, number
 from tapegrad_check.instructions.ports import Effect, Layout, Read
 from tapegrad_check.sources import Model, Sequential, digest, model_of

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.core.nodes import FALSE
 from tapegrad_check.fields import array, number, texts, whole
 from tapegrad_check.folder import COMPUTES_SOURCE, WITHOUT, Arrays, Checked, require
-from tapegrad_check.formulas.nodes import FALSE
 from tapegrad_check.graph import Graph as Network
 from tapegrad_check.products import times
 from tapegrad_check.sources import Learner, Model

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.core.nodes import TRUE, Nodes
 from tapegrad_check.fields import array, text, texts, whole
 from tapegrad_check.folder import Arrays, Checked, require
-from tapegrad_check.formulas.nodes import TRUE, Nodes
 from tapegrad_check.sources import Learner
 from tapegrad_check.targets.vertices import Computation, Graph, given_vertices
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Likely, Nodes
 from tapegrad_check.folder import OWN_TABLE, Checked, NotProved, require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Likely, Nodes
 from tapegrad_check.formulas.words import Word, either, less, number, padded, where
 from tapegrad_check.instructions import Formulas, formulas, proved
 from tapegrad_check.instructions.likely import likely

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.fields import array, number, text, whole
 from tapegrad_check.folder import OWN_TABLE, Arrays, Checked, require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.graph import Graph as Network
 from tapegrad_check.sources import Learner
 from tapegrad_check.targets.emulator_loss import cube_with, edges_of, require_emulation

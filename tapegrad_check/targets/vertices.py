@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.fields import array, whole
 from tapegrad_check.folder import Arrays, require
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 
 FEW_EDGES = 5
 """Of a vertex that computes: with so many, all cases are gone through. One with more is an AND or an OR."""

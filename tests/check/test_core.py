@@ -147,7 +147,7 @@ def test_what_differs_rarely_is_told_apart() -> None:
     assert own.questions
     assert found != FALSE
     with pytest.raises(CheckError, match="the bit 'rare' differs"):
-        own.require_same([TRUE, found], [TRUE, FALSE], "the bit", ["common", "rare"])
+        own.require_equal([TRUE, found], [TRUE, FALSE], "the bit", ["common", "rare"])
 
 
 def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,10 +192,10 @@ def test_what_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, c = own.variables(3)
     pair = [own.and_(a, own.and_(b, c))], [own.and_(own.and_(a, b), c)]
     assert pair[0] != pair[1]
-    own.require_same(*pair, "the bit", ["x"])
+    own.require_equal(*pair, "the bit", ["x"])
     monkeypatch.setattr(functions_of, "solve", lambda formula, conflicts: Answer(False))
     with pytest.raises(NotProved, match="could not be compared"):
-        own.require_same(*pair, "the bit", ["x"])
+        own.require_equal(*pair, "the bit", ["x"])
 
 
 # Numbers

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.diagrams import Diagrams
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 
 EVERY = 0xFFFF
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import number, subtract
 from tapegrad_check.instructions.ports import Write
 from tapegrad_check.on_tapes import rounds as rounds_module

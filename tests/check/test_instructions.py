@@ -13,8 +13,8 @@ from tapegrad.programs.model import Contents, Program, ProgramState
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad_check import instructions
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import CheckError, NotProved
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import Word, number
 from tapegrad_check.instructions import STEPS, cases, rv32
 from tapegrad_check.instructions.ports import Layout

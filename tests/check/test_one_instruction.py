@@ -11,9 +11,9 @@ import pytest
 
 from tapegrad.lowering import program_machine as lowering
 from tapegrad.machines.model import TuringMachine
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import CheckError, NotProved, require
 from tapegrad_check.formulas.diagrams import Diagrams
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import number
 from tapegrad_check.instructions.cases import cases
 from tapegrad_check.on_tapes import paths

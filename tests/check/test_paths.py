@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
 from tapegrad_check.formulas.diagrams import Diagrams
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.on_tapes.layout import FETCH, MEMORY
 from tapegrad_check.on_tapes.paths import AT_HOME, HOME, TAPES, Anchor, Cell, Follower, Path, Table
 from tapegrad_check.sources import Rule

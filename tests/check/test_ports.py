@@ -8,7 +8,7 @@ import pytest
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad_check import CheckError
-from tapegrad_check.formulas.nodes import FALSE, Nodes
+from tapegrad_check.core.nodes import FALSE, Nodes
 from tapegrad_check.formulas.words import Word, number
 from tapegrad_check.instructions.ports import Cells, Layout, Write, ring
 from tapegrad_check.targets.heads import Bank, Heads, _banks

@@ -20,8 +20,8 @@ from tapegrad.programs.model import Effect, Machine, Program, Step
 from tapegrad.programs.rv32 import RV32
 from tapegrad.programs.subleq import Subleq
 from tapegrad_check import CheckError, check
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import number
 from tapegrad_check.instructions import STEPS
 from tapegrad_check.instructions.ports import Layout

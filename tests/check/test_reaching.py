@@ -12,8 +12,8 @@ import pytest
 from tapegrad.lowering import program_machine as lowering
 from tapegrad.programs.model import Program
 from tapegrad.programs.subleq import Subleq
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import number, subtract
 from tapegrad_check.on_tapes import walks as walks_module
 from tapegrad_check.on_tapes.ground import ANYWHERE, NEXT, NUMBER, SOME

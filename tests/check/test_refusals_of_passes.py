@@ -18,8 +18,8 @@ from tapegrad.machines.model import Rule, TuringMachine
 from tapegrad.machines.sampler import random_grid_machine, random_machine
 from tapegrad.source import Source
 from tapegrad_check import CheckError
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.folder import Folder, NotProved
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import equal, subtract
 from tapegrad_check.passes import bound_source
 from tapegrad_check.passes.circuits import Configurations

@@ -12,8 +12,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import CheckError, NotProved
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.in_tokens import page_formulas, rv32_proof
 from tapegrad_check.in_tokens.page_formulas import Formulas, Record
 from tapegrad_check.in_tokens.pages import MARK_BIT, Bits, Rule, table_of

@@ -8,8 +8,8 @@ import pytest
 
 from tapegrad.lowering import program_machine as lowering
 from tapegrad.programs.instructions import INSTRUCTIONS
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import CheckError, NotProved
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.formulas.words import number
 from tapegrad_check.instructions.cases import cases
 from tapegrad_check.instructions.rv32 import AUIPC, BRANCH, JAL, LUI, STORE

@@ -16,8 +16,8 @@ from tapegrad.attention.rv32_words import BELOW, LESS
 from tapegrad.networks.saving import arrays_of, to_json
 from tapegrad.targets.decoder import DecoderNet
 from tapegrad_check import CheckError
+from tapegrad_check.core.nodes import FALSE, Nodes
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import FALSE, Nodes
 from tapegrad_check.formulas.words import divide, multiply, number, padded
 from tapegrad_check.graph import graph_of
 from tapegrad_check.in_tokens import rv32_proof, rv32_rounds

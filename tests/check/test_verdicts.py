@@ -11,8 +11,8 @@ import pytest
 import tapegrad_check
 from tapegrad_check import folder as folders
 from tapegrad_check import passes
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.folder import COMPUTES_SOURCE, OWN_TABLE, Checked, CheckError, NotProved
-from tapegrad_check.formulas.nodes import Nodes
 from tapegrad_check.in_tokens import program_texts
 from tapegrad_check.instructions.ports import Layout
 from tapegrad_check.passes import Bound, programs, rasp

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tapegrad_check import CheckError
-from tapegrad_check.formulas.nodes import Nodes
+from tapegrad_check.core.nodes import Nodes
 from tapegrad_check.targets.vertices import (
     Computation,
     Graph,

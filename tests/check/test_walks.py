@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tapegrad_check.formulas.nodes import FALSE, TRUE
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import number
 from tapegrad_check.on_tapes.ground import END, LAST, NEXT
 from tapegrad_check.on_tapes.layout import INPUT, RULER, VARIABLES

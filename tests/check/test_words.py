@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
 from tapegrad_check.formulas.words import (
     Ledger,
     above,

@@ -1,13 +1,14 @@
-"""What is merged is the same function: against truth tables; and what one would like to be seen is seen."""
+"""What is proved to be the same function is, against truth tables; and what should be proved is."""
 
 import random as drawing
 from itertools import pairwise, product
 
 import pytest
 
-from tapegrad_check.formulas import sweep
-from tapegrad_check.formulas.nodes import FALSE, TRUE, Nodes
-from tapegrad_check.formulas.sweep import unproved
+from tapegrad_check.core import functions
+from tapegrad_check.core.nodes import FALSE, TRUE, Nodes
+from tapegrad_check.core.solver import Answer
+from tapegrad_check.folder import CheckError, NotProved
 from tapegrad_check.formulas.words import add, column_sum, less, number, subtract, total, where
 
 
@@ -35,6 +36,20 @@ def grown(seed: int, inputs: int, gates: int) -> Nodes:
     return nodes
 
 
+Pairs = list[tuple[int, int]]
+
+
+def differing(nodes: Nodes, pairs: Pairs) -> Pairs:
+    """Those that are refused, one at a time."""
+    found = []
+    for a, b in pairs:
+        try:
+            nodes.require_same([a], [b], "differs")
+        except CheckError:
+            found.append((a, b))
+    return found
+
+
 @pytest.mark.parametrize("inputs", [3, 5, 7])
 @pytest.mark.parametrize("seed", range(8))
 def test_what_is_proved_is_so(seed: int, inputs: int) -> None:
@@ -47,22 +62,25 @@ def test_what_is_proved_is_so(seed: int, inputs: int) -> None:
         other = alike.setdefault(min(value, value ^ every), node)
         pairs.append((2 * node, 2 * other ^ (values[other] != value)))
     pairs += [(2 * node ^ 1, 2 * node) for node in range(1, 6)] + [(FALSE, TRUE)]
-    left = set(unproved(nodes, pairs))
-    for a, b in pairs:
-        same = values[a >> 1] ^ values[b >> 1] == every * ((a ^ b) & 1)
-        assert same or (a, b) in left
-    assert sum(pair in left for pair in pairs if values[pair[0] >> 1] == values[pair[1] >> 1]) < 20
+    differ = [(a, b) for a, b in pairs if values[a >> 1] ^ values[b >> 1] != every * ((a ^ b) & 1)]
+    assert differing(nodes, pairs) == differ
+    same = [pair for pair in pairs if pair not in differ]
+    nodes.require_same([a for a, _ in same], [b for _, b in same], "differs")
 
 
-def test_what_agrees_on_all_patterns_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Words of which no pattern has all bits."""
+def test_what_agrees_on_all_inputs_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of which no input has all bits."""
     nodes = Nodes(10_000)
     bits = nodes.variables(60)
     never = nodes.all_of([bit ^ place % 2 for place, bit in enumerate(bits)])
-    assert unproved(nodes, [(never, FALSE)]) == [(never, FALSE)]
-    monkeypatch.setattr(sweep._Merging, "same", lambda self, a, b: a == b)
-    pair = nodes.and_(never, bits[0]), never
-    assert unproved(nodes, [pair]) == [pair]
+    pairs = [(never, FALSE), (nodes.xor(never, bits[0]), bits[0])]
+    assert differing(nodes, pairs) == pairs
+    nodes.require_same([nodes.and_(never, bits[0])], [never], "differs")
+    monkeypatch.setattr(functions, "solve", lambda formula, conflicts: Answer(False))
+    with pytest.raises(NotProved, match="does not know, at a"):
+        nodes.require_same([never], [FALSE], "differs", ["a"])
+    with pytest.raises(CheckError, match="differs, at b"):  # some input shows it
+        nodes.require_same([never, bits[0]], [FALSE, bits[1]], "differs", ["a", "b"])
 
 
 def test_one_algorithm_built_in_two_ways() -> None:
@@ -81,35 +99,6 @@ def test_one_algorithm_built_in_two_ways() -> None:
         (where(nodes, a[0], b[1], b[2]), nodes.or_(nodes.and_(a[0], b[1]), nodes.and_(a[0] ^ 1, b[2]))),
     ]
     assert sum(x != y for x, y in pairs) > 60
-    assert not unproved(nodes, pairs)
+    nodes.require_same([a for a, _ in pairs], [b for _, b in pairs], "differs")
     wrong = [(x, y) for (x, _), (_, y) in pairwise(pairs)]
-    assert unproved(nodes, wrong) == wrong
-
-
-@pytest.mark.parametrize(("variables", "seen"), [(sweep.LEAVES - 1, True), (sweep.LEAVES, False)])
-def test_a_proof_looks_at_so_many_nodes_and_no_more(variables: int, seen: bool) -> None:
-    """The same conjunction, from the left and from the right: nothing in between is shared, and when all
-    variables but one are there, so is a node that is yet to be opened."""
-    nodes = Nodes()
-    bits = nodes.variables(variables)
-    left, right = bits[0], bits[-1]
-    for bit in bits[1:]:
-        left = nodes.and_(left, bit)
-    for bit in bits[-2::-1]:
-        right = nodes.and_(right, bit)
-    merging = sweep._Merging(nodes, 0)
-    assert merging.failures == 0
-    assert not merging.is_rare(FALSE)
-    assert not merging.is_rare(TRUE)
-    assert merging.same(left, right) == seen
-    assert merging.failures == (not seen)
-
-
-def test_a_guess_looks_no_further_than_a_proof_could() -> None:
-    nodes = Nodes()
-    first, *bits = nodes.variables(1000)
-    for bit in bits:
-        first = nodes.and_(first, bit)
-    near = sweep._Merging(nodes, 0)._near(first >> 1)
-    assert len(near) == 2 * sweep.INNER
-    assert min(near) > 1000  # the highest first, and the variables are lowest
+    assert differing(nodes, wrong) == wrong

@@ -7,13 +7,12 @@ converse does not hold: unequal literals may still be the same function.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad_check.folder import CheckError, NotProved
-from tapegrad_check.formulas.sweep import below, unproved
 from tapegrad_check.sources import Circuit
 
 FALSE, TRUE = 0, 1
@@ -130,11 +129,10 @@ class Nodes:
         names: Sequence[str] = (),
         likely: Likely | None = None,
     ) -> None:
-        """The same functions. If they are not built alike, an input on which they differ is a proof that they
-        are not; otherwise they may be merged node by node. Where that fails, decision diagrams tell which it
-        is, however few the inputs are on which they differ; and if those grow too large, nothing is proved.
-        Differences are looked for on random inputs first, some of them drawn by `likely`."""
-        from tapegrad_check.formulas.diagrams import decided  # diagrams are nodes of another kind
+        """The same functions. Those that are not built alike are computed on inputs, some of them drawn by
+        `likely`: one on which they differ is a proof that they are not. Else they become functions of the
+        core, of which no two are the same as far as can be proved, from the inputs up."""
+        from tapegrad_check.core.functions import Functions  # functions are nodes of another kind
 
         differing = [number for number, (a, b) in enumerate(zip(found, wanted, strict=True)) if a != b]
         if not differing:
@@ -146,14 +144,26 @@ class Nodes:
             for (a, b), where in zip(pairs, at, strict=True):
                 if (_signed(values[a >> 1], a) != _signed(values[b >> 1], b)).any():
                     raise CheckError(f"{what}{where}")
-        left = set(unproved(self, pairs))
-        for pair, same in decided(self, sorted(left)):
-            if not same:
-                raise CheckError(f"{what}{at[pairs.index(pair)]}")
-            left.remove(pair)
-        for pair, where in zip(pairs, at, strict=True):
-            if pair in left:
+        functions = Functions()
+        functions.sweeps = True
+        become = self._built_again(functions, pairs)
+        for (a, b), where in sorted(zip(pairs, at, strict=True)):  # the smallest first
+            differ = functions.differ(become[a >> 1] ^ a & 1, become[b >> 1] ^ b & 1)
+            if differ:
+                raise CheckError(f"{what}{where}")
+            if differ is None:
                 raise NotProved(f"{what}, or is built in a way that the checker does not know{where}")
+
+    def _built_again(self, functions: "Nodes", pairs: Sequence[tuple[int, int]]) -> dict[int, int]:
+        """What these literals depend on, node by node."""
+        nodes = sorted(below(self, (own >> 1 for pair in pairs for own in pair)))
+        free = [node for node in nodes if self.operands[node] is None]
+        become = {0: FALSE} | dict(zip(free, functions.variables(len(free)), strict=True))
+        for node in nodes:
+            if (operands := self.operands[node]) is not None:
+                a, b = (become[own >> 1] ^ own & 1 for own in operands)
+                become[node] = functions.xor(a, b) if self.is_xor[node] else functions.and_(a, b)
+        return become
 
     def _values(self, random: np.random.Generator, likely: Likely | None) -> list[NDArray[np.uint64]]:
         """Every node on random inputs, 64 to a word; on fewer of them where there are many nodes."""
@@ -186,3 +196,15 @@ class Nodes:
 
 def _signed(values: NDArray[np.uint64], literal: int) -> NDArray[np.uint64]:
     return ~values if literal & 1 else values
+
+
+def below(nodes: Nodes, roots: Iterable[int]) -> set[int]:
+    """All nodes that these depend on, and they themselves, but for the constant."""
+    seen = {0}
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting += (literal >> 1 for literal in nodes.operands[node] or ())
+    return seen - {0}
