@@ -185,6 +185,19 @@ def test_what_is_hinted_is_all_that_is_looked_at(monkeypatch: pytest.MonkeyPatch
     assert own.table(1 << 7, [a, b, c], one) == one
 
 
+def test_what_has_to_be_known_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where neither a look nor a few questions tell; and what may be is still possible."""
+    monkeypatch.setattr(functions_of, "MOST_COLUMNS", 0)
+    monkeypatch.setattr(functions_of, "MOST_ASKED", 0)
+    own = Functions()
+    a, b, c = own.variables(3)
+    one, other = own.xor(own.xor(a, b), c), own.xor(a, own.xor(b, c)) ^ 1
+    assert own.possible([one, other], Effort.ASK)
+    assert not own.possible([one, other], Effort.SETTLE)
+    bits = own.variables(40)
+    assert own.possible([bit ^ number & 1 for number, bit in enumerate(bits)], Effort.SETTLE)
+
+
 def test_what_cannot_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same function twice, and a solver that gives up."""
     monkeypatch.setattr(functions_of, "MOST_COLUMNS", 0)
