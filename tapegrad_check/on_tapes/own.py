@@ -9,8 +9,8 @@ are different words, or the spare one, which gets what it has.
 
 from collections.abc import Mapping
 
+from tapegrad_check.core.nodes import FALSE, TRUE
 from tapegrad_check.folder import NotProved
-from tapegrad_check.formulas.nodes import FALSE, TRUE
 from tapegrad_check.formulas.words import Word, above, add, either, number, only, padded
 from tapegrad_check.instructions import recorded
 from tapegrad_check.on_tapes.ground import NEXT, Tapes
