@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad._draws import Draws
 from tapegrad._sources import all_kinds
 from tapegrad.circuits.model import Gate
-from tapegrad.circuits.sampler import Draws, random_circuit, random_function
+from tapegrad.circuits.sampler import random_circuit, random_function
 from tapegrad.errors import Refused
 from tapegrad.learners.kind import random_learner
 from tapegrad.machines.sampler import random_grid_machine, random_machine

@@ -11,12 +11,12 @@ Formulas in DIMACS format are answered by a solver (`tapegrad._vnn.confirm`).
 from collections.abc import Sequence
 from itertools import product
 
+from tapegrad._draws import Draws
 from tapegrad._vnn.question import Question, point
 from tapegrad._vnn.rounds import Step, Word, chained, one_round, turned
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit
-from tapegrad.circuits.sampler import Draws
 from tapegrad.errors import FormatError
 
 SMALLEST, LARGEST = 2, 5_000

@@ -14,12 +14,12 @@ After all bits of a, the bits of s + c come out in the same way.
 
 from math import gcd
 
+from tapegrad._draws import Draws
 from tapegrad._vnn.question import Question, point
 from tapegrad._vnn.rounds import Step, Word, added, bits_of, chained, halved, one_round, turned
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit
-from tapegrad.circuits.sampler import Draws
 from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import UInt
 

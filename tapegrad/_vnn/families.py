@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+from tapegrad._draws import Draws
 from tapegrad._vnn import clauses, factoring, miters, preimages, reaching, votes
 from tapegrad._vnn.guard import PAPER, relu_count
 from tapegrad._vnn.question import Question
-from tapegrad.circuits.sampler import Draws
 from tapegrad.errors import InputError
 
 WIDE = 5_000

@@ -16,13 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from tapegrad._draws import Draws
 from tapegrad._vnn.question import Point, Question, point
 from tapegrad._vnn.rounds import Word, added, chained, halved, one_round, rows, turned
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder, Wire, copied
 from tapegrad.circuits.evaluator import evaluate
 from tapegrad.circuits.model import ARITY, Circuit, Gate
-from tapegrad.circuits.sampler import Draws
 
 SMALLEST, LARGEST = 3, 256
 """Of two bits, both circuits are the same once they are simplified."""

@@ -15,11 +15,11 @@ numbers of NumPy and not by the circuit.
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._draws import Draws
 from tapegrad._vnn.question import Question, point
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder, Wire
 from tapegrad.circuits.model import Circuit
-from tapegrad.circuits.sampler import Draws
 from tapegrad.errors import Refused
 
 SMALLEST, LARGEST = 1, 20_000

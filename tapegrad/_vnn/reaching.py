@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
+from tapegrad._draws import Draws
 from tapegrad._vnn.question import Question, point
 from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import ARITY, Circuit
-from tapegrad.circuits.sampler import Draws
 from tapegrad.errors import Refused
 from tapegrad.lowering.configurations import ConfigurationWires, window_of
 from tapegrad.machines.model import Configuration, TuringMachine

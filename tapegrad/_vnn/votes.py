@@ -17,6 +17,7 @@ take e = c_(k) - 3/8, where the network is nowhere above 0, or e = c_(k) - 1/4, 
 
 from fractions import Fraction
 
+from tapegrad._draws import Draws
 from tapegrad._vnn.guard import CUTS, THRESHOLD
 from tapegrad._vnn.question import Question
 from tapegrad._vnn.rounds import Word, chained, one_round, turned
@@ -24,7 +25,6 @@ from tapegrad.circuits import words
 from tapegrad.circuits.builder import CircuitBuilder
 from tapegrad.circuits.model import Circuit
 from tapegrad.circuits.reductions import count_ones
-from tapegrad.circuits.sampler import Draws
 from tapegrad.circuits.tracer import trace
 from tapegrad.circuits.types import UInt
 

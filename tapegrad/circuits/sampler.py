@@ -1,7 +1,6 @@
 """Seeded random circuits: for property tests, and for data sets of programs.
 
-The same seed and sizes give the same circuit on every platform and version: all draws are doubles of
-NumPy's PCG64, whose stream is fixed, scaled and cut to whole numbers here.
+The same seed and sizes give the same circuit on every platform and version (`tapegrad._draws`).
 """
 
 import operator
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tapegrad._draws import Draws
 from tapegrad.circuits.arrays import where
 from tapegrad.circuits.model import ARITY, Circuit, Gate
 from tapegrad.circuits.tracer import Traced, trace
@@ -19,29 +19,6 @@ from tapegrad.errors import Refused
 
 GATE_MIX: Mapping[Gate, float] = {Gate.AND: 3, Gate.OR: 3, Gate.NOT: 2, Gate.XOR: 2}
 """The usual gates of a random circuit, and how often each comes up."""
-
-
-class Draws:
-    """A stream of whole numbers made from doubles."""
-
-    def __init__(self, seed: int) -> None:
-        if seed < 0:
-            raise Refused(f"a seed is a whole number from 0 on, not {seed}")
-        self._doubles = np.random.Generator(np.random.PCG64(seed))
-
-    def chance(self, probability: float) -> bool:
-        return bool(self._doubles.random() < probability)
-
-    def below(self, limits: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For every limit a number from 0 to below it; 0 where the limit is 0."""
-        return (self._doubles.random(len(limits)) * limits).astype(np.int64)
-
-    def one_below(self, limit: int) -> int:
-        return int(self._doubles.random() * limit)
-
-    def order(self, count: int) -> NDArray[np.int64]:
-        """The numbers below `count`, shuffled."""
-        return np.argsort(self._doubles.random(count), kind="stable")
 
 
 def random_circuit(

@@ -25,7 +25,6 @@ from rich.text import Text
 
 from tapegrad._compile import Compiled
 from tapegrad._compile import Progress as Report
-from tapegrad._saved import load
 from tapegrad._sizing import SHORT_RUN, SIGHT, ends, left_open
 from tapegrad._sources import ready_names
 from tapegrad.errors import InputError, Refused
@@ -215,6 +214,8 @@ def saved_net(source: str, target: str | None, settings: Sequence[str] | None) -
         return None
     if target is not None or settings:
         raise InputError(f"{source} is a compiled net already", advice="Leave out --target and --set.")
+    from tapegrad._saved import load  # which few runs need
+
     return load(source)
 
 

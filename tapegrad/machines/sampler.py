@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 
-from tapegrad.circuits.sampler import Draws
+from tapegrad._draws import Draws
 from tapegrad.errors import Refused
 from tapegrad.machines.model import (
     LEFT,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tapegrad.circuits.sampler import Draws
+from tapegrad._draws import Draws
 from tapegrad.programs.assembler import read_assembler
 from tapegrad.programs.instructions import INSTRUCTIONS, Instruction
 from tapegrad.programs.model import Program
