@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from tapegrad_check.fields import whole
 from tapegrad_check.folder import OWN_TABLE, Checked, require
+from tapegrad_check.formulas.diagrams import Diagrams
 from tapegrad_check.sources import Machine, Model, digest, model_of
 
 if TYPE_CHECKING:
     from tapegrad_check.targets.attention import Walk
 
 KIND = "tapes"
-XOR, AND, LATTER = 0b0110, 0b1000, 0b0100
-"""Tables of gates of two inputs; the last is 1 where only the latter is."""
 Tables = Mapping[int, tuple[list[int], int]]
 """What every gate reads, and its table."""
+MOST_NODES = 1 << 20
+"""Of the diagrams of a position."""
 MOST_CASES = 1 << 22
 MOST_WORK = 1 << 24
 """Cases times gates, in 64ths: more would take minutes."""
@@ -218,16 +219,16 @@ class _Tapes:
                 for number, (_, rule) in enumerate(self.rules)
             }
             for bits, move in distinct:
-                diagrams = _Diagrams()
+                diagrams = Diagrams(MOST_NODES)
                 values = dict(zip(said, bits, strict=True))
                 values |= {place: diagrams.variable(bit) for bit, place in enumerate(old)}
                 # To add 1 carries it while bits are 1, to take 1 away while they are 0.
                 carry = int(move != 0)
                 for place in old:
-                    found = diagrams.evaluated(self.net.tables, self.net.next[place], values)
+                    found = _diagram(diagrams, self.net.tables, self.net.next[place], values)
                     x = values[place]
-                    require(found == diagrams.table(XOR, [x, carry]), f"head {tape} goes elsewhere")
-                    carry = diagrams.table(AND if move == 1 else LATTER, [x, carry])
+                    require(found == diagrams.xor(x, carry), f"head {tape} goes elsewhere")
+                    carry = diagrams.and_(x ^ (move != 1), carry)
 
     def _beside(self, old: list[int]) -> list[int]:
         """What gates that depend on these coordinates read besides, on the way to their next values."""
@@ -298,44 +299,16 @@ def _evaluated(tables: Tables, root: int, values: dict[int, int], every: int) ->
     return _followed(tables, root, values, gate, "a gate depends on something that the machine does not know")
 
 
-class _Diagrams:
-    """Ordered decision diagrams: 0 and 1 are the constants, every other node has a variable, the node where
-    that is 0 and the node where it is 1. Equal functions are equal nodes."""
+def _diagram(diagrams: Diagrams, tables: Tables, root: int, values: dict[int, int]) -> int:
+    """A coordinate as a decision diagram."""
 
-    def __init__(self) -> None:
-        self.nodes: list[tuple[int, int, int]] = [(1 << 30, 0, 0), (1 << 30, 1, 1)]
-        self.known: dict[tuple[int, int, int], int] = {}
-        self.tables: dict[tuple[int, tuple[int, ...]], int] = {}
+    def gate(table: int, inputs: list[int]) -> int:
+        if not inputs:
+            return table
+        *rest, last = inputs
+        half = 1 << len(rest)
+        low, high = gate(table & (1 << half) - 1, rest), gate(table >> half, rest)
+        return diagrams.xor(low, diagrams.and_(last, diagrams.xor(low, high)))
 
-    def node(self, variable: int, low: int, high: int) -> int:
-        """The node of these three."""
-        if low == high:
-            return low
-        key = variable, low, high
-        if key not in self.known:
-            self.known[key] = len(self.nodes)
-            self.nodes.append(key)
-        return self.known[key]
-
-    def variable(self, number: int) -> int:
-        """A variable by itself."""
-        return self.node(number, 0, 1)
-
-    def table(self, table: int, inputs: list[int]) -> int:
-        """A gate of these nodes: bit i of its table where they are the bits of i."""
-        if all(own < 2 for own in inputs):
-            return table >> sum(own << slot for slot, own in enumerate(inputs)) & 1
-        key = table, tuple(inputs)
-        if key not in self.tables:
-            top = min(self.nodes[own][0] for own in inputs)
-            sides = [
-                [self.nodes[own][side] if self.nodes[own][0] == top else own for own in inputs]
-                for side in (1, 2)
-            ]
-            self.tables[key] = self.node(top, *(self.table(table, side) for side in sides))
-        return self.tables[key]
-
-    def evaluated(self, tables: Tables, root: int, values: dict[int, int]) -> int:
-        """A coordinate as a node."""
-        complaint = "a position depends on more than the rule and where the head was"
-        return _followed(tables, root, values, self.table, complaint)
+    complaint = "a position depends on more than the rule and where the head was"
+    return _followed(tables, root, values, gate, complaint)
