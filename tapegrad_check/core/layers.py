@@ -203,7 +203,7 @@ class Layers:
         zeros = np.zeros(len(rows), np.int64)
         made_deviation = np.choose(from_deviation, [zeros, *deviation[:, rows], zeros])
         made_deviation[new] = len(self.numbers.sizes) + np.arange(len(new))
-        self.numbers.sizes.extend(off[new].tolist())
+        self.numbers.sizes.frombytes(off[new].tobytes())
         return self._Alike(known, made_kind, np.choose(from_leaf, [zeros, *leaf[:, rows]]), made_deviation)
 
     def _rule(self, row: int, reads: list[int]) -> Rule | None:

@@ -12,6 +12,7 @@ What is computed depends on the shape of a place only: the *form*, which has no 
 a network have one of few shapes, so each is worked out once.
 """
 
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -89,7 +90,7 @@ class Numbers:
 
     def __init__(self, functions: Functions) -> None:
         self.functions = functions
-        self.sizes: list[float] = []
+        self.sizes = array("d")
         """How large each deviation is at most."""
         self.largest = 0.0
         """What no sum exceeds, whatever its order."""

@@ -37,7 +37,7 @@ class Wired(NamedTuple):
     """Where each layer begins, and where the last ends."""
     starts: NDArray[np.int64]
     """Where the entries of each row begin, and where the last end."""
-    places: NDArray[np.int64]
+    places: NDArray[np.int32]
     values: NDArray[Any]
     biases: NDArray[Any]
 
@@ -46,21 +46,15 @@ class Wired(NamedTuple):
         """Rows of all layers but the last."""
         return int(self.bounds[-2])
 
-    def of_entries(self, of_rows: NDArray[Any]) -> NDArray[Any]:
-        """For each entry what holds of its row."""
-        return np.repeat(of_rows, np.diff(self.starts))
-
-    def of_layers(self, of_layers: NDArray[Any]) -> NDArray[Any]:
-        """For each row what holds of its layer."""
-        return np.repeat(of_layers, np.diff(self.bounds))
-
+    @property
     def begins(self) -> NDArray[np.int64]:
-        """For each row where the layer before its own begins."""
-        return self.of_layers(np.concatenate([[0], len(self.inputs) + self.bounds])[:-2])
+        """For each layer where the one before it begins."""
+        return np.append(0, len(self.inputs) + self.bounds)[:-2]
 
     def reads_before(self) -> bool:
         """Whether no row reads an earlier layer than the one before it."""
-        return bool((self.places >= self.of_entries(self.begins())).all())
+        layers = zip(self.begins.tolist(), pairwise(self.starts[self.bounds].tolist()), strict=True)
+        return all((self.places[first:last] >= begin).all() for begin, (first, last) in layers)
 
 
 def wired(graph: Graph) -> Wired:
@@ -88,7 +82,7 @@ def wired(graph: Graph) -> Wired:
     for part, kind in TYPES.items():
         require(units.arrays[part].dtype == kind, f"{part} of the layers are not of type {kind}")
     bounds, starts, values, biases = (units.arrays[part] for part in ("bounds", "starts", "values", "biases"))
-    columns, to = (units.arrays[part].astype(np.int64) for part in ("columns", "to"))
+    columns, to = units.arrays["columns"], units.arrays["to"]
     require(len(bounds) > 1, "there is no layer")
     rectified, last = units.arrays["relu"], int(bounds[-2])
     require(rectified[:last].all() and not rectified[last:].any(), "a unit has no ReLU, or an output has one")
@@ -100,10 +94,10 @@ def wired(graph: Graph) -> Wired:
     return made._replace(places=_places(made, columns, to, slots))
 
 
-def _places(made: Wired, columns: NDArray[np.int64], to: NDArray[np.int64], slots: int) -> NDArray[np.int64]:
+def _places(made: Wired, columns: NDArray[np.int32], to: NDArray[np.int32], slots: int) -> NDArray[np.int32]:
     """For each entry what the slot that it reads holds before its layer."""
     inputs = len(made.inputs)
-    holder, places = np.full(slots, -1), np.zeros(len(columns), np.int64)
+    holder, places = np.full(slots, -1, np.int32), np.zeros(len(columns), np.int32)
     holder[:inputs] = np.arange(inputs)
     for begin, end in pairwise(made.bounds.tolist()):
         entries = slice(made.starts[begin], made.starts[end])

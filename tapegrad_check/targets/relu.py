@@ -182,13 +182,14 @@ def gates_of(config: dict[str, Any], own: Arrays, net: Wired) -> Gates:
 
 
 def _operands(net: Wired, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    counts, begins = np.diff(net.starts), net.begins()
+    counts, begins = np.diff(net.starts), net.begins
     found, reads = np.zeros((len(rows), 2), np.int64), np.flatnonzero(counts[rows])
     hidden = net.places[net.starts[rows[reads]]] - len(net.inputs)
     for side in (0, 1):
         there = counts[hidden] > side
         unit = hidden[there]
-        found[reads[there], side] = net.places[net.starts[unit] + side] - begins[unit]
+        layer = np.searchsorted(net.bounds, unit, side="right") - 1
+        found[reads[there], side] = net.places[net.starts[unit] + side] - begins[layer]
     return found
 
 
