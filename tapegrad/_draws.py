@@ -1,5 +1,5 @@
-"""Whole numbers drawn by a seed, the same on every platform and version: all draws are doubles of PCG64, whose
-stream NumPy keeps as it is, scaled and cut here."""
+"""Whole numbers drawn by a seed, the same on every platform and version: all draws are doubles of PCG64, a
+stream that NumPy keeps as it is, scaled and cut here."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -292,6 +292,17 @@ def test_a_correction_forgets_how_far_a_bit_is_off() -> None:
     assert off < 1e-5
 
 
+def test_products_of_large_numbers_round_by_as_much() -> None:
+    single, third, tenth = FORMATS["float32"], np.float32(1 / 3), np.float32(0.1)
+    numbers = Numbers(Functions())
+    (bit,) = closed_bits(numbers, 1)
+    for large in (999.0, 1001.0, 1003.0, 1007.0):
+        wide = numbers.sum([large], [bit], 0.0, single, False)
+        found = numbers.sum([float(third)], [wide], float(tenth), single, False).form
+        lost = abs(float(third * np.float32(large) + tenth) - found.values[1])
+        assert 0 < lost <= found.off([])[1] < 1e-3
+
+
 def test_exact_means_in_every_order() -> None:
     """relu(2^25 x + y - 2^25) is AND in doubles; in float32 it depends on the order."""
     for name, bit in (("float32", False), ("float64", True)):
