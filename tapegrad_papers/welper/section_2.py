@@ -200,12 +200,13 @@ def corollary_2_2(long: bool) -> Outcome:
 def corollary_2_3(long: bool) -> Outcome:
     rows = []
     extended = last_numbers()
-    nets = [extended.net]
     ready = [*(m for m, _ in random_tape_machines(2, 2)), tape_machine(busy_beaver("3x2"))]
-    nets += [build_tape(machine, EXTENDED_CELLS) for machine in ready]
+    nets = [build_tape(machine, EXTENDED_CELLS) for machine in ready]
+    starts = [net.start(machine.start()) for machine, net in zip(ready, nets, strict=True)]
     machines = [extended.algorithm.machine, *ready]
-    for machine, net in zip(machines, nets, strict=True):
-        weights = net.start(machine.start()).weights
+    begun = zip(machines, [extended.net, *nets], [extended.start(), *starts], strict=True)
+    for machine, net, start in begun:
+        weights = start.weights
         tapes, q = machine.tapes, len(machine.states)
         alone = weights._replace(T=np.zeros_like(weights.H), z=Y)  # every tape a weight
         depth, width = paper_layers(net, alone)
