@@ -144,10 +144,11 @@ class Tapes:
         return (self._input if tape == INPUT else self._variables)(anchor, word, at)
 
     def _ruler(self, anchor: Anchor, word: int, at: int) -> int | None:
-        on = TRUE if at == 0 else FALSE
+        """From a word inside memory no further than the ruler has words beyond it, whichever word that is."""
+        first, last = -BEYOND, 1 + BEYOND
         if anchor is HOME:
-            return on if -self.registers - BEYOND <= word <= self.words + BEYOND else None
-        return on if anchor is SOME or -BEYOND <= word <= 1 + BEYOND else None
+            first, last = -self.registers - BEYOND, self.words + BEYOND
+        return (TRUE if at == 0 else FALSE) if first <= word <= last else None
 
     def _memory(self, anchor: Anchor, word: int, at: int) -> int | None:
         if at == 0:
