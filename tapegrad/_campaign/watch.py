@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 class Watch(ABC):
     """How the nets of one target are followed."""
 
-    nets: ClassVar[type[Net]]
+    nets: ClassVar[type[Net[Any, Any]]]
     """Those that it knows how to read; others of the target are verified one by one."""
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,25 @@ from tapegrad.errors import InputError, Refused
 from tapegrad.networks.explaining import Explained
 from tapegrad.networks.network import Network
 from tapegrad.networks.saving import arrays_of
-from tapegrad.source import State
-from tapegrad.targets.target import Carry, Counts
+from tapegrad.targets.target import Counts
 from tapegrad_check.folder import OF_NETWORK
 
 LOOKS = 100
 """At a run of millions of steps."""
 SHORT_RUN = 2_000
+
+
+class Counted(Protocol):
+    """What is handed from step to step knows how many led to it."""
+
+    @property
+    def steps(self) -> Any:
+        """A whole number, of Python or of NumPy."""
+        ...
+
+
+StateT = TypeVar("StateT")
+CarryT = TypeVar("CarryT", bound=Counted)
 
 
 def part_of(unit: str, heads: Sequence[int]) -> tuple[int, ...]:
@@ -35,9 +47,10 @@ def bytes_of(arrays: Iterable[NDArray[Any]]) -> int:
     return sum(np.asarray(array).nbytes for array in arrays)
 
 
-class Net(ABC):
-    """A network that runs one source. It knows its parameters (its class is a `tree`), how to take one step,
-    how to decode, and when it is done; `verify` needs nothing else."""
+class Net(ABC, Generic[StateT, CarryT]):
+    """A network that runs one source, whose states it decodes, and hands a carry from step to step. It knows
+    its parameters (its class is a `tree`), how to take one step, how to decode, and when it is done; `verify`
+    needs nothing else."""
 
     target: ClassVar[str]
     engines: ClassVar[tuple[str, ...]] = ("reference",)
@@ -60,42 +73,42 @@ class Net(ABC):
         loss, beside which stands the rule of training."""
         raise Refused(f"this net of target {self.target!r} has no network as data")
 
-    def given(self, carry: Carry) -> dict[str, NDArray[Any]]:
+    def given(self, carry: CarryT) -> dict[str, NDArray[Any]]:
         """What the network is given for a carry before its first step: its inputs, and its state where that
         is not the network's own first one. Of a net that is trained, for the next step from any carry."""
         raise Refused(f"this net of target {self.target!r} has no network as data")
 
     @abstractmethod
-    def start(self, state: State) -> Carry:
+    def start(self, state: StateT) -> CarryT:
         """The network before its first step, on a first state of the source it was built from."""
 
-    def begin(self, state: State, engine: str) -> Carry:
+    def begin(self, state: StateT, engine: str) -> CarryT:
         """`start`, for a run by this engine: of most nets no engine has anything to do before the first
         step."""
         return self.start(state)
 
     @abstractmethod
-    def step(self, carry: Carry) -> Carry:
+    def step(self, carry: CarryT) -> CarryT:
         """One step: a forward step, or one step of gradient descent."""
 
     @abstractmethod
-    def decode(self, carry: Carry) -> State | None:
+    def decode(self, carry: CarryT) -> StateT | None:
         """The source's state, read off activations or weights; None where the net is between two
         steps of the source."""
 
     @abstractmethod
-    def done(self, carry: Carry) -> bool:
+    def done(self, carry: CarryT) -> bool:
         """Whether the network itself says that the computation has ended."""
 
     @abstractmethod
-    def deviation(self, carry: Carry) -> float:
+    def deviation(self, carry: CarryT) -> float:
         """Largest distance of the values that carry meaning from their ideal values."""
 
-    def steps_taken(self, carry: Carry) -> int:
+    def steps_taken(self, carry: CarryT) -> int:
         """How many steps led to this carry."""
         return int(carry.steps)
 
-    def advance(self, carry: Carry, steps: int, engine: str = "reference") -> Carry:
+    def advance(self, carry: CarryT, steps: int, engine: str = "reference") -> CarryT:
         """At most `steps` steps, fewer if the net is done; by the engine asked for."""
         self.check_engine(engine)
         for _ in range(steps):
@@ -104,12 +117,12 @@ class Net(ABC):
             carry = self.step(carry)
         return carry
 
-    def silent(self, carry: Carry) -> int:
+    def silent(self, carry: CarryT) -> int:
         """How many steps lead to the next state that can be compared, where that is known beforehand: they
         are taken at once. Otherwise 1."""
         return 1
 
-    def engine_for(self, carry: Carry, steps: int) -> str:
+    def engine_for(self, carry: CarryT, steps: int) -> str:
         """The engine for at most so many steps where none is asked for: `reference`, unless it takes minutes
         where another takes seconds."""
         return "reference"
@@ -119,11 +132,11 @@ class Net(ABC):
         """Steps that the reference engine takes in seconds."""
         return SHORT_RUN
 
-    def looks(self, state: State) -> int:
+    def looks(self, state: StateT) -> int:
         """How often a run too long to compare every step is compared with its source."""
         return LOOKS
 
-    def room(self, state: State) -> int | None:
+    def room(self, state: StateT) -> int | None:
         """For how many steps from this state there is room; None where there is no end to it."""
         return None
 

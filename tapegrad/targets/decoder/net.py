@@ -98,7 +98,7 @@ class Generation:
 
 
 @tree
-class DecoderNet(Net):
+class DecoderNet(Net[State, Generation]):
     """A causal transformer of a few layers."""
 
     target: ClassVar[str] = "decoder"

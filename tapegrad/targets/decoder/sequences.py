@@ -45,7 +45,7 @@ class Pass:
 
 
 @tree
-class SequenceNet(Net):
+class SequenceNet(Net[State, Pass]):
     """A transformer of a few layers that reads a sequence once."""
 
     target: ClassVar[str] = "decoder"

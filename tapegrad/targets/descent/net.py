@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tapegrad.errors import BrokenNet, InputError, Refused
+from tapegrad.machines.model import Configuration
 from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.network import Network, Training, Update
 from tapegrad.networks.saving import same_network
@@ -44,7 +45,7 @@ def with_rule(network: Network | None) -> tuple[Network, Training, float]:
     return network, network.training, network.training.stop
 
 
-class DescentNet(Net):
+class DescentNet(Net[Configuration, Descent]):
     """A net whose step is a step of gradient descent on the loss of an extended network. The first step
     reads the labels; then every step is a step of the machine; so there is one step more."""
 

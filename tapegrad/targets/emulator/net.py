@@ -87,7 +87,7 @@ _NUMBER = "(0|[1-9][0-9]{0,17})"
 _UNIT = re.compile(rf"(cell|gate|gate \+|gate -) {_NUMBER}|(control) {_NUMBER}\.([0-3])")
 
 
-class EmulatorNet(Net):
+class EmulatorNet(Net[LearnerState, EmulatorCarry]):
     """A network that, trained by SGD on samples, emulates a learner: its memory is in the weights."""
 
     target: ClassVar[str] = "emulator"

@@ -83,7 +83,7 @@ class Tracked:
 
 
 @tree
-class RcnnNet(Net):
+class RcnnNet(Net[GridConfiguration, Sheet | Tracked]):
     """A filter that runs a grid machine (Goel et al., B.2): every layer is one step of the machine."""
 
     target: ClassVar[str] = "rcnn"

@@ -17,7 +17,7 @@ from tapegrad.networks.backends.numpy import NumPy
 from tapegrad.networks.form import formula
 from tapegrad.networks.network import Network, Node
 from tapegrad.networks.wiring import BITS, OUTPUTS, Wiring, node_of
-from tapegrad.targets.net import Net
+from tapegrad.targets.net import Net, StateT
 from tapegrad.targets.relu.build import DTYPES
 
 CHUNK_BYTES = 1 << 25
@@ -37,7 +37,7 @@ class Activations(NamedTuple):
 
 
 @tree
-class LayeredNet(Net):
+class LayeredNet(Net[StateT, Activations]):
     """A circuit as layers of ReLU units, whose outputs are one more layer, which is linear."""
 
     network: Network = static()  # pyright: ignore[reportIncompatibleVariableOverride]

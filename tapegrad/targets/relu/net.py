@@ -30,7 +30,7 @@ class Gates(NamedTuple):
 
 
 @tree
-class ReluNet(LayeredNet):
+class ReluNet(LayeredNet[LayerState]):
     """A layered circuit as ReLU layers with two inputs to a unit (Wei et al., section 3).
 
     The paper's `W_0, b_0, ..., W_d, b_d`: d ReLU layers, then a linear one. `dense_layer(i)`

@@ -74,7 +74,7 @@ class _Reference:
 
 
 @tree
-class MemoryNet(Net):
+class MemoryNet(Net[State, Decoding]):
     """A decoder-only stack of layers with attention to an input: one instruction for each of its steps."""
 
     target: ClassVar[str] = "transformer"

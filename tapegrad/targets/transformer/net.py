@@ -47,7 +47,7 @@ class Decoding:
 
 
 @tree
-class TransformerNet(Net):
+class TransformerNet(Net[Configuration, Decoding]):
     """An encoder-decoder transformer whose step i is step i of a Turing machine (Theorem 4.1)."""
 
     target: ClassVar[str] = "transformer"

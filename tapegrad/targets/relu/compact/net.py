@@ -22,7 +22,7 @@ MOST_READERS = 4
 
 
 @tree
-class CompactNet(LayeredNet):
+class CompactNet(LayeredNet[Bits]):
     """A circuit as gates of up to four inputs, each made of one to four ReLU units with small whole weights.
     A unit may read any earlier one, or, without skip connections, those of the layer before."""
 
