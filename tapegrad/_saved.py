@@ -15,18 +15,14 @@ import tapegrad_check
 from tapegrad._compile import Compiled, check_compiled, defaults, prepare
 from tapegrad._files import EXTENDED, read_net, what_is_broken, write_net
 from tapegrad._sources import as_source, source_from_json, source_to_json
-from tapegrad._witness import compare, digest, witnesses
+from tapegrad._witness import compare, digest, sum_of, witnesses
 from tapegrad.circuits.layered import LayeredCircuit
 from tapegrad.errors import BrokenNet
 from tapegrad.networks.saving import from_json, to_json
 from tapegrad.source import Arrays, Rewriting, Source
 from tapegrad.targets import target_named
 from tapegrad_check import CheckReport
-from tapegrad_check.folder import BESIDE_THE_NET, DISGUISED, OF_NETWORK, Folder
-
-_SOURCE, _LOWERED, _PASS = BESIDE_THE_NET
-"""Prefixes of the arrays that belong to the source, to what it was lowered to, and to the passes in between,
-rather than to the net."""
+from tapegrad_check.folder import DISGUISED, LOWERED, OF_NETWORK, PASS, SOURCE, Folder
 
 
 def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
@@ -42,11 +38,11 @@ def save(compiled: Compiled, path: str | os.PathLike[str]) -> None:
         "net": compiled.net.config(),
         "source": source,
     }
-    arrays = compiled.net.all_arrays() | _with(_SOURCE, source_arrays)
+    arrays = compiled.net.all_arrays() | _with(SOURCE, source_arrays)
     position = _position_of_lowered(compiled.passes)
     if position is not None:
         config["lowered"], lowered_arrays = source_to_json(compiled.passes[position].after)
-        arrays |= _with(_LOWERED, lowered_arrays)
+        arrays |= _with(LOWERED, lowered_arrays)
         for number, rewriting in enumerate(compiled.passes[: position + 1]):
             arrays |= _for_the_checker(rewriting, number, config["passes"][number], number < position)
     network = to_json(compiled.net.network) if compiled.net.saves_network else None
@@ -80,7 +76,7 @@ def load(path: str | os.PathLike[str], *, proved: bool = False) -> Compiled:
         # What the passes would build is bounded by the options that the file names; what the checker builds,
         # by the size of the file. So it looks first.
         bound_source(folder, proves=False)
-        source = source_from_json(config["source"], _without(_SOURCE, arrays))
+        source = source_from_json(config["source"], _without(SOURCE, arrays))
         target = target_named(config["target"])
         network = None
         if folder.network is not None:
@@ -114,7 +110,7 @@ def check(
     with what_is_broken(path):
         report = tapegrad_check.check(path, of)
         if source is not None:
-            report.require_source(digest(*source_to_json(as_source(source))))
+            report.require_source(sum_of(as_source(source)))
         return report
 
 
@@ -125,7 +121,7 @@ def _passes(loaded: Compiled, config: Mapping[str, Any], arrays: Arrays) -> tupl
     saved = config.get("passes", [])  # a classifier has none
     compare(saved, passes, config["tapegrad"])
     position = _position_of_lowered(passes)
-    lowered = digest(config["lowered"], _without(_LOWERED, arrays)) if "lowered" in config else None
+    lowered = digest(config["lowered"], _without(LOWERED, arrays)) if "lowered" in config else None
     if lowered != (None if position is None else saved[position]["sha256"]):
         raise BrokenNet("the lowered source is not the one that its pass gave")
     return passes
@@ -144,10 +140,10 @@ def _for_the_checker(rewriting: Rewriting, number: int, entry: dict[str, Any], b
     arrays: Arrays = {}
     if between:
         entry["after"], after_arrays = source_to_json(rewriting.after)
-        arrays |= _with(f"{_PASS}{number}.after.", after_arrays)
+        arrays |= _with(f"{PASS}{number}.after.", after_arrays)
     if rewriting.relation is not None:
         entry["relation"], relation_arrays = rewriting.relation()
-        arrays |= _with(f"{_PASS}{number}.relation.", relation_arrays)
+        arrays |= _with(f"{PASS}{number}.relation.", relation_arrays)
     return arrays
 
 

@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 
 from tapegrad._sources import source_to_json
 from tapegrad.errors import BrokenNet
-from tapegrad.source import Rewriting
+from tapegrad.source import Rewriting, Source
 
 
 def witnesses(passes: Iterable[Rewriting]) -> list[dict[str, Any]]:
     """Name and digest of each pass, as plain JSON."""
-    return [
-        {"name": rewriting.name, "sha256": digest(*source_to_json(rewriting.after))} for rewriting in passes
-    ]
+    return [{"name": rewriting.name, "sha256": sum_of(rewriting.after)} for rewriting in passes]
+
+
+def sum_of(source: Source) -> str:
+    """The `digest` of a source."""
+    return digest(*source_to_json(source))
 
 
 def digest(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -19,6 +19,7 @@ from tapegrad_check.folder import (
     DISGUISED,
     MODEL,
     OWN_TABLE,
+    SOURCE,
     WITH_TRAINING,
     Arrays,
     Checked,
@@ -41,7 +42,6 @@ __all__ = ["CheckError", "CheckReport", "SourceSaved", "Unchecked", "check", "ch
 TARGETS = "simplex", "tape", "emulator", "extended", "decoder", "rcnn", "relu", "transformer"
 """Those that have a checker."""
 
-SOURCE = "source."
 SIZES = {"gates": "kinds", "rules": "rules", "bytes": "image", "operations": "nodes"}
 """What a source is measured in, by the array or list that holds as many."""
 NOT_PROVED, TESTED, BOUNDED, IN_PART = 4, 5, 6, 7

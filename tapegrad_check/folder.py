@@ -45,7 +45,7 @@ these."""
 DISGUISED = "disguised"
 """What stands for the target of a net in disguise."""
 
-BESIDE_THE_NET = ("source.", "lowered.", "pass.")
+SOURCE, LOWERED, PASS = BESIDE_THE_NET = ("source.", "lowered.", "pass.")
 """Prefixes of arrays that belong to the source, to what it was lowered to, and to the passes in between."""
 OF_NETWORK = "network."
 """The prefix of arrays that the graph names."""

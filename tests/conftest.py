@@ -16,7 +16,7 @@ from tests.shapes import checked
 SHAPED = [
     *(f"tapegrad.targets.{name}" for name in ("descent", "extended", "simplex.loss", "tape.loss")),
     "tapegrad.targets.emulator.loss",
-    *(f"tapegrad.networks.{name}" for name in ("form", "jax", "numpy", "intervals")),
+    *(f"tapegrad.networks.{name}" for name in ("form", "numpy")),
 ]
 """Where arrays have shapes. Not the fast engines: numba compiles functions as they stand, or not at all."""
 

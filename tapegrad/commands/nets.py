@@ -12,9 +12,9 @@ from tapegrad._compile import Compiled, compile_for
 from tapegrad._compile import compile as compile_source
 from tapegrad._files import read_net, what_is_broken, write_atomically, write_folder
 from tapegrad._saved import load, save
-from tapegrad._sources import find, parse_inputs, parse_options, source_to_json
+from tapegrad._sources import find, parse_inputs, parse_options
 from tapegrad._verify import verify as verify_net
-from tapegrad._witness import digest
+from tapegrad._witness import sum_of
 from tapegrad.commands.output import (
     DISAGREED,
     AsJson,
@@ -183,7 +183,7 @@ def check(
     4 it computes its own table, source not checked; 5 it was tested, not proved; 6 it computes this source
     for so many samples; 7 it does, but what a classifier was trained to was not compared.
     """
-    own = None if source is None else digest(*source_to_json(find(source).source))
+    own = None if source is None else sum_of(find(source).source)
     raise typer.Exit(checked(str(folder), None if of is None else str(of), as_json, own))
 
 

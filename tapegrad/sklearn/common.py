@@ -19,13 +19,10 @@ from tapegrad.learners.data import bits_of, classes_of, numbers_of, thresholds_o
 from tapegrad.machines.model import GridMachine
 from tapegrad.networks.saving import to_json
 from tapegrad.targets.net import Net
-from tapegrad_check.folder import Folder
+from tapegrad_check.folder import SOURCE, Folder
 
 Points = ArrayLike | sparray | spmatrix
 """One row for each point."""
-
-_SOURCE = "source."
-"""Prefix of the arrays that belong to the learner or machine."""
 
 
 class CompiledClassifier(ClassifierMixin, BaseEstimator):
@@ -90,7 +87,7 @@ class CompiledClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """The folder of a net, with what was trained among the arrays and the settings in `config.json`."""
         described, source_arrays = source_to_json(source)
-        arrays = net.all_arrays() | {_SOURCE + name: array for name, array in source_arrays.items()}
+        arrays = net.all_arrays() | {SOURCE + name: array for name, array in source_arrays.items()}
         thresholds = None if self.thresholds_ is None else self.thresholds_.tolist()
         common = {"threshold": self.threshold, "classes": self.classes_.tolist(), "thresholds": thresholds}
         config = {
@@ -146,5 +143,5 @@ def read_classifier(
     fits = isinstance(settings, dict) and all(isinstance(settings.get(n), kind) for n, kind in kinds.items())
     if not fits or folder.config["target"] != target:
         raise BrokenNet("this is no saved classifier", where=str(path), advice="Load it with tapegrad.load.")
-    own = {n.removeprefix(_SOURCE): a for n, a in folder.arrays.items() if n.startswith(_SOURCE)}
+    own = {n.removeprefix(SOURCE): a for n, a in folder.arrays.items() if n.startswith(SOURCE)}
     return folder, settings, source_from_json(folder.config["source"], own)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tapegrad_check.fields import array, text, texts, whole
-from tapegrad_check.folder import Arrays, Folder, NotProved, require
+from tapegrad_check.folder import SOURCE, Arrays, Folder, NotProved, require
 from tapegrad_check.sources.circuits import (
     GATES,
     Circuit,
@@ -112,7 +112,7 @@ Model: TypeAlias = Machine | GridMachine | Circuit | Function | Learner | Sequen
 
 def source_of(folder: Folder) -> Model:
     """The source that the folder says its net is of."""
-    return model_of(folder.config["source"], folder.part("source."))
+    return model_of(folder.config["source"], folder.part(SOURCE))
 
 
 def lowered_of(folder: Folder) -> Model:
